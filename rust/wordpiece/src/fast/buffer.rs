@@ -1,0 +1,191 @@
+//! The normalized text of a chunk, where its words stand, and where its bytes come from.
+
+/// What a scan writes and the matcher reads.
+///
+/// Everything is a flat list with room kept free behind it, so that a scan can write a whole block without asking.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    text: Vec<u8>,
+    starts: Vec<u32>,
+    ends: Vec<u32>,
+    from: Vec<u32>,
+    to: Vec<u32>,
+    /// A word has begun and not ended.
+    pub open: bool,
+    /// Whether `from` and `to` are kept: for each byte of `text`, the units of the original that it stands for.
+    pub aligned: bool,
+    /// The unit of the original that comes next.
+    pub unit: u32,
+}
+
+/// Where the next block may be written.
+pub(super) struct Room {
+    pub text: *mut u8,
+    pub starts: *mut u32,
+    pub ends: *mut u32,
+    pub from: *mut u32,
+    pub to: *mut u32,
+    /// The length of the text so far.
+    pub base: u32,
+}
+
+/// Bytes that may be read behind the end of the text: a word is read as a key of 16 bytes, whatever its length.
+pub(super) const SLACK: usize = 64;
+
+impl Buffer {
+    /// Empties it; `unit` is that of the next byte.
+    pub fn reset(&mut self, aligned: bool, unit: u32) {
+        self.text.clear();
+        self.starts.clear();
+        self.ends.clear();
+        self.from.clear();
+        self.to.clear();
+        self.open = false;
+        self.aligned = aligned;
+        self.unit = unit;
+    }
+
+    /// The memory that the lists hold.
+    pub fn capacity_bytes(&self) -> usize {
+        let numbers = self.starts.capacity() + self.ends.capacity() + self.from.capacity() + self.to.capacity();
+        self.text.capacity() + 4 * numbers
+    }
+
+    /// The normalized text so far.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Where words begin.
+    pub fn starts(&self) -> &[u32] {
+        &self.starts
+    }
+
+    /// Where they end; a last word that is open has no end yet.
+    pub fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// The units of the original that `text[start..end]` stands for.
+    #[inline]
+    pub fn span(&self, start: usize, end: usize) -> (u32, u32) {
+        if self.aligned { (self.from[start], self.to[end - 1]) } else { (0, 0) }
+    }
+
+    /// Makes room for `n` more of everything, and the slack behind.
+    #[inline]
+    pub fn room(&mut self, n: usize) -> Room {
+        self.text.reserve(n + SLACK);
+        self.starts.reserve(n + 1);
+        self.ends.reserve(n + 1);
+        if self.aligned {
+            self.from.reserve(n);
+            self.to.reserve(n);
+        }
+        let at = self.text.len();
+        // SAFETY: each pointer is to the end of a list, inside its capacity.
+        unsafe {
+            Room {
+                text: self.text.as_mut_ptr().add(at),
+                starts: self.starts.as_mut_ptr().add(self.starts.len()),
+                ends: self.ends.as_mut_ptr().add(self.ends.len()),
+                from: self.from.as_mut_ptr().add(self.from.len()),
+                to: self.to.as_mut_ptr().add(self.to.len()),
+                base: at as u32,
+            }
+        }
+    }
+
+    /// Takes over what was written into the room: bytes of one unit each, starts and ends of words.
+    ///
+    /// # Safety
+    ///
+    /// So many were written, and the room was for as many.
+    #[inline]
+    pub unsafe fn advance(&mut self, bytes: usize, starts: usize, ends: usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.text.set_len(self.text.len() + bytes);
+            self.starts.set_len(self.starts.len() + starts);
+            self.ends.set_len(self.ends.len() + ends);
+            if self.aligned {
+                self.from.set_len(self.from.len() + bytes);
+                self.to.set_len(self.to.len() + bytes);
+            }
+        }
+        self.unit += bytes as u32;
+    }
+
+    /// Ends the open word, if there is one.
+    #[inline]
+    pub fn close(&mut self) {
+        if self.open {
+            self.end_word();
+            self.open = false;
+        }
+    }
+
+    /// Notes that a word ends here.
+    #[inline]
+    pub fn end_word(&mut self) {
+        self.ends.push(self.text.len() as u32);
+    }
+
+    /// Appends bytes of a word, which stand for the next `units` of the original; they begin one if none is open.
+    #[inline]
+    pub fn push_in_word(&mut self, bytes: &[u8], units: u32) {
+        if !self.open {
+            self.starts.push(self.text.len() as u32);
+            self.open = true;
+        }
+        self.push(bytes, units);
+    }
+
+    /// Appends a word of its own.
+    #[inline]
+    pub fn push_word(&mut self, bytes: &[u8], units: u32) {
+        self.close();
+        self.starts.push(self.text.len() as u32);
+        self.push(bytes, units);
+        self.end_word();
+    }
+
+    /// Appends a space, which ends the open word and takes no units along.
+    #[inline]
+    pub fn push_space(&mut self) {
+        self.close();
+        self.push(b" ", 0);
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8], units: u32) {
+        self.text.extend_from_slice(bytes);
+        if self.aligned {
+            self.from.resize(self.text.len(), self.unit);
+            self.to.resize(self.text.len(), self.unit + units);
+        }
+        self.unit += units;
+    }
+
+    /// Forgets all closed words; an open one stays, and becomes the first.
+    pub fn keep_open_word(&mut self) {
+        let start = if self.open { self.starts[self.starts.len() - 1] as usize } else { self.text.len() };
+        self.text.drain(..start);
+        if self.aligned {
+            self.from.drain(..start);
+            self.to.drain(..start);
+        }
+        self.starts.clear();
+        self.ends.clear();
+        if self.open {
+            self.starts.push(0);
+        }
+    }
+}
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Buffer) -> bool {
+        let lists = |it: &Buffer| (it.text.clone(), it.starts.clone(), it.ends.clone(), it.from.clone(), it.to.clone());
+        lists(self) == lists(other) && (self.open, self.unit) == (other.open, other.unit)
+    }
+}

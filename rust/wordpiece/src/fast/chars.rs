@@ -1,0 +1,138 @@
+//! What a character that is not ASCII becomes: one look into a table made for the options of a tokenizer.
+
+use crate::normalize::{BertNormalizer, Normalized};
+use crate::unicode::{self, CharClass};
+
+/// What a character becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Itself, inside a word.
+    Same,
+    /// Other bytes, inside a word.
+    Bytes,
+    /// Nothing.
+    Nothing,
+    /// A space.
+    Space,
+    /// A word of its own.
+    Word,
+    /// A word of its own with spaces around it.
+    Ideograph,
+    /// A Hangul syllable, taken apart.
+    Hangul,
+    /// What this table cannot say: canonical ordering may move it, or it becomes more bytes than fit.
+    Other,
+}
+
+/// The bytes that fit into an entry.
+const FITS: usize = 6;
+
+/// Kind, number of bytes, bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub kind: Kind,
+    len: u8,
+    bytes: [u8; FITS],
+}
+
+impl Entry {
+    /// The bytes that the character becomes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len as usize]
+    }
+}
+
+/// The characters that have an entry: the Basic Multilingual Plane.
+const TABLE: usize = 1 << 16;
+
+/// The table for the options of a tokenizer.
+#[derive(Debug, Clone)]
+pub(super) struct Chars {
+    options: BertNormalizer,
+    entries: Vec<Entry>,
+}
+
+impl Chars {
+    /// Asks the normalizer about every character once.
+    pub fn new(options: BertNormalizer) -> Chars {
+        let mut form = Normalized::default();
+        let entry = |code| match char::from_u32(code) {
+            Some(c) => make(&options, c, &mut form),
+            None => Entry { kind: Kind::Other, len: 0, bytes: [0; FITS] },
+        };
+        Chars { options, entries: (0..TABLE as u32).map(entry).collect() }
+    }
+
+    /// What a character becomes.
+    #[inline]
+    pub fn get(&self, c: char) -> Entry {
+        match self.entries.get(c as usize) {
+            Some(entry) => *entry,
+            None => make(&self.options, c, &mut Normalized::default()),
+        }
+    }
+}
+
+fn make(options: &BertNormalizer, c: char, form: &mut Normalized) -> Entry {
+    let class = unicode::class(c);
+    let entry = |kind, text: &str| {
+        let mut bytes = [0; FITS];
+        match text.len() {
+            n if n <= FITS => {
+                bytes[..n].copy_from_slice(text.as_bytes());
+                Entry { kind, len: n as u8, bytes }
+            }
+            _ => Entry { kind: Kind::Other, len: 0, bytes },
+        }
+    };
+    if class.contains(CharClass::REMOVED) {
+        return entry(Kind::Nothing, "");
+    }
+    if class.contains(CharClass::WHITESPACE) {
+        return entry(Kind::Space, "");
+    }
+    let strip = options.strips_accents();
+    if strip && unicode::is_hangul_syllable(c) {
+        return entry(Kind::Hangul, "");
+    }
+    let plain = CharClass::CHANGES_IN_LOWERCASE | CharClass::DECOMPOSES | CharClass::REORDERS;
+    if !class.intersects(plain | CharClass::NONSPACING_MARK | CharClass::PUNCTUATION | CharClass::CJK) {
+        return Entry { kind: Kind::Same, len: 0, bytes: [0; FITS] };
+    }
+    // The ideograph alone, without the spaces around it.
+    BertNormalizer { tokenize_chinese_chars: false, ..*options }.normalize(c.encode_utf8(&mut [0; 4]), 0, false, form);
+    let mut parts = form.text.chars();
+    let (first, more) = (parts.next(), parts.next().is_some());
+    let reorders = strip && form.text.chars().any(|part| unicode::combining_class(part) != 0);
+    let splits = form.text.chars().any(|part| {
+        unicode::class(part).intersects(CharClass::PUNCTUATION | CharClass::WHITESPACE | CharClass::REMOVED)
+    });
+    match first {
+        _ if reorders || (splits && more) => entry(Kind::Other, ""),
+        None => entry(Kind::Nothing, ""),
+        Some(_) if options.tokenize_chinese_chars && class.contains(CharClass::CJK) => {
+            entry(if splits { Kind::Other } else { Kind::Ideograph }, &form.text)
+        }
+        Some(_) if splits => entry(Kind::Word, &form.text),
+        Some(_) => entry(Kind::Bytes, &form.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_characters_are_left_to_the_pipeline() {
+        for options in [
+            BertNormalizer::default(),
+            BertNormalizer { strip_accents: Some(false), ..BertNormalizer::default() },
+            BertNormalizer { lowercase: false, ..BertNormalizer::default() },
+        ] {
+            let chars = Chars::new(options);
+            let others = (128..TABLE as u32).filter_map(char::from_u32).filter(|&c| chars.get(c).kind == Kind::Other);
+            assert!(others.count() < 260, "{options:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! AVX2: a block is two registers; masks are moved out of them, positions taken bit by bit.
+
+use std::arch::x86_64::*;
+
+use super::{BLOCK, Isa, Masks, scan_with};
+use crate::fast::buffer::Buffer;
+
+/// The proof that the CPU has AVX2 and BMI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// The proof, where it can be had.
+    pub fn new() -> Option<Avx2> {
+        let has = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        has.then_some(Avx2(()))
+    }
+
+    /// As [`super::Path::scan`].
+    pub(super) fn scan(self, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
+        // SAFETY: `self` is the proof that the CPU has the features; the caller has checked `at` and `end`.
+        unsafe { scan_features(self, text, at, end, lower, buffer) }
+    }
+}
+
+/// # Safety
+///
+/// As for [`scan_with`]; the features are those of `isa`.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn scan_features(isa: Avx2, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
+    // SAFETY: the caller's.
+    unsafe { scan_with(isa, text, at, end, lower, buffer) }
+}
+
+// SAFETY: a value of the type is had only where the CPU has the features.
+unsafe impl Isa for Avx2 {
+    #[inline(always)]
+    unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> Masks {
+        let mut last = [b' '; BLOCK];
+        let mut source = from;
+        if n < BLOCK {
+            // SAFETY: `n` bytes can be read, and a block holds more.
+            unsafe { std::ptr::copy_nonoverlapping(from, last.as_mut_ptr(), n) };
+            source = last.as_ptr();
+        }
+        let (mut word, mut punct, mut odd) = (0u64, 0u64, 0u64);
+        for half in 0..2 {
+            // SAFETY: 64 bytes can be read at `source` and written at `to`; each half is 32 of them.
+            unsafe {
+                let bytes = _mm256_loadu_si256(source.add(32 * half).cast());
+                // Signed comparisons: a byte from 128 on is negative and so in no range.
+                let between = |low: u8, high: u8| {
+                    let above = _mm256_cmpgt_epi8(bytes, _mm256_set1_epi8(low as i8 - 1));
+                    let below = _mm256_cmpgt_epi8(_mm256_set1_epi8((high + 1) as i8), bytes);
+                    _mm256_and_si256(above, below)
+                };
+                let equal = |byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
+                let or = |a, b| _mm256_or_si256(a, b);
+                let upper = between(b'A', b'Z');
+                let letters = or(or(upper, between(b'a', b'z')), between(b'0', b'9'));
+                // `~` is 126, so one above it still is a signed byte.
+                let graphic = between(b'!', b'~');
+                let space = or(or(equal(b' '), equal(b'\n')), or(equal(b'\t'), equal(b'\r')));
+                let mut out = _mm256_blendv_epi8(bytes, _mm256_set1_epi8(b' ' as i8), space);
+                if LOWER {
+                    out = _mm256_add_epi8(out, _mm256_and_si256(upper, _mm256_set1_epi8(32)));
+                }
+                _mm256_storeu_si256(to.add(32 * half).cast(), out);
+                let bits = |mask| u64::from(_mm256_movemask_epi8(mask) as u32) << (32 * half);
+                word |= bits(letters);
+                punct |= bits(_mm256_andnot_si256(letters, graphic));
+                odd |= !bits(or(graphic, space)) & (0xFFFF_FFFF << (32 * half));
+            }
+        }
+        let given = if n == BLOCK { u64::MAX } else { (1 << n) - 1 };
+        Masks { word: word & given, punct: punct & given, odd: odd & given }
+    }
+
+    #[inline(always)]
+    unsafe fn positions(self, mut mask: u64, base: u32, to: *mut u32) -> usize {
+        let n = mask.count_ones() as usize;
+        let mut written = 0;
+        // Eight at a time, needed or not: the number of rounds is easier to guess than the number of bits.
+        while written < n {
+            for i in 0..8 {
+                // SAFETY: the caller allows to write 64 numbers, and `written` is a multiple of 8 below that.
+                unsafe { to.add(written + i).write(base.wrapping_add(mask.trailing_zeros())) };
+                mask &= mask.wrapping_sub(1);
+            }
+            written += 8;
+        }
+        n
+    }
+
+    #[inline(always)]
+    unsafe fn count_up(self, base: u32, from: *mut u32, to: *mut u32) {
+        // SAFETY: the caller allows to write 64 numbers at both.
+        unsafe {
+            let mut numbers =
+                _mm256_add_epi32(_mm256_set1_epi32(base as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+            for i in 0..8 {
+                _mm256_storeu_si256(from.add(8 * i).cast(), numbers);
+                _mm256_storeu_si256(to.add(8 * i).cast(), _mm256_add_epi32(numbers, _mm256_set1_epi32(1)));
+                numbers = _mm256_add_epi32(numbers, _mm256_set1_epi32(8));
+            }
+        }
+    }
+}

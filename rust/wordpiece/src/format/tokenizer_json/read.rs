@@ -1,0 +1,194 @@
+//! The file as a whole: its version, the model with the vocabulary, added tokens, truncation and padding.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::components;
+use super::object::{FILE, Object, Text};
+use crate::added::{AddedToken, assign_ids};
+use crate::definition::Definition;
+use crate::error::{Error, Result};
+use crate::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy};
+use crate::vocab::Vocab;
+
+/// The version of the format; there has been no other.
+pub(super) const VERSION: &str = "1.0";
+
+/// The fields of the file, in the order in which they are written.
+const FIELDS: [&str; 9] = [
+    "version",
+    "truncation",
+    "padding",
+    "added_tokens",
+    "normalizer",
+    "pre_tokenizer",
+    "post_processor",
+    "decoder",
+    "model",
+];
+
+const SIDES: [(&str, Side); 2] = [("Right", Side::Right), ("Left", Side::Left)];
+
+/// Reads a `tokenizer.json`.
+///
+/// A key that stands twice in an object counts where it stands last. What cannot be used is an error that names the
+/// component (`normalizer.normalizers[1]`) and the field, and for text that is not JSON the line and the column.
+pub fn read(json: &str) -> Result<Definition> {
+    let whole: &RawValue = serde_json::from_str(json).map_err(|error| Error::Json {
+        message: message_of(&error),
+        line: error.line(),
+        column: error.column(),
+    })?;
+    let file = Object::new(FILE, whole)?;
+    if let Some(unknown) = file.fields.keys().find(|name| !FIELDS.contains(&name.as_ref())) {
+        return Err(Error::UnknownField { component: FILE.to_owned(), field: unknown.clone().into_owned() });
+    }
+    if let Some(value) = file.raw("version")
+        && file.text("version")? != VERSION
+    {
+        return Err(file.invalid("version", value, "\"1.0\", the only version of the format"));
+    }
+    let component = |field: &str| file.raw(field).filter(|value| value.get() != "null");
+    let model = file.object("model")?;
+    let vocab = match model.kind()?.as_deref() {
+        None | Some("WordPiece") => vocab(json, &model)?,
+        Some(other) => return Err(model.unsupported(other)),
+    };
+    let added_tokens = match file.has("added_tokens") {
+        true => added_tokens(&file, &vocab)?,
+        false => Vec::new(),
+    };
+    Ok(Definition {
+        unk_token: model.text("unk_token")?,
+        continuing_subword_prefix: model.text("continuing_subword_prefix")?,
+        max_input_chars_per_word: model.count("max_input_chars_per_word")?,
+        normalizer: component("normalizer")
+            .map(|value| components::normalizer("normalizer".to_owned(), value, 0))
+            .transpose()?,
+        pre_tokenizer: component("pre_tokenizer")
+            .map(|value| components::pre_tokenizer("pre_tokenizer".to_owned(), value, 0))
+            .transpose()?,
+        post_processor: component("post_processor")
+            .map(|value| components::post_processor("post_processor".to_owned(), value, 0))
+            .transpose()?,
+        decoder: component("decoder").map(|value| components::decoder("decoder".to_owned(), value, 0)).transpose()?,
+        truncation: component("truncation").map(truncation).transpose()?,
+        padding: component("padding").map(padding).transpose()?,
+        added_tokens,
+        vocab,
+    })
+}
+
+/// Token to id, in the order of the file.
+struct Entries<'a>(Vec<(Text<'a>, u32)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct EntriesVisitor;
+
+        impl<'de> Visitor<'de> for EntriesVisitor {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of tokens and their ids")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Entries<'de>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+
+        deserializer.deserialize_map(EntriesVisitor)
+    }
+}
+
+fn vocab(json: &str, model: &Object) -> Result<Vocab> {
+    let value = model.required("vocab")?;
+    let Entries(entries) = serde_json::from_str(value.get()).map_err(|error| {
+        // The parser counted lines from where the vocabulary begins; the reader of the message counts from the top.
+        let start = value.get().as_ptr() as usize - json.as_ptr() as usize;
+        let before = &json[..start];
+        let (above, indent) = (before.matches('\n').count(), start - before.rfind('\n').map_or(0, |at| at + 1));
+        let column = if error.line() == 1 { indent + error.column() } else { error.column() };
+        Error::Json { message: format!("model.vocab: {}", message_of(&error)), line: above + error.line(), column }
+    })?;
+    Vocab::new(entries.iter().map(|(Text(token), id)| (token.as_ref(), *id)))
+}
+
+fn added_tokens(file: &Object, vocab: &Vocab) -> Result<Vec<AddedToken>> {
+    let mut tokens = Vec::new();
+    let mut stored = Vec::new();
+    for (path, value) in file.items("added_tokens")? {
+        let object = Object::new(path, value)?;
+        let id = object.id("id")?;
+        let token = AddedToken {
+            content: object.text("content")?,
+            single_word: object.flag("single_word")?,
+            lstrip: object.flag("lstrip")?,
+            rstrip: object.flag("rstrip")?,
+            normalized: object.flag("normalized")?,
+            special: object.flag("special")?,
+        };
+        // One without content is found nowhere and gets no id.
+        if !token.content.is_empty() {
+            tokens.push(token);
+            stored.push(id);
+        }
+    }
+    let assigned = assign_ids(vocab, &tokens);
+    for ((token, stored), assigned) in tokens.iter().zip(stored).zip(assigned) {
+        if stored != assigned {
+            return Err(Error::AddedTokenId { content: token.content.clone(), stored, assigned });
+        }
+    }
+    Ok(tokens)
+}
+
+fn truncation(value: &RawValue) -> Result<Truncation> {
+    let object = Object::new("truncation", value)?;
+    let strategies = [
+        ("LongestFirst", TruncationStrategy::LongestFirst),
+        ("OnlyFirst", TruncationStrategy::OnlyFirst),
+        ("OnlySecond", TruncationStrategy::OnlySecond),
+    ];
+    Ok(Truncation {
+        max_length: object.count("max_length")?,
+        stride: object.count("stride")?,
+        strategy: object.choice("strategy", &strategies)?,
+        side: if object.has("direction") { object.choice("direction", &SIDES)? } else { Side::Right },
+    })
+}
+
+fn padding(value: &RawValue) -> Result<Padding> {
+    let object = Object::new("padding", value)?;
+    let strategy = object.required("strategy")?;
+    let length = match strategy.get().starts_with('{') {
+        true => PadLength::Fixed(object.object("strategy")?.count("Fixed")?),
+        false => object.choice("strategy", &[("BatchLongest", PadLength::Longest)])?,
+    };
+    let multiple_of: Option<usize> = object.optional("pad_to_multiple_of", "a whole number or null")?;
+    Ok(Padding {
+        length,
+        // To the reference a multiple of 0 is none.
+        multiple_of: multiple_of.filter(|&multiple| multiple > 0),
+        id: object.id("pad_id")?,
+        type_id: object.id("pad_type_id")?,
+        token: object.text("pad_token")?,
+        side: object.choice("direction", &SIDES)?,
+    })
+}
+
+/// What the parser says, without the position that it appends.
+fn message_of(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}

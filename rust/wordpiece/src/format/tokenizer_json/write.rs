@@ -1,0 +1,303 @@
+//! A definition → the text that `tokenizers` would write for the same tokenizer: key by key, line by line.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use super::read::VERSION;
+use crate::added::AddedToken;
+use crate::decode::Decoder;
+use crate::definition::Definition;
+use crate::inputs::{PadLength, Padding, Piece, PostProcessor, Side, Template, Truncation, TruncationStrategy, Which};
+use crate::normalize::Normalizer;
+use crate::pattern::Pattern;
+use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
+
+/// Writes a `tokenizer.json`, indented by two spaces.
+///
+/// `ids` are those of `definition.added_tokens`, in the same order. Added tokens are written by ascending id, which is
+/// the order of the reference; read again, each has the id it had.
+pub fn write(definition: &Definition, ids: &[u32]) -> String {
+    // A token that was added twice is written once, with the flags that it was given last.
+    let added: BTreeMap<u32, &AddedToken> = ids.iter().copied().zip(&definition.added_tokens).collect();
+    let model = object([
+        ("type", text("WordPiece")),
+        ("unk_token", text(&definition.unk_token)),
+        ("continuing_subword_prefix", text(&definition.continuing_subword_prefix)),
+        ("max_input_chars_per_word", count(definition.max_input_chars_per_word)),
+        ("vocab", Node::Object(definition.vocab.iter().map(|(token, id)| (token.into(), number(id))).collect())),
+    ]);
+    let file = object([
+        ("version", text(VERSION)),
+        ("truncation", optional(definition.truncation.as_ref(), truncation)),
+        ("padding", optional(definition.padding.as_ref(), padding)),
+        ("added_tokens", Node::List(added.into_iter().map(added_token).collect())),
+        ("normalizer", optional(definition.normalizer.as_ref(), normalizer)),
+        ("pre_tokenizer", optional(definition.pre_tokenizer.as_ref(), pre_tokenizer)),
+        ("post_processor", optional(definition.post_processor.as_ref(), post_processor)),
+        ("decoder", optional(definition.decoder.as_ref(), decoder)),
+        ("model", model),
+    ]);
+    serde_json::to_string_pretty(&file).expect("strings and numbers can always be written")
+}
+
+/// A JSON value whose objects keep the order of their keys.
+enum Node<'a> {
+    Null,
+    Flag(bool),
+    Number(u64),
+    Text(Cow<'a, str>),
+    List(Vec<Node<'a>>),
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+}
+
+impl Serialize for Node<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Node::Null => serializer.serialize_unit(),
+            Node::Flag(flag) => serializer.serialize_bool(*flag),
+            Node::Number(number) => serializer.serialize_u64(*number),
+            Node::Text(text) => serializer.serialize_str(text),
+            Node::List(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                items.iter().try_for_each(|item| list.serialize_element(item))?;
+                list.end()
+            }
+            Node::Object(fields) => {
+                let mut map = serializer.serialize_map(Some(fields.len()))?;
+                fields.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+                map.end()
+            }
+        }
+    }
+}
+
+fn text(text: &str) -> Node<'_> {
+    Node::Text(Cow::Borrowed(text))
+}
+
+fn character<'a>(c: char) -> Node<'a> {
+    Node::Text(Cow::Owned(c.to_string()))
+}
+
+fn number<'a>(number: u32) -> Node<'a> {
+    Node::Number(number.into())
+}
+
+fn count<'a>(count: usize) -> Node<'a> {
+    Node::Number(count as u64)
+}
+
+fn object<'a, const N: usize>(fields: [(&'static str, Node<'a>); N]) -> Node<'a> {
+    Node::Object(fields.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
+}
+
+/// An object that has nothing but its type.
+fn plain<'a>(kind: &'static str) -> Node<'a> {
+    object([("type", text(kind))])
+}
+
+fn optional<'a, T>(value: Option<&'a T>, write: fn(&'a T) -> Node<'a>) -> Node<'a> {
+    value.map_or(Node::Null, write)
+}
+
+fn list<'a, T>(items: &'a [T], write: fn(&'a T) -> Node<'a>) -> Node<'a> {
+    Node::List(items.iter().map(write).collect())
+}
+
+fn side<'a>(side: Side) -> Node<'a> {
+    text(match side {
+        Side::Left => "Left",
+        Side::Right => "Right",
+    })
+}
+
+fn truncation(truncation: &Truncation) -> Node<'_> {
+    let strategy = match truncation.strategy {
+        TruncationStrategy::LongestFirst => "LongestFirst",
+        TruncationStrategy::OnlyFirst => "OnlyFirst",
+        TruncationStrategy::OnlySecond => "OnlySecond",
+    };
+    object([
+        ("direction", side(truncation.side)),
+        ("max_length", count(truncation.max_length)),
+        ("strategy", text(strategy)),
+        ("stride", count(truncation.stride)),
+    ])
+}
+
+fn padding(padding: &Padding) -> Node<'_> {
+    let strategy = match padding.length {
+        PadLength::Longest => text("BatchLongest"),
+        PadLength::Fixed(length) => object([("Fixed", count(length))]),
+    };
+    object([
+        ("strategy", strategy),
+        ("direction", side(padding.side)),
+        ("pad_to_multiple_of", padding.multiple_of.map_or(Node::Null, count)),
+        ("pad_id", number(padding.id)),
+        ("pad_type_id", number(padding.type_id)),
+        ("pad_token", text(&padding.token)),
+    ])
+}
+
+fn added_token((id, token): (u32, &AddedToken)) -> Node<'_> {
+    object([
+        ("id", number(id)),
+        ("content", text(&token.content)),
+        ("single_word", Node::Flag(token.single_word)),
+        ("lstrip", Node::Flag(token.lstrip)),
+        ("rstrip", Node::Flag(token.rstrip)),
+        ("normalized", Node::Flag(token.normalized)),
+        ("special", Node::Flag(token.special)),
+    ])
+}
+
+fn normalizer(normalizer: &Normalizer) -> Node<'_> {
+    match normalizer {
+        Normalizer::Bert(bert) => object([
+            ("type", text("BertNormalizer")),
+            ("clean_text", Node::Flag(bert.clean_text)),
+            ("handle_chinese_chars", Node::Flag(bert.tokenize_chinese_chars)),
+            ("strip_accents", bert.strip_accents.map_or(Node::Null, Node::Flag)),
+            ("lowercase", Node::Flag(bert.lowercase)),
+        ]),
+        Normalizer::Sequence(steps) => {
+            object([("type", text("Sequence")), ("normalizers", list(steps, self::normalizer))])
+        }
+        Normalizer::Lowercase => plain("Lowercase"),
+        Normalizer::Nfd => plain("NFD"),
+        Normalizer::Nfc => plain("NFC"),
+        Normalizer::Nfkd => plain("NFKD"),
+        Normalizer::Nfkc => plain("NFKC"),
+        Normalizer::StripAccents => plain("StripAccents"),
+        Normalizer::Strip { left, right } => {
+            object([("type", text("Strip")), ("strip_left", Node::Flag(*left)), ("strip_right", Node::Flag(*right))])
+        }
+        Normalizer::Replace { pattern, content } => replace(pattern, content),
+        Normalizer::Prepend(prefix) => object([("type", text("Prepend")), ("prepend", text(prefix))]),
+    }
+}
+
+fn pre_tokenizer(pre_tokenizer: &PreTokenizer) -> Node<'_> {
+    match pre_tokenizer {
+        PreTokenizer::Bert => plain("BertPreTokenizer"),
+        PreTokenizer::Whitespace => plain("Whitespace"),
+        PreTokenizer::WhitespaceSplit => plain("WhitespaceSplit"),
+        PreTokenizer::Punctuation(split) => object([("type", text("Punctuation")), ("behavior", behavior(*split))]),
+        PreTokenizer::Digits { individual } => {
+            object([("type", text("Digits")), ("individual_digits", Node::Flag(*individual))])
+        }
+        PreTokenizer::Split { pattern, behavior: split, invert } => object([
+            ("type", text("Split")),
+            ("pattern", self::pattern(pattern)),
+            ("behavior", behavior(*split)),
+            ("invert", Node::Flag(*invert)),
+        ]),
+        PreTokenizer::CharDelimiter(delimiter) => {
+            object([("type", text("CharDelimiterSplit")), ("delimiter", character(*delimiter))])
+        }
+        PreTokenizer::Metaspace(options) => metaspace(options),
+        PreTokenizer::Sequence(steps) => {
+            object([("type", text("Sequence")), ("pretokenizers", list(steps, self::pre_tokenizer))])
+        }
+    }
+}
+
+fn post_processor(post_processor: &PostProcessor) -> Node<'_> {
+    let token = |(token, id): &'_ (String, u32)| Node::List(vec![Node::Text(Cow::Owned(token.clone())), number(*id)]);
+    match post_processor {
+        PostProcessor::Bert { cls, sep } => {
+            object([("type", text("BertProcessing")), ("sep", token(sep)), ("cls", token(cls))])
+        }
+        PostProcessor::Roberta { cls, sep, trim_offsets, add_prefix_space } => object([
+            ("type", text("RobertaProcessing")),
+            ("sep", token(sep)),
+            ("cls", token(cls)),
+            ("trim_offsets", Node::Flag(*trim_offsets)),
+            ("add_prefix_space", Node::Flag(*add_prefix_space)),
+        ]),
+        PostProcessor::Template(options) => template(options),
+    }
+}
+
+fn template(template: &Template) -> Node<'_> {
+    let mut special: Vec<(Cow<'_, str>, Node<'_>)> = Vec::with_capacity(template.special_tokens.len());
+    for token in &template.special_tokens {
+        let fields = object([
+            ("id", text(&token.name)),
+            ("ids", Node::List(token.ids.iter().map(|&id| number(id)).collect())),
+            ("tokens", Node::List(token.tokens.iter().map(|token| text(token)).collect())),
+        ]);
+        special.push((Cow::Borrowed(&token.name), fields));
+    }
+    special.sort_by(|a, b| a.0.cmp(&b.0));
+    object([
+        ("type", text("TemplateProcessing")),
+        ("single", list(&template.single, piece)),
+        ("pair", list(&template.pair, piece)),
+        ("special_tokens", Node::Object(special)),
+    ])
+}
+
+fn piece(piece: &Piece) -> Node<'_> {
+    let (kind, id, type_id) = match piece {
+        Piece::Sequence { which: Which::First, type_id } => ("Sequence", "A", type_id),
+        Piece::Sequence { which: Which::Second, type_id } => ("Sequence", "B", type_id),
+        Piece::Special { name, type_id } => ("SpecialToken", name.as_str(), type_id),
+    };
+    object([(kind, object([("id", text(id)), ("type_id", number(*type_id))]))])
+}
+
+fn decoder(decoder: &Decoder) -> Node<'_> {
+    match decoder {
+        Decoder::WordPiece { prefix, cleanup } => {
+            object([("type", text("WordPiece")), ("prefix", text(prefix)), ("cleanup", Node::Flag(*cleanup))])
+        }
+        Decoder::Sequence(steps) => object([("type", text("Sequence")), ("decoders", list(steps, self::decoder))]),
+        Decoder::Fuse => plain("Fuse"),
+        Decoder::Strip { content, start, stop } => object([
+            ("type", text("Strip")),
+            ("content", character(*content)),
+            ("start", count(*start)),
+            ("stop", count(*stop)),
+        ]),
+        Decoder::Replace { pattern, content } => replace(pattern, content),
+        Decoder::Metaspace(options) => metaspace(options),
+    }
+}
+
+/// `Replace` is the same as a normalizer and as a decoder.
+fn replace<'a>(pattern: &'a Pattern, content: &'a str) -> Node<'a> {
+    object([("type", text("Replace")), ("pattern", self::pattern(pattern)), ("content", text(content))])
+}
+
+fn pattern(pattern: &Pattern) -> Node<'_> {
+    object([(if pattern.is_regex() { "Regex" } else { "String" }, text(pattern.source()))])
+}
+
+fn behavior<'a>(behavior: SplitBehavior) -> Node<'a> {
+    text(match behavior {
+        SplitBehavior::Removed => "Removed",
+        SplitBehavior::Isolated => "Isolated",
+        SplitBehavior::MergedWithPrevious => "MergedWithPrevious",
+        SplitBehavior::MergedWithNext => "MergedWithNext",
+        SplitBehavior::Contiguous => "Contiguous",
+    })
+}
+
+/// `Metaspace` is the same as a pre-tokenizer and as a decoder.
+fn metaspace(metaspace: &Metaspace) -> Node<'_> {
+    let scheme = match metaspace.prepend {
+        PrependScheme::First => "first",
+        PrependScheme::Never => "never",
+        PrependScheme::Always => "always",
+    };
+    object([
+        ("type", text("Metaspace")),
+        ("replacement", character(metaspace.replacement)),
+        ("prepend_scheme", text(scheme)),
+        ("split", Node::Flag(metaspace.split)),
+    ])
+}

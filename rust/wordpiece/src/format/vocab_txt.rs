@@ -1,0 +1,219 @@
+//! `vocab.txt`: one token a line, its id is the number of the line, counted from 0.
+//!
+//! The rules are those of the reference: lines end at `\n`, white space at the end of a line (a `\r` too) belongs to no
+//! token, white space at its start does. A token that stands twice has the last line's id, and the first line's id has
+//! no token. Nothing ever shifts an id; what looks like a mistake is told as a [`VocabWarning`].
+
+use std::fmt;
+
+use hashbrown::HashMap;
+
+use crate::error::{Error, Result};
+use crate::unicode;
+use crate::vocab::Vocab;
+
+/// Something in a `vocab.txt` that is probably not meant. Lines are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VocabWarning {
+    /// The file begins with a byte order mark, which becomes part of the first token.
+    ByteOrderMark,
+    /// A line without a token: its id is that of the empty token, which no text ever contains.
+    BlankLine {
+        /// The line.
+        line: usize,
+    },
+    /// A token that stands on two lines: the later one is its id, the earlier id has no token.
+    DuplicateToken {
+        /// The token.
+        token: String,
+        /// The line before.
+        first: usize,
+        /// The line that counts.
+        second: usize,
+    },
+    /// White space at the end of a line, which is dropped.
+    TrailingSpace {
+        /// The token without it.
+        token: String,
+        /// The line.
+        line: usize,
+    },
+}
+
+impl fmt::Display for VocabWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VocabWarning::ByteOrderMark => {
+                write!(f, "line 1 begins with a byte order mark (U+FEFF), which is part of its token: save without it")
+            }
+            VocabWarning::BlankLine { line } => {
+                write!(f, "line {line} is blank; id {} is given to no word", line - 1)
+            }
+            VocabWarning::DuplicateToken { token, first, second } => write!(
+                f,
+                "token {token:?} stands on line {first} and again on line {second}; its id is {}, and id {} has no token",
+                second - 1,
+                first - 1
+            ),
+            VocabWarning::TrailingSpace { token, line } => {
+                write!(f, "line {line} ends in white space, which is not part of its token {token:?}")
+            }
+        }
+    }
+}
+
+impl VocabWarning {
+    fn into_error(self) -> Error {
+        match self {
+            VocabWarning::ByteOrderMark => Error::ByteOrderMark,
+            VocabWarning::BlankLine { line } => Error::BlankLine { line },
+            VocabWarning::DuplicateToken { token, first, second } => {
+                Error::DuplicateToken { token, first, second, unit: "line" }
+            }
+            VocabWarning::TrailingSpace { token, line } => Error::TrailingSpace { token, line },
+        }
+    }
+}
+
+/// Reads a `vocab.txt`. With `strict`, the first thing that would be a warning is an error.
+pub fn read(bytes: &[u8], strict: bool) -> Result<(Vocab, Vec<VocabWarning>)> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let offset = error.valid_up_to();
+        let line = 1 + bytes[..offset].iter().filter(|&&byte| byte == b'\n').count();
+        Error::VocabNotUtf8 { line, offset }
+    })?;
+    let mut warnings = Vec::new();
+    let mut warn = |warning: VocabWarning| match strict {
+        true => Err(warning.into_error()),
+        false => {
+            warnings.push(warning);
+            Ok(())
+        }
+    };
+    if text.starts_with('\u{feff}') {
+        warn(VocabWarning::ByteOrderMark)?;
+    }
+    // The line of each token so far, to tell of those that come again.
+    let mut lines: HashMap<&str, usize> = HashMap::new();
+    let mut tokens = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let token = line.trim_end_matches(unicode::is_whitespace);
+        let number = index + 1;
+        let id = u32::try_from(index).map_err(|_| Error::VocabTooLarge { bytes: bytes.len() })?;
+        if token.is_empty() {
+            warn(VocabWarning::BlankLine { line: number })?;
+        } else {
+            if token.len() < line.len() {
+                warn(VocabWarning::TrailingSpace { token: token.to_owned(), line: number })?;
+            }
+            if let Some(first) = lines.insert(token, number) {
+                warn(VocabWarning::DuplicateToken { token: token.to_owned(), first, second: number })?;
+            }
+        }
+        tokens.push((token, id));
+    }
+    Ok((Vocab::new(tokens)?, warnings))
+}
+
+/// Writes a vocabulary as a `vocab.txt`, each line ended; an error when it would not be read back the same.
+pub fn write(vocab: &Vocab) -> Result<String> {
+    let mut text = String::new();
+    for (expected, (token, id)) in (0..).zip(vocab.iter()) {
+        if id != expected {
+            return Err(Error::VocabTxtGap { token: token.to_owned(), id, expected });
+        }
+        if token.contains('\n') || token.ends_with(unicode::is_whitespace) {
+            return Err(Error::VocabTxtToken { token: token.to_owned(), id });
+        }
+        text.push_str(token);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entries(vocab: &Vocab) -> Vec<(&str, u32)> {
+        vocab.iter().collect()
+    }
+
+    #[test]
+    fn the_line_is_the_id_whatever_stands_on_it() {
+        let (vocab, warnings) = read("\u{feff}a\r\nb \n\nc\u{3000}\n d\nb\n".as_bytes(), false).unwrap();
+        assert_eq!(entries(&vocab), [("\u{feff}a", 0), ("", 2), ("c", 3), (" d", 4), ("b", 5)]);
+        assert_eq!(
+            warnings,
+            [
+                VocabWarning::ByteOrderMark,
+                VocabWarning::TrailingSpace { token: "b".to_owned(), line: 2 },
+                VocabWarning::BlankLine { line: 3 },
+                VocabWarning::TrailingSpace { token: "c".to_owned(), line: 4 },
+                VocabWarning::DuplicateToken { token: "b".to_owned(), first: 2, second: 6 },
+            ]
+        );
+    }
+
+    #[test]
+    fn the_last_line_need_not_end_and_inner_separators_stay() {
+        let (vocab, warnings) = read("a\u{2028}b\nc\rd\n \t\ne".as_bytes(), false).unwrap();
+        assert_eq!(entries(&vocab), [("a\u{2028}b", 0), ("c\rd", 1), ("", 2), ("e", 3)]);
+        assert_eq!(warnings, [VocabWarning::BlankLine { line: 3 }]);
+        assert!(read(b"", true).unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn several_blank_lines_share_the_empty_token_and_the_last_one_has_it() {
+        let (vocab, warnings) = read(b"\na\n\n", false).unwrap();
+        assert_eq!(entries(&vocab), [("a", 1), ("", 2)]);
+        assert_eq!(warnings, [VocabWarning::BlankLine { line: 1 }, VocabWarning::BlankLine { line: 3 }]);
+    }
+
+    #[test]
+    fn strict_makes_errors_of_warnings() {
+        let strict = |text: &str| read(text.as_bytes(), true).unwrap_err();
+        assert_eq!(strict("a\n\n"), Error::BlankLine { line: 2 });
+        assert_eq!(strict("\u{feff}a\n"), Error::ByteOrderMark);
+        assert_eq!(strict("a\nb \n"), Error::TrailingSpace { token: "b".to_owned(), line: 2 });
+        let twice = Error::DuplicateToken { token: "a".to_owned(), first: 1, second: 3, unit: "line" };
+        assert_eq!(strict("a\nb\na\n"), twice);
+        assert!(read(b"a\r\nb\r\n", true).is_ok());
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_told_with_line_and_offset() {
+        assert_eq!(read(b"a\nb\nc\xff\n", false).unwrap_err(), Error::VocabNotUtf8 { line: 3, offset: 5 });
+    }
+
+    #[test]
+    fn what_would_not_come_back_is_not_written() {
+        let write_one = |token: &str, id: u32| write(&Vocab::new([(token, id)]).unwrap());
+        assert!(matches!(write_one("a", 1), Err(Error::VocabTxtGap { id: 1, expected: 0, .. })));
+        for token in ["a\nb", "a ", "a\r", "\u{3000}"] {
+            assert!(matches!(write_one(token, 0), Err(Error::VocabTxtToken { .. })), "{token:?}");
+        }
+        assert_eq!(write_one(" a", 0).unwrap(), " a\n");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(tokens in prop::collection::hash_set("[ab \\n\\r\u{85}\u{feff}#]{0,3}", 0..8)) {
+            let vocab = Vocab::new(tokens.iter().map(String::as_str).zip(0..)).unwrap();
+            if let Ok(text) = write(&vocab) {
+                prop_assert_eq!(read(text.as_bytes(), false).unwrap().0, vocab);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop::num::u8::ANY, 0..40)) {
+            if let Ok((vocab, warnings)) = read(&bytes, false) {
+                let lines = std::str::from_utf8(&bytes).unwrap().lines().count();
+                prop_assert!(vocab.len() <= lines);
+                prop_assert_eq!(read(&bytes, true).is_ok(), warnings.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A literal or a regular expression to search for, as `tokenizer.json` files hold them.
+
+use onig::{Regex, RegexOptions, Region, SearchOptions, Syntax};
+
+use crate::error::{Error, Result};
+
+/// What to search for: a literal string, or a regular expression in Oniguruma's syntax.
+///
+/// Oniguruma because the files are written for it; another engine would give other matches for the same pattern.
+#[derive(Debug)]
+pub struct Pattern {
+    source: String,
+    regex: Option<Regex>,
+}
+
+impl Pattern {
+    /// A literal string.
+    pub fn literal(text: impl Into<String>) -> Pattern {
+        Pattern { source: text.into(), regex: None }
+    }
+
+    /// A regular expression; [`Error::BadPattern`] when Oniguruma refuses it.
+    pub fn regex(source: impl Into<String>) -> Result<Pattern> {
+        let source = source.into();
+        match Regex::with_options(&source, RegexOptions::REGEX_OPTION_NONE, Syntax::default()) {
+            Ok(regex) => Ok(Pattern { source, regex: Some(regex) }),
+            Err(error) => Err(Error::BadPattern { pattern: source, message: error.description().to_owned() }),
+        }
+    }
+
+    /// The literal, or the expression as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether this is a regular expression.
+    pub fn is_regex(&self) -> bool {
+        self.regex.is_some()
+    }
+
+    /// Appends all matches in `text`, left to right, to `found`, as byte ranges.
+    ///
+    /// An empty match is reported unless it touches the end of the match before it; an empty text has no match.
+    pub(crate) fn find_all(&self, text: &str, found: &mut Vec<(usize, usize)>) -> Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let Some(regex) = &self.regex else {
+            found.extend(text.match_indices(&self.source).map(|(at, matched)| (at, at + matched.len())));
+            return Ok(());
+        };
+        let mut region = Region::new();
+        let mut from = 0;
+        let mut last_end = None;
+        while from <= text.len() {
+            region.clear();
+            let at = regex
+                .search_with_param(
+                    text,
+                    from,
+                    text.len(),
+                    SearchOptions::SEARCH_OPTION_NONE,
+                    Some(&mut region),
+                    onig::MatchParam::default(),
+                )
+                .map_err(|error| Error::PatternFailed {
+                    pattern: self.source.clone(),
+                    message: error.description().to_owned(),
+                })?;
+            let Some((start, end)) = at.and_then(|_| region.pos(0)) else { break };
+            // Past an empty match the search goes on at the next character, or it would stand still.
+            from = if start == end { end + text[end..].chars().next().map_or(1, char::len_utf8) } else { end };
+            if start == end && last_end == Some(end) {
+                continue;
+            }
+            last_end = Some(end);
+            found.push((start, end));
+        }
+        Ok(())
+    }
+}
+
+impl Clone for Pattern {
+    fn clone(&self) -> Pattern {
+        match &self.regex {
+            None => Pattern::literal(self.source.clone()),
+            Some(_) => Pattern::regex(self.source.clone()).expect("it compiled before"),
+        }
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.source == other.source && self.is_regex() == other.is_regex()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(pattern: &Pattern, text: &str) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        pattern.find_all(text, &mut found).unwrap();
+        found
+    }
+
+    #[test]
+    fn literals_and_expressions_match_left_to_right() {
+        assert_eq!(found(&Pattern::literal("aa"), "aaaxaa"), [(0, 2), (4, 6)]);
+        assert_eq!(found(&Pattern::regex("a+").unwrap(), "aaaxaa"), [(0, 3), (4, 6)]);
+        assert_eq!(found(&Pattern::regex("x*").unwrap(), "éxa"), [(0, 0), (2, 3), (4, 4)]);
+        assert_eq!(found(&Pattern::regex("x*").unwrap(), ""), []);
+    }
+
+    #[test]
+    fn a_bad_expression_is_an_error() {
+        assert!(matches!(Pattern::regex("a("), Err(Error::BadPattern { pattern, .. }) if pattern == "a("));
+    }
+}

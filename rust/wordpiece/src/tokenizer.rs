@@ -1,0 +1,468 @@
+//! The pipeline, one text: added tokens, normalize, split, match. It alone calls the steps; no step calls another.
+
+use crate::added::{AddedToken, AddedTokens};
+use crate::definition::Definition;
+use crate::error::{Error, Result};
+use crate::fast::{End, Fast, Order, Path};
+use crate::inputs::assemble::Rows;
+use crate::inputs::layout::{Layout, Layouts};
+use crate::inputs::pieces::Pieces;
+use crate::inputs::{Encoding, Padding, Truncation};
+use crate::matcher::Matcher;
+use crate::normalize::{Normalized, Normalizer, Span};
+use crate::offsets::{OffsetUnit, convert};
+use crate::scratch::{Lent, Pool, Scratch};
+use crate::split::PreTokenizer;
+
+/// A text, or the words of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text<'a> {
+    /// A text as it is.
+    Raw(&'a str),
+    /// A text that was split into words before: word ids are their indices, offsets refer to each word.
+    Words(Vec<&'a str>),
+}
+
+impl Text<'_> {
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Text::Raw(text) => text.len(),
+            Text::Words(words) => words.iter().map(|word| word.len()).sum(),
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What becomes one row: a text, or two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input<'a> {
+    /// The first text.
+    pub first: Text<'a>,
+    /// The second; an empty one is one.
+    pub second: Option<Text<'a>>,
+}
+
+impl<'a> Input<'a> {
+    /// A single text.
+    pub fn single(text: &'a str) -> Input<'a> {
+        Input { first: Text::Raw(text), second: None }
+    }
+
+    /// A pair of texts.
+    pub fn pair(first: &'a str, second: &'a str) -> Input<'a> {
+        Input { first: Text::Raw(first), second: Some(Text::Raw(second)) }
+    }
+
+    /// The number of bytes of both texts.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.second.as_ref().map_or(0, Text::len)
+    }
+
+    /// Whether there is nothing in them.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// How texts are encoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodeOptions {
+    /// Whether the special tokens of the post-processor are put around the texts.
+    pub add_special_tokens: bool,
+    /// Cutting rows to a length.
+    pub truncation: Option<Truncation>,
+    /// Filling rows up to a length.
+    pub padding: Option<Padding>,
+    /// What offsets count.
+    pub offset_unit: OffsetUnit,
+    /// Whether special tokens that stand in a text are taken for text.
+    pub encode_special_tokens: bool,
+}
+
+impl Default for EncodeOptions {
+    fn default() -> Self {
+        EncodeOptions {
+            add_special_tokens: true,
+            truncation: None,
+            padding: None,
+            offset_unit: OffsetUnit::Char,
+            encode_special_tokens: false,
+        }
+    }
+}
+
+/// A WordPiece tokenizer. Nothing ever changes one; threads share it.
+#[derive(Debug, Clone)]
+pub struct Tokenizer {
+    definition: Definition,
+    added: AddedTokens,
+    layouts: Layouts,
+    matcher: Matcher,
+    unk_id: u32,
+    fast: Option<Fast>,
+    pool: Pool,
+}
+
+impl Tokenizer {
+    /// Makes a definition ready. Everything that can be wrong with one is found here, not at the first odd text.
+    pub fn new(definition: Definition) -> Result<Tokenizer> {
+        let vocab = &definition.vocab;
+        if vocab.is_empty() {
+            return Err(Error::EmptyVocab);
+        }
+        let unk_id = vocab
+            .id(&definition.unk_token)
+            .ok_or_else(|| Error::MissingUnk { unk_token: definition.unk_token.clone() })?;
+        let added = AddedTokens::new(vocab, definition.normalizer.as_ref(), &definition.added_tokens)?;
+        let layouts = Layouts::new(definition.post_processor.as_ref())?;
+        let matcher =
+            Matcher::new(vocab.iter(), &definition.continuing_subword_prefix, definition.max_input_chars_per_word);
+        let fast = Fast::new(&definition, unk_id, Path::detect());
+        Ok(Tokenizer { added, layouts, matcher, unk_id, fast, definition, pool: Pool::default() })
+    }
+
+    /// The same tokenizer on a given instruction set, or (`None`) without the fast path: for tests and benchmarks.
+    #[doc(hidden)]
+    pub fn on_path(mut self, path: Option<Path>) -> Tokenizer {
+        self.fast = path.and_then(|path| Fast::new(&self.definition, self.unk_id, path));
+        self
+    }
+
+    /// The instruction set of the fast path, `None` for a tokenizer that has none.
+    pub fn path(&self) -> Option<Path> {
+        self.fast.as_ref().map(Fast::path)
+    }
+
+    /// The bytes that words remembered between texts may take, for each thread at work.
+    pub fn memory_bytes_per_thread(&self) -> usize {
+        self.fast.as_ref().map_or(0, Fast::memory_bytes)
+    }
+
+    /// What the tokenizer is made of.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// The added tokens with their ids, in the order in which they were added.
+    pub fn added_tokens(&self) -> impl ExactSizeIterator<Item = (u32, &AddedToken)> {
+        self.added.iter()
+    }
+
+    /// A tokenizer with more added tokens; this one stays as it is.
+    pub fn with_added_tokens(&self, tokens: Vec<AddedToken>) -> Result<Tokenizer> {
+        let mut definition = self.definition.clone();
+        definition.added_tokens.extend(tokens);
+        let added = AddedTokens::new(&definition.vocab, definition.normalizer.as_ref(), &definition.added_tokens)?;
+        Ok(Tokenizer { definition, added, ..self.clone() })
+    }
+
+    /// The id of a token, added ones included.
+    pub fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.added.id_of(token).or_else(|| self.definition.vocab.id(token))
+    }
+
+    /// The token of an id, added ones included; of a normalized added token its normalized form.
+    pub fn id_to_token(&self, id: u32) -> Option<&str> {
+        self.added.token(id).or_else(|| self.definition.vocab.token(id))
+    }
+
+    /// The number of tokens of the model, and of the added ones that it does not have.
+    pub fn vocab_size(&self, with_added_tokens: bool) -> usize {
+        let added = || self.added.iter().filter(|(_, token)| self.definition.vocab.id(&token.content).is_none());
+        self.definition.vocab.len() + if with_added_tokens { added().count() } else { 0 }
+    }
+
+    /// All tokens with their ids, those of the model by id, then the added ones that it does not have.
+    pub fn vocab(&self) -> Vec<(&str, u32)> {
+        let vocab = &self.definition.vocab;
+        let added = self.added.iter().map(|(id, token)| (token.content.as_str(), id));
+        vocab.iter().chain(added.filter(|(token, _)| vocab.id(token).is_none())).collect()
+    }
+
+    /// Whether an id is that of an added token that decoding leaves out on request.
+    pub fn is_special(&self, id: u32) -> bool {
+        self.added.is_special(id)
+    }
+
+    /// The number of special tokens around one text, or around two.
+    pub fn special_tokens_added(&self, pair: bool) -> usize {
+        self.layouts.get(pair, true).added
+    }
+
+    /// Encodes one text, or two, with everything there is to know about the result.
+    ///
+    /// ```
+    /// use wordpiece::{Definition, EncodeOptions, Input, Tokenizer, Vocab};
+    ///
+    /// let tokens = ["[UNK]", "un", "##want", "##ed", "!"];
+    /// let vocab = Vocab::new(tokens.iter().zip(0..).map(|(&token, id)| (token, id)))?;
+    /// let tokenizer = Tokenizer::new(Definition::bert(vocab))?;
+    /// let encoding = tokenizer.encode(&Input::single("Unwanted!"), &EncodeOptions::default())?;
+    /// assert_eq!(encoding.tokens, ["un", "##want", "##ed", "!"]);
+    /// assert_eq!(encoding.offsets, [(0, 2), (2, 6), (6, 8), (8, 9)]);
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
+    pub fn encode(&self, input: &Input<'_>, options: &EncodeOptions) -> Result<Encoding> {
+        let mut encoding = self.encode_unpadded(input, options, &mut self.scratch())?;
+        if let Some(padding) = &options.padding {
+            encoding.pad(padding.target(encoding.len())?, padding);
+        }
+        Ok(encoding)
+    }
+
+    /// Space for the steps, on loan.
+    pub(crate) fn scratch(&self) -> Lent<'_> {
+        self.pool.lend()
+    }
+
+    pub(crate) fn encode_unpadded(
+        &self,
+        input: &Input<'_>,
+        options: &EncodeOptions,
+        scratch: &mut Scratch,
+    ) -> Result<Encoding> {
+        let rows = self.rows(input, options, Wanted { words: true, spans: true, texts: true }, scratch)?;
+        Ok(rows.encoding(&self.definition.vocab))
+    }
+
+    /// Tokenizes the texts of an input and cuts them: the rows it becomes.
+    pub(crate) fn rows<'s>(
+        &'s self,
+        input: &Input<'_>,
+        options: &EncodeOptions,
+        wanted: Wanted,
+        scratch: &'s mut Scratch,
+    ) -> Result<Rows<'s>> {
+        let layout = self.layout(input, options)?;
+        let wanted = Wanted { texts: wanted.texts || (wanted.spans && layout.trim_offsets.is_some()), ..wanted };
+        let mut first = std::mem::take(&mut scratch.first);
+        let mut second = std::mem::take(&mut scratch.second);
+        let done =
+            self.tokenize(&input.first, options, wanted, scratch, &mut first).and_then(|()| match &input.second {
+                Some(text) => self.tokenize(text, options, wanted, scratch, &mut second),
+                None => Ok(()),
+            });
+        (scratch.first, scratch.second) = (first, second);
+        done?;
+        let second = input.second.as_ref().map(|_| &scratch.second);
+        Rows::new(layout, &scratch.first, second, options.truncation.as_ref())
+    }
+
+    /// Appends the ids of a text, and nothing else about it.
+    pub(crate) fn append_ids(
+        &self,
+        text: &str,
+        options: &EncodeOptions,
+        scratch: &mut Scratch,
+        out: &mut Pieces,
+    ) -> Result<()> {
+        let mut run = Run { options, wanted: Wanted::default(), word: None, words: 0, out };
+        self.tokenize_raw(text, scratch, &mut run)
+    }
+
+    pub(crate) fn layout(&self, input: &Input<'_>, options: &EncodeOptions) -> Result<&Layout> {
+        // What a single text allows is checked whatever the text; what a pair allows, when it has to be cut.
+        if let Some(truncation) = &options.truncation {
+            truncation.check(self.layouts.get(false, options.add_special_tokens).added)?;
+        }
+        Ok(self.layouts.get(input.second.is_some(), options.add_special_tokens))
+    }
+
+    /// Tokenizes one text into `out`.
+    fn tokenize(
+        &self,
+        text: &Text<'_>,
+        options: &EncodeOptions,
+        wanted: Wanted,
+        scratch: &mut Scratch,
+        out: &mut Pieces,
+    ) -> Result<()> {
+        out.clear();
+        let mut run = Run { options, wanted, word: None, words: 0, out };
+        match text {
+            Text::Raw(text) => self.tokenize_raw(text, scratch, &mut run),
+            Text::Words(words) => words.iter().zip(0..).try_for_each(|(word, i)| {
+                run.word = Some(i);
+                self.tokenize_raw(word, scratch, &mut run)
+            }),
+        }
+    }
+
+    /// Tokenizes a raw text.
+    fn tokenize_raw(&self, text: &str, scratch: &mut Scratch, run: &mut Run<'_>) -> Result<()> {
+        if text.len() >= u32::MAX as usize {
+            return Err(Error::TextTooLong { bytes: text.len() });
+        }
+        let from = run.out.len();
+        let mut parts = std::mem::take(&mut scratch.raw_parts);
+        self.added.cut_raw(text, run.options.encode_special_tokens, &mut parts);
+        let done = parts.iter().try_for_each(|(token, range)| match token {
+            Some(token) => {
+                let span = Span { start: range.start as u32, end: range.end as u32 };
+                run.push_added(self.added.id(*token), &text[range.clone()], span);
+                Ok(())
+            }
+            None => self.tokenize_part(&text[range.clone()], range.start as u32, scratch, run),
+        });
+        scratch.raw_parts = parts;
+        done?;
+        if run.wanted.spans {
+            convert(text, run.options.offset_unit, &mut run.out.spans[from..]);
+        }
+        Ok(())
+    }
+
+    /// Tokenizes a part of a text, from byte `base` on, in which no raw added token stands.
+    fn tokenize_part(&self, part: &str, base: u32, scratch: &mut Scratch, run: &mut Run<'_>) -> Result<()> {
+        if let Some(fast) = self.fast.as_ref().filter(|_| !self.added.searches_normalized()) {
+            let order = Order {
+                base,
+                spans: run.wanted.spans,
+                word: run.word,
+                first_word: run.words,
+                words: run.wanted.words,
+                enough: usize::MAX,
+            };
+            let memory = scratch.memory.get_or_insert_with(|| Box::new(fast.memory()));
+            if let End::Done(words) = fast.tokenize(part, order, &self.matcher, memory, run.out) {
+                run.words = words;
+                return Ok(());
+            }
+        }
+        let pre_tokenizer = self.definition.pre_tokenizer.as_ref();
+        let aligned = run.wanted.spans || pre_tokenizer.is_some_and(PreTokenizer::needs_spans);
+        let mut normalized = std::mem::take(&mut scratch.normalized);
+        match &self.definition.normalizer {
+            Some(Normalizer::Bert(bert)) => bert.normalize(part, base, aligned, &mut normalized),
+            Some(normalizer) => {
+                normalized.reset(part, base, aligned);
+                normalizer.apply(&mut normalized)?;
+            }
+            None => normalized.reset(part, base, aligned),
+        }
+        if self.added.searches_normalized() {
+            let mut parts = std::mem::take(&mut scratch.parts);
+            self.added.cut_normalized(&normalized.text, run.options.encode_special_tokens, &mut parts);
+            for (token, range) in &parts {
+                match token {
+                    Some(token) => {
+                        let span = normalized.span(range.start, range.end);
+                        run.push_added(self.added.id(*token), &normalized.text[range.clone()], span);
+                    }
+                    // A copy, because a pre-tokenizer may rewrite what it is given.
+                    None => self.tokenize_normalized(&mut normalized.slice(range.clone()), scratch, run)?,
+                }
+            }
+            scratch.parts = parts;
+        } else {
+            self.tokenize_normalized(&mut normalized, scratch, run)?;
+        }
+        scratch.normalized = normalized;
+        Ok(())
+    }
+
+    /// Splits a normalized text and matches its words.
+    fn tokenize_normalized(&self, text: &mut Normalized, scratch: &mut Scratch, run: &mut Run<'_>) -> Result<()> {
+        scratch.words.clear();
+        if !text.text.is_empty() {
+            scratch.words.push(0..text.text.len());
+        }
+        if let Some(pre_tokenizer) = &self.definition.pre_tokenizer {
+            pre_tokenizer.split(text, &mut scratch.words)?;
+        }
+        for range in &scratch.words {
+            let word = run.next_word();
+            if !self.matcher.walk(&text.text[range.clone()], &mut scratch.walk) {
+                run.push(self.unk_id, word, text.span(range.start, range.end));
+                continue;
+            }
+            let mut start = range.start;
+            for entry in &scratch.walk.entries {
+                let end = start + entry.len as usize;
+                run.push(entry.id, word, text.span(start, end));
+                start = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns ids into text. Ids without a token are passed over, or an error when `strict`.
+    ///
+    /// `cleanup` overrides what the decoder says about the spaces before punctuation.
+    pub fn decode(
+        &self,
+        ids: &[u32],
+        skip_special_tokens: bool,
+        cleanup: Option<bool>,
+        strict: bool,
+    ) -> Result<String> {
+        let mut tokens = Vec::with_capacity(ids.len());
+        for &id in ids {
+            match self.id_to_token(id) {
+                Some(_) if skip_special_tokens && self.added.is_special(id) => {}
+                Some(token) => tokens.push(token.to_owned()),
+                None if strict => return Err(Error::UnknownId { id, vocab_size: self.vocab_size(true) }),
+                None => {}
+            }
+        }
+        let Some(decoder) = &self.definition.decoder else { return Ok(tokens.join(" ")) };
+        match cleanup {
+            Some(cleanup) => decoder.with_cleanup(cleanup).apply(&mut tokens)?,
+            None => decoder.apply(&mut tokens)?,
+        }
+        Ok(tokens.concat())
+    }
+}
+
+/// What is to be known about pieces beside their ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The words they belong to.
+    pub words: bool,
+    /// Where they stand.
+    pub spans: bool,
+    /// The text of added tokens.
+    pub texts: bool,
+}
+
+/// One text on its way through the pipeline.
+struct Run<'a> {
+    options: &'a EncodeOptions,
+    wanted: Wanted,
+    /// The word id of all pieces, where the text was split before.
+    word: Option<u32>,
+    /// The number of words so far.
+    words: u32,
+    out: &'a mut Pieces,
+}
+
+impl Run<'_> {
+    fn next_word(&mut self) -> u32 {
+        self.words += 1;
+        self.word.unwrap_or(self.words - 1)
+    }
+
+    fn push_added(&mut self, id: u32, text: &str, span: Span) {
+        if self.wanted.texts {
+            self.out.texts.push((self.out.len(), text.to_owned()));
+        }
+        let word = self.next_word();
+        self.push(id, word, span);
+    }
+
+    #[inline]
+    fn push(&mut self, id: u32, word: u32, span: Span) {
+        self.out.ids.push(id);
+        if self.wanted.words {
+            self.out.words.push(word);
+        }
+        if self.wanted.spans {
+            self.out.spans.push(span);
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The pipeline equals the slow, obvious tokenizer: random configurations, random texts.
+
+#[path = "support.rs"]
+mod support;
+
+use proptest::prelude::*;
+use wordpiece::{BatchRows, Columns, Encoding, Input, Path, Tokenizer, reference};
+
+/// Tiny alphabets meet every rule of matching; the rest of Unicode meets every rule of normalization.
+fn text() -> impl Strategy<Value = String> {
+    let character = prop_oneof![
+        8 => prop::sample::select(vec!['a', 'b', 'A', 'é', ' ', '#']),
+        4 => prop::sample::select(vec![
+            '中', '\u{301}', '\u{316}', '.', '_', '\u{ad}', '\t', '\u{b}', '\u{85}', '\u{a0}', 'İ', 'ß', '가', '①', '١',
+            '\u{344}', '\u{f73}', '\u{200d}', '\u{0}', '\u{fffd}', '豈', '\u{2b820}', '𝒳', '[', ']',
+        ]),
+        1 => any::<char>(),
+    ];
+    prop_oneof![
+        6 => prop::collection::vec(character, 0..24).prop_map(String::from_iter),
+        1 => prop::collection::vec(
+            prop::sample::select(vec!["[A]", " ab", "ba ", "é", "[B] ", "x", "aabbaabb. ", "\u{ad}", "\n", "가"]),
+            0..40,
+        )
+        .prop_map(|parts| parts.concat()),
+    ]
+}
+
+fn sequence() -> impl Strategy<Value = reference::Sequence> {
+    prop_oneof![
+        4 => text().prop_map(reference::Sequence::Text),
+        1 => prop::collection::vec(text(), 0..4).prop_map(reference::Sequence::Words),
+    ]
+}
+
+fn input() -> impl Strategy<Value = reference::Input> {
+    (sequence(), prop::option::of(sequence())).prop_map(|(first, second)| reference::Input { first, second })
+}
+
+fn vocab() -> impl Strategy<Value = Vec<(String, u32)>> {
+    let piece = prop_oneof!["[abé#.]{1,3}", "##[abé#.]{1,3}", "[中ßi\u{301}]", "##[ßi\u{301}\u{307}]"];
+    prop::collection::btree_set(piece, 0..24).prop_map(|pieces| {
+        let special = ["[UNK]", "[CLS]", "[SEP]", "[A]"].map(str::to_owned);
+        special.into_iter().chain(pieces).zip(0..).collect()
+    })
+}
+
+fn bert() -> impl Strategy<Value = reference::Normalizer> {
+    (any::<bool>(), any::<bool>(), any::<Option<bool>>(), any::<bool>()).prop_map(
+        |(clean_text, handle_chinese_chars, strip_accents, lowercase)| {
+            reference::Normalizer::Bert(reference::BertNormalizer {
+                clean_text,
+                handle_chinese_chars,
+                strip_accents,
+                lowercase,
+            })
+        },
+    )
+}
+
+fn normalizer() -> impl Strategy<Value = Option<reference::Normalizer>> {
+    use reference::Normalizer::{Lowercase, Nfd, Sequence, Strip, StripAccents};
+    let step = prop_oneof![
+        Just(Nfd),
+        Just(Lowercase),
+        Just(StripAccents),
+        (any::<bool>(), any::<bool>()).prop_map(|(left, right)| Strip { left, right }),
+        bert(),
+    ];
+    prop_oneof![
+        4 => bert().prop_map(Some),
+        1 => prop::collection::vec(step, 0..4).prop_map(|steps| Some(Sequence(steps))),
+        1 => Just(None),
+    ]
+}
+
+fn pre_tokenizer() -> impl Strategy<Value = Option<reference::PreTokenizer>> {
+    use reference::{Behavior, PreTokenizer};
+    let behavior = prop::sample::select(vec![Behavior::Removed, Behavior::Isolated, Behavior::Contiguous]);
+    let step = prop_oneof![
+        Just(PreTokenizer::Bert),
+        Just(PreTokenizer::Whitespace),
+        Just(PreTokenizer::WhitespaceSplit),
+        behavior.prop_map(PreTokenizer::Punctuation),
+        any::<bool>().prop_map(|individual| PreTokenizer::Digits { individual }),
+    ];
+    prop_oneof![
+        4 => Just(Some(PreTokenizer::Bert)),
+        2 => step.clone().prop_map(Some),
+        1 => prop::collection::vec(step, 0..3).prop_map(|steps| Some(PreTokenizer::Sequence(steps))),
+        1 => Just(None),
+    ]
+}
+
+fn post_processor() -> impl Strategy<Value = Option<reference::PostProcessor>> {
+    use reference::TemplatePiece::{A, B, Special};
+    let special = |name: &str, type_id| Special(name.to_owned(), type_id);
+    let token = |ids: &[u32], tokens: &[&str]| reference::TemplateToken {
+        ids: ids.to_vec(),
+        tokens: tokens.iter().map(|token| token.to_string()).collect(),
+    };
+    let special_tokens: std::collections::HashMap<_, _> =
+        [("[C]".to_owned(), token(&[1, 9], &["[CLS]", "+"])), ("[S]".to_owned(), token(&[2], &["[SEP]"]))].into();
+    let templates = vec![
+        (vec![special("[C]", 0), A(0), special("[S]", 0)], vec![special("[C]", 0), A(0), special("[S]", 0), B(1)]),
+        (vec![A(7), special("[S]", 9)], vec![B(3), special("[C]", 5), A(4), special("[S]", 6)]),
+        (vec![A(0), A(1)], vec![A(0), B(1), A(2), special("[S]", 0)]),
+    ];
+    prop_oneof![
+        3 => Just(Some(reference::PostProcessor::Bert { cls: ("[CLS]".into(), 1), sep: ("[SEP]".into(), 2) })),
+        3 => prop::sample::select(templates).prop_map(move |(single, pair)| {
+            Some(reference::PostProcessor::Template { single, pair, special_tokens: special_tokens.clone() })
+        }),
+        1 => Just(None),
+    ]
+}
+
+fn added_tokens() -> impl Strategy<Value = Vec<reference::AddedToken>> {
+    let content = prop::sample::select(vec!["[A]", "[B]", "ab", "Ab", "b ", "é", "中", " ", "a b", "."]);
+    let token =
+        (content, any::<[bool; 5]>()).prop_map(|(content, [single_word, lstrip, rstrip, normalized, special])| {
+            reference::AddedToken {
+                content: content.into(),
+                id: None,
+                single_word,
+                lstrip,
+                rstrip,
+                normalized,
+                special,
+            }
+        });
+    prop_oneof![1 => Just(Vec::new()), 1 => prop::collection::vec(token, 0..4)]
+}
+
+fn side() -> impl Strategy<Value = reference::Side> {
+    prop::sample::select(vec![reference::Side::Left, reference::Side::Right])
+}
+
+fn truncation() -> impl Strategy<Value = Option<reference::Truncation>> {
+    use reference::Strategy::{LongestFirst, OnlyFirst, OnlySecond};
+    let strategy = prop::sample::select(vec![LongestFirst, LongestFirst, OnlyFirst, OnlySecond]);
+    prop::option::of((0usize..12, 0usize..4, strategy, side()).prop_map(|(max_length, stride, strategy, direction)| {
+        reference::Truncation { max_length, stride, strategy, direction }
+    }))
+}
+
+fn padding() -> impl Strategy<Value = Option<reference::Padding>> {
+    prop::option::of((prop::option::of(0usize..12), 0usize..5, side()).prop_map(|(length, multiple_of, direction)| {
+        reference::Padding { length, multiple_of, direction, pad_id: 5, pad_type_id: 3, pad_token: "[P]".into() }
+    }))
+}
+
+fn config() -> impl Strategy<Value = reference::Config> {
+    let model = (vocab(), prop::sample::select(vec!["##", "##", "", "a"]), prop::sample::select(vec![100usize, 3]));
+    let steps = (normalizer(), pre_tokenizer(), post_processor(), added_tokens());
+    (model, steps, truncation(), padding(), prop::bool::weighted(0.2)).prop_map(
+        |((vocab, prefix, max_chars), steps, truncation, padding, encode_special_tokens)| reference::Config {
+            vocab,
+            unk_token: "[UNK]".into(),
+            continuing_subword_prefix: prefix.into(),
+            max_input_chars_per_word: max_chars,
+            normalizer: steps.0,
+            pre_tokenizer: steps.1,
+            post_processor: steps.2,
+            added_tokens: steps.3,
+            encode_special_tokens,
+            truncation,
+            padding,
+        },
+    )
+}
+
+/// The tokenizer without the fast path, and on every instruction set of this machine.
+fn on_all_paths(tokenizer: &Tokenizer) -> Vec<Tokenizer> {
+    let paths = Path::all_available().into_iter().map(Some).chain([None]);
+    paths.map(|path| tokenizer.clone().on_path(path)).collect()
+}
+
+/// Both tokenizers; `None` where both refuse the configuration.
+fn both(config: &reference::Config) -> Option<(reference::Tokenizer, Tokenizer)> {
+    let slow = reference::Tokenizer::new(config.clone());
+    let fast = support::definition(config).and_then(Tokenizer::new);
+    match (slow, fast) {
+        (Ok(slow), Ok(fast)) => Some((slow, fast)),
+        (Err(_), Err(_)) => None,
+        (Ok(_), Err(error)) => {
+            // The reference tokenizer checks truncation when it is made, the pipeline when it is used.
+            panic!("only the pipeline refuses: {error}")
+        }
+        (Err(_), Ok(fast)) => {
+            // It also refuses a token that normalizes to nothing when a later one with the same content replaces it.
+            let options = support::options(config, true);
+            let refused = options.truncation.is_some_and(|it| it.check(fast.special_tokens_added(false)).is_err());
+            let replaced = fast.added_tokens().len() < config.added_tokens.len();
+            assert!(refused || replaced, "only the reference tokenizer refuses {config:?}");
+            None
+        }
+    }
+}
+
+/// What a batch must hold, worked out from the complete encodings.
+fn expected_rows(encodings: &[Encoding], columns: &Columns) -> BatchRows {
+    let mut rows = BatchRows { row_offsets: vec![0], ..BatchRows::default() };
+    for (i, encoding) in encodings.iter().enumerate() {
+        let windows: &[Encoding] = if columns.windows { &encoding.overflowing } else { &[] };
+        for row in std::iter::once(encoding).chain(windows) {
+            rows.ids.extend(&row.ids);
+            rows.row_offsets.push(rows.ids.len() as i64);
+            if columns.type_ids {
+                rows.type_ids.extend(&row.type_ids);
+            }
+            if columns.attention_mask {
+                rows.attention_mask.extend(&row.attention_mask);
+            }
+            if columns.special_tokens_mask {
+                rows.special_tokens_mask.extend(&row.special_tokens_mask);
+            }
+            if columns.offsets {
+                rows.offsets.extend(row.offsets.iter().flat_map(|&(start, end)| [i64::from(start), i64::from(end)]));
+            }
+            if columns.word_ids {
+                rows.word_ids.extend(row.word_ids.iter().map(|id| id.map_or(-1, |id| id as i32)));
+            }
+            if columns.sequence_ids {
+                rows.sequence_ids.extend(row.sequence_ids().iter().map(|id| id.map_or(-1, |id| id as i32)));
+            }
+            if columns.windows {
+                rows.overflow_to_sample.push(i as i64);
+            }
+        }
+        if columns.n_tokens {
+            rows.n_tokens.push(encoding.n_tokens as i64);
+        }
+        rows.truncated.push(encoding.truncated);
+    }
+    rows
+}
+
+/// All columns, ids alone, or any of them.
+fn columns() -> impl Strategy<Value = Columns> {
+    let any = any::<[bool; 8]>().prop_map(|wanted| Columns {
+        type_ids: wanted[0],
+        attention_mask: wanted[1],
+        special_tokens_mask: wanted[2],
+        offsets: wanted[3],
+        word_ids: wanted[4],
+        sequence_ids: wanted[5],
+        windows: wanted[6],
+        n_tokens: wanted[7],
+    });
+    let masks = Columns { type_ids: true, attention_mask: true, ..Columns::default() };
+    prop_oneof![2 => any, 1 => Just(Columns::default()), 1 => Just(masks)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6_000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_pipeline_equals_the_reference_tokenizer(
+        config in config(),
+        inputs in prop::collection::vec(input(), 1..3),
+        special in any::<bool>(),
+        columns in columns(),
+    ) {
+        let Some((slow, fast)) = both(&config) else { return Ok(()) };
+        let options = support::options(&config, special);
+        let given: Vec<_> = inputs.iter().map(support::input).collect();
+        let expected = slow.encode_batch(&inputs, special);
+        for fast in on_all_paths(&fast) {
+            let encodings = fast.encodings(&given, &options, None);
+            match (&expected, encodings) {
+                (Ok(expected), Ok(encodings)) => {
+                    let got: Vec<_> = encodings.iter().map(support::as_reference).collect();
+                    prop_assert_eq!(expected, &got, "{:?}", fast.path());
+                    let batch = fast.encode_batch(&given, &options, &columns, None).unwrap();
+                    prop_assert_eq!(batch, expected_rows(&encodings, &columns));
+                }
+                (Err(_), Err(error)) => {
+                    let batch = fast.encode_batch(&given, &options, &columns, None);
+                    prop_assert_eq!(batch, Err(error));
+                }
+                (expected, got) => prop_assert!(false, "{:?}\n{:?}", expected, got),
+            }
+        }
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+
+    /// Texts of several chunks, whose words lie across their edges, and one table that forgets.
+    #[test]
+    fn long_texts_equal_the_reference_tokenizer(
+        config in config(),
+        parts in prop::collection::vec(text(), 1..12),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 300..900),
+    ) {
+        let config = reference::Config { truncation: None, padding: None, ..config };
+        let Some((slow, fast)) = both(&config) else { return Ok(()) };
+        let text: String = order.iter().map(|at| at.get(&parts).as_str()).collect();
+        let expected = slow.encode(&text.as_str().into(), false).unwrap();
+        let options = support::options(&config, false);
+        for fast in on_all_paths(&fast) {
+            let got = support::as_reference(&fast.encode(&Input::single(&text), &options).unwrap());
+            prop_assert!(expected == got, "{:?} on {:?}", fast.path(), text);
+        }
+    }
+}
