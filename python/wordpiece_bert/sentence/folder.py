@@ -1,0 +1,310 @@
+"""The folder layout of sentence-transformers: which modules a model is a chain of, and its settings.
+
+``modules.json`` lists the modules: a Transformer, a Pooling, then any number of Dense and Normalize. A folder without
+it is a Transformer with mean pooling. Names of Python classes are compared with these, never imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from wordpiece_bert.bert import functional
+from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.functional import POOLING_MODES, Array, PoolingMode
+from wordpiece_bert.errors import CheckpointError, ConfigError
+from wordpiece_bert.sentence.metrics import METRICS
+from wordpiece_bert.untrusted import JsonObject, inside, quoted, read_json, read_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["Dense", "Normalize", "Pooling", "SentenceFolder", "read_folder"]
+
+_MODULES = ("Transformer", "Pooling", "Dense", "Normalize")
+
+# The old form of a pooling configuration, one boolean for each mode; several are concatenated in this order.
+_OLD_POOLING: dict[str, PoolingMode] = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+# Where a Transformer's own settings are; the names tell which kind of model the folder was first made for.
+_TRANSFORMER_CONFIGS = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+
+_DENSE_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "torch.nn.modules.activation.Tanh": functional.tanh,
+    "torch.nn.modules.activation.ReLU": functional.relu,
+    "torch.nn.modules.activation.GELU": functional.gelu,
+    "torch.nn.modules.activation.Sigmoid": functional.sigmoid,
+    "torch.nn.modules.linear.Identity": lambda x: x,
+}
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Token vectors -> one vector: the results of each mode side by side."""
+
+    modes: tuple[PoolingMode, ...] = ("mean",)
+    include_prompt: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """y = activation(x·Wᵀ + b), plus x, or x·Rᵀ where its width changes, if there is a residual."""
+
+    weight: Array  # [out, in]
+    bias: Array  # [out]
+    activation: Callable[[Array], Array]
+    use_residual: bool = False
+    residual: Array | None = None  # [out, in]
+
+    def __call__(self, x: Array) -> Array:
+        """[n, in] -> [n, out]."""
+        y = self.activation(functional.linear(x, self.weight, self.bias))
+        if not self.use_residual:
+            return y
+        return y + (x if self.residual is None else x @ self.residual.T)
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """Scales vectors to length 1."""
+
+    def __call__(self, x: Array) -> Array:
+        """[n, d] -> [n, d]."""
+        return functional.normalize(x)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceFolder:
+    """What a folder says about its sentence encoder, all but the weights and the tokenizer of its Transformer."""
+
+    #: Folder of the Transformer: config.json, weights, tokenizer.
+    transformer: Path
+    pooling: Pooling = Pooling()
+    #: What follows the pooling, in order.
+    modules: tuple[Dense | Normalize, ...] = ()
+    #: Width of a sentence vector.
+    dimension: int
+    #: Longest row, special tokens included.
+    max_seq_length: int
+    do_lower_case: bool = False
+    prompts: dict[str, str] = field(default_factory=dict)
+    default_prompt_name: str | None = None
+    similarity: str = "cosine"
+    truncate_dim: int | None = None
+
+
+def read_folder(folder: Path) -> SentenceFolder:
+    """Read the settings of a sentence encoder.
+
+    Raises
+    ------
+    ConfigError
+        A file is broken, or names a module or a setting that is not supported; the message has the file and the name.
+    CheckpointError
+        The weights of a Dense module are broken or do not fit.
+    """
+    listing = folder / "modules.json"
+    if not listing.is_file():
+        config = BertConfig.from_folder(folder)
+        longest = _longest(folder, {}, config)
+        return SentenceFolder(transformer=folder, dimension=config.hidden_size, max_seq_length=longest)
+
+    modules = _modules(listing)
+    if [kind for kind, _ in modules[:2]] != ["Transformer", "Pooling"]:
+        _refuse(listing, f"must begin with a Transformer and a Pooling, not with {[kind for kind, _ in modules[:2]]}")
+    transformer = modules[0][1]
+    config = BertConfig.from_folder(transformer)
+    settings = _transformer_settings(transformer)
+    pooling = _pooling(modules[1][1] / "config.json", config.hidden_size)
+    width = config.hidden_size * len(pooling.modes)
+    rest: list[Dense | Normalize] = []
+    for kind, place in modules[2:]:
+        if kind == "Dense":
+            rest.append(dense := _dense(place, width))
+            width = len(dense.weight)
+        elif kind == "Normalize":
+            rest.append(_normalize(place))
+        else:
+            _refuse(listing, f"has a second {kind}; after the Pooling only Dense and Normalize are supported")
+    return SentenceFolder(
+        transformer=transformer,
+        pooling=pooling,
+        modules=tuple(rest),
+        dimension=width,
+        max_seq_length=_longest(transformer, settings, config),
+        do_lower_case=_value(settings, "do_lower_case", bool, transformer, default=False),
+        **_model_settings(folder / "config_sentence_transformers.json", width),
+    )
+
+
+def _modules(listing: Path) -> list[tuple[str, Path]]:
+    """Return the kind and the folder of each module."""
+    entries = read_json(listing, ConfigError)
+    if not isinstance(entries, list):
+        _refuse(listing, "must hold a list of modules")
+    modules = []
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
+            _refuse(listing, f"module {i} must be an object with a type, not {quoted(entry)}")
+        package, _, kind = entry["type"].rpartition(".")
+        if package.partition(".")[0] != "sentence_transformers" or kind not in _MODULES:
+            supported = ", ".join(_MODULES)
+            _refuse(
+                listing, f"module {i} is a {quoted(entry['type'])}; supported are sentence_transformers' {supported}"
+            )
+        path = _value(entry, "path", str, listing, default="")
+        modules.append((kind, inside(listing.parent, path, str(listing), ConfigError)))
+    return modules
+
+
+def _transformer_settings(transformer: Path) -> JsonObject:
+    for name in _TRANSFORMER_CONFIGS:
+        file = transformer / name
+        if file.is_file():
+            settings = read_object(file, ConfigError)
+            _expect(settings, "transformer_task", "feature-extraction", file)
+            _expect(settings, "module_output_name", "token_embeddings", file)
+            return settings
+    return {}
+
+
+def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int:
+    """Return the longest row: max_seq_length, else the tokenizer's model_max_length; within the position table."""
+    longest = _value(settings, "max_seq_length", int, transformer)
+    file = transformer / "tokenizer_config.json"
+    if longest is None and file.is_file():
+        # Tokenizers without a limit write 1e30 here, as an integer or as a float.
+        value = read_object(file, ConfigError).get("model_max_length")
+        if value is not None:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                _refuse(file, f"model_max_length is {quoted(value)}, expected a number")
+            longest = int(value)
+    if longest is not None and longest < 1:
+        _refuse(transformer, f"the longest row is {longest} tokens; it must be 1 or more")
+    return min(longest or config.max_position_embeddings, config.max_position_embeddings)
+
+
+def _pooling(file: Path, hidden_size: int) -> Pooling:
+    config = read_object(file, ConfigError)
+    width = config.get("embedding_dimension", config.get("word_embedding_dimension", hidden_size))
+    if width != hidden_size:
+        _refuse(file, f"pools vectors of {quoted(width)} numbers, but the Transformer's hidden_size is {hidden_size}")
+    modes = config.get("pooling_mode")
+    if modes is None:
+        chosen = [mode for key, mode in _OLD_POOLING.items() if _value(config, key, bool, file, default=False)]
+        modes = chosen or ["mean"]
+    elif isinstance(modes, str):
+        modes = [modes]
+    if not isinstance(modes, list) or not modes or not all(mode in POOLING_MODES for mode in modes):
+        _refuse(file, f"pooling_mode is {quoted(modes)}; the modes are {', '.join(POOLING_MODES)}")
+    return Pooling(tuple(modes), _value(config, "include_prompt", bool, file, default=True))
+
+
+def _dense(folder: Path, width: int) -> Dense:
+    file = folder / "config.json"
+    config = read_object(file, ConfigError)
+    _expect_sentence_embedding(config, file)
+    size_in, size_out = (_value(config, key, int, file, default=0) for key in ("in_features", "out_features"))
+    if size_in != width:
+        _refuse(file, f"in_features is {size_in}, but the module before gives {width} numbers")
+    name = _value(config, "activation_function", str, file, default="torch.nn.modules.activation.Tanh")
+    if name not in _DENSE_ACTIVATIONS:
+        _refuse(file, f"activation_function is {quoted(name)}; supported are {', '.join(_DENSE_ACTIVATIONS)}")
+    has_bias = _value(config, "bias", bool, file, default=True)
+    use_residual = _value(config, "use_residual", bool, file, default=False)
+
+    shapes: dict[str, tuple[int, ...]] = {"linear.weight": (size_out, size_in)}
+    if has_bias:
+        shapes["linear.bias"] = (size_out,)
+    if use_residual and size_in != size_out:
+        shapes["residual.weight"] = (size_out, size_in)
+    weights = find_weights(folder)
+    tensors = read_tensors(weights)
+    for tensor, shape in shapes.items():
+        found = tensors[tensor].shape if tensor in tensors else None
+        if found != shape or tensors[tensor].dtype != np.float32:
+            message = f"{weights}: {tensor} has shape {found}, but {file} asks for floating-point {shape}"
+            raise CheckpointError(message)
+    arrays: dict[str, Any] = {name: tensors[name] for name in shapes}
+    return Dense(
+        weight=arrays["linear.weight"],
+        bias=arrays.get("linear.bias", np.zeros(size_out, np.float32)),
+        activation=_DENSE_ACTIVATIONS[name],
+        use_residual=use_residual,
+        residual=arrays.get("residual.weight"),
+    )
+
+
+def _normalize(folder: Path) -> Normalize:
+    file = folder / "config.json"
+    if file.is_file():  # before version 6 there was none
+        _expect_sentence_embedding(read_object(file, ConfigError), file)
+    return Normalize()
+
+
+def _model_settings(file: Path, width: int) -> JsonObject:
+    """Read prompts, similarity and the default of truncate_dim; absent in the oldest folders."""
+    config = read_object(file, ConfigError) if file.is_file() else {}
+    _expect(config, "model_type", "SentenceTransformer", file)
+    # As in sentence-transformers 6.2, every model has these two, empty if it does not say what they are.
+    prompts = {"query": "", "document": ""}
+    for name, text in (_value(config, "prompts", dict, file) or {}).items():
+        if text is not None and not isinstance(text, str):
+            _refuse(file, f"the prompt {quoted(name)} is {quoted(text)}, expected a string")
+        prompts[name] = text or ""
+    default = _value(config, "default_prompt_name", str, file)
+    if default is not None and default not in prompts:
+        _refuse(file, f"default_prompt_name is {quoted(default)}, but the prompts are {list(prompts)}")
+    metric = _value(config, "similarity_fn_name", str, file) or "cosine"
+    if metric not in METRICS:
+        _refuse(file, f"similarity_fn_name is {quoted(metric)}; supported are {', '.join(METRICS)}")
+    truncate_dim = _value(config, "truncate_dim", int, file)
+    if truncate_dim is not None and not 1 <= truncate_dim <= width:
+        _refuse(file, f"truncate_dim is {truncate_dim}, but the vectors have {width} numbers")
+    return {
+        "prompts": prompts,
+        "default_prompt_name": default,
+        "similarity": metric,
+        "truncate_dim": truncate_dim,
+    }
+
+
+def _value(config: JsonObject, key: str, kind: type, file: Path, *, default: Any = None) -> Any:  # noqa: ANN401
+    """Return a field of one exact JSON type; the default where it is absent or null."""
+    value = config.get(key)
+    if value is None:
+        return default
+    if type(value) is not kind:  # exactly: a boolean is no integer
+        _refuse(file, f"{key} is {quoted(value)}, expected {kind.__name__}")
+    return value
+
+
+def _expect(config: JsonObject, key: str, only: str, file: Path) -> None:
+    """Refuse a field that asks for something else than the one thing which is supported."""
+    value = config.get(key)
+    if value is not None and value != only:
+        _refuse(file, f"{key} is {quoted(value)}; only {only!r} is supported")
+
+
+def _expect_sentence_embedding(config: JsonObject, file: Path) -> None:
+    _expect(config, "module_input_name", "sentence_embedding", file)
+    _expect(config, "module_output_name", "sentence_embedding", file)
+
+
+def _refuse(file: Path, what: str) -> NoReturn:
+    message = f"{file}: {what}"
+    raise ConfigError(message)

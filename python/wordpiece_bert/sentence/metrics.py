@@ -1,0 +1,93 @@
+"""How alike two vectors are: four measures, each the higher the more alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordpiece_bert.bert.functional import Array, normalize
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["METRICS", "check_metric", "pairwise_similarity", "similarity"]
+
+#: cosine of the angle; dot product; minus the Euclidean distance; minus the sum of absolute differences.
+METRICS = ("cosine", "dot", "euclidean", "manhattan")
+
+
+def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Array:
+    """Compare every vector of `a` with every vector of `b`.
+
+    Parameters
+    ----------
+    a, b
+        Vectors, [n, d] and [m, d]; one vector [d] counts as [1, d].
+    metric
+        ``"cosine"``, ``"dot"``, ``"euclidean"`` (minus the distance) or ``"manhattan"`` (minus the L1 distance).
+
+    Returns
+    -------
+    array
+        float32 [n, m].
+
+    Raises
+    ------
+    InputError
+        The vectors differ in length, or there is no such metric.
+    """
+    check_metric(metric)
+    x, y = _vectors("a", a), _vectors("b", b)  # [n, d], [m, d]
+    _match(x.shape[1], y.shape[1])
+    if metric == "cosine":
+        return normalize(x) @ normalize(y).T
+    if metric == "dot":
+        return x @ y.T
+    # Differences row by row, [m, d] each: the short cut |x|² − 2xy + |y|² loses half the digits where x is close to y.
+    rows = [_minus_distance(row, y, metric) for row in x]
+    return np.stack(rows) if rows else np.zeros((0, len(y)), np.float32)
+
+
+def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Array:
+    """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n]; as `similarity` else."""
+    check_metric(metric)
+    x, y = _vectors("a", a), _vectors("b", b)  # [n, d]
+    _match(x.shape[1], y.shape[1])
+    if len(x) != len(y):
+        message = f"pairs need as many vectors on both sides, not {len(x)} and {len(y)}"
+        raise InputError(message)
+    if metric == "cosine":
+        x, y = normalize(x), normalize(y)
+    if metric in ("cosine", "dot"):
+        products: Array = (x * y).sum(axis=-1)  # [n]
+        return products
+    return _minus_distance(x, y, metric)
+
+
+def check_metric(metric: str) -> None:
+    """Raise an `InputError` unless `metric` is the name of a measure."""
+    if metric not in METRICS:
+        message = f"similarity must be one of {', '.join(METRICS)}, not {metric!r}"
+        raise InputError(message)
+
+
+def _minus_distance(x: Array, y: Array, metric: str) -> Array:
+    difference = x - y  # [..., d]
+    distance: Array = np.abs(difference).sum(axis=-1) if metric == "manhattan" else np.linalg.norm(difference, axis=-1)
+    return -distance
+
+
+def _vectors(name: str, value: npt.ArrayLike) -> Array:
+    vectors = np.atleast_2d(np.asarray(value, dtype=np.float32))
+    if vectors.ndim != 2:
+        message = f"{name} must be vectors [n, d] or one vector [d], not of shape {list(vectors.shape)}"
+        raise InputError(message)
+    return vectors
+
+
+def _match(left: int, right: int) -> None:
+    if left != right:
+        message = f"the vectors of a have {left} numbers, those of b {right}: they are not from the same model"
+        raise InputError(message)

@@ -1,0 +1,98 @@
+"""Sentence vectors in 8 bits or 1 bit a number; as sentence-transformers does it, so that indexes can be shared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["PRECISIONS", "check_precision", "quantize_embeddings"]
+
+PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
+
+
+def quantize_embeddings(
+    embeddings: npt.ArrayLike,
+    precision: str,
+    ranges: npt.ArrayLike | None = None,
+    calibration_embeddings: npt.ArrayLike | None = None,
+) -> npt.NDArray[Any]:
+    """Store vectors in fewer bits.
+
+    Parameters
+    ----------
+    embeddings
+        Vectors, floats [n, d].
+    precision
+        ``"uint8"``, ``"int8"``: 256 steps between the lowest and the highest value of each dimension; int8 is uint8
+        − 128. ``"ubinary"``: one bit a number, 1 where it is above 0, the first dimension in the highest bit, padded
+        with 0 to whole bytes; ``"binary"``: the same bytes − 128. ``"float32"``: as they are.
+    ranges
+        [2, d], the lowest and the highest value of each dimension.
+    calibration_embeddings
+        Vectors [k, d] to take the ranges from where `ranges` is not given; by default `embeddings` themselves. Vectors
+        which are compared must share their ranges.
+
+    Returns
+    -------
+    array
+        uint8 or int8 [n, d]; uint8 or int8 [n, ⌈d/8⌉] for the binary ones; float32 [n, d].
+
+    Raises
+    ------
+    InputError
+        Not vectors, ranges that do not fit, a single vector without ranges, or no such precision.
+    """
+    check_precision(precision)
+    x = _vectors("embeddings", embeddings)
+    if precision == "float32":
+        return x
+    if precision in ("binary", "ubinary"):
+        bits = np.packbits(x > 0, axis=-1)  # [n, ⌈d/8⌉]
+        return bits if precision == "ubinary" else (bits - np.uint8(128)).view(np.int8)
+    if len(x) == 0:
+        return np.zeros(x.shape, precision)
+    lowest, highest = _ranges(x, ranges, calibration_embeddings)  # [d], [d]
+    step = (highest - lowest) / np.float32(255)
+    step[step == 0] = 1
+    q = np.clip(np.floor((x - lowest) / step), 0, 255).astype(np.uint8)
+    return q if precision == "uint8" else (q - np.uint8(128)).view(np.int8)
+
+
+def check_precision(precision: str) -> None:
+    """Raise an `InputError` unless `precision` is one of `PRECISIONS`."""
+    if precision not in PRECISIONS:
+        message = f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}"
+        raise InputError(message)
+
+
+def _ranges(
+    x: npt.NDArray[np.float32], ranges: npt.ArrayLike | None, calibration: npt.ArrayLike | None
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    if ranges is not None:
+        given = np.asarray(ranges, dtype=np.float32)
+        if given.shape != (2, x.shape[1]):
+            message = f"ranges must have shape [2, {x.shape[1]}], lowest and highest, not {list(given.shape)}"
+            raise InputError(message)
+        return given[0], given[1]
+    sample = x if calibration is None else _vectors("calibration_embeddings", calibration)
+    if sample.shape[1] != x.shape[1] or len(sample) < 2:
+        message = (
+            f"8-bit precision takes the range of each of the {x.shape[1]} dimensions from at least 2 vectors, not from "
+            f"{list(sample.shape)}: pass ranges or calibration_embeddings"
+        )
+        raise InputError(message)
+    return sample.min(axis=0), sample.max(axis=0)
+
+
+def _vectors(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    vectors = np.asarray(value)
+    if vectors.ndim != 2 or not np.issubdtype(vectors.dtype, np.floating):
+        message = f"{name} must be floating-point vectors [n, d], not {vectors.dtype} of shape {list(vectors.shape)}"
+        raise InputError(message)
+    return vectors.astype(np.float32, copy=False)

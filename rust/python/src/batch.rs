@@ -1,0 +1,70 @@
+//! The rows of a batch: arrays of NumPy that own the core's buffers.
+
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use wordpiece::{BatchRows, Columns};
+
+use crate::error;
+
+/// The rows of a batch as flat arrays, not copied; None for what was not asked for.
+#[pyclass(frozen, get_all, module = "wordpiece_bert._core")]
+pub struct Rows {
+    ids: Py<PyArray1<u32>>,
+    row_offsets: Py<PyArray1<i64>>,
+    type_ids: Option<Py<PyArray1<u32>>>,
+    attention_mask: Option<Py<PyArray1<u8>>>,
+    special_tokens_mask: Option<Py<PyArray1<u8>>>,
+    offsets: Option<Py<PyArray2<i64>>>,
+    word_ids: Option<Py<PyArray1<i32>>>,
+    sequence_ids: Option<Py<PyArray1<i32>>>,
+    overflow_to_sample: Option<Py<PyArray1<i64>>>,
+    n_tokens: Option<Py<PyArray1<i64>>>,
+    truncated: Py<PyArray1<bool>>,
+}
+
+impl Rows {
+    pub fn new(py: Python<'_>, rows: BatchRows, columns: &Columns) -> PyResult<Rows> {
+        let n = rows.ids.len();
+        let offsets = match columns.offsets {
+            true => Some(PyArray1::from_vec(py, rows.offsets).reshape([n, 2])?.unbind()),
+            false => None,
+        };
+        Ok(Rows {
+            ids: array(py, rows.ids),
+            row_offsets: array(py, rows.row_offsets),
+            type_ids: columns.type_ids.then(|| array(py, rows.type_ids)),
+            attention_mask: columns.attention_mask.then(|| array(py, rows.attention_mask)),
+            special_tokens_mask: columns.special_tokens_mask.then(|| array(py, rows.special_tokens_mask)),
+            offsets,
+            word_ids: columns.word_ids.then(|| array(py, rows.word_ids)),
+            sequence_ids: columns.sequence_ids.then(|| array(py, rows.sequence_ids)),
+            overflow_to_sample: columns.windows.then(|| array(py, rows.overflow_to_sample)),
+            n_tokens: columns.n_tokens.then(|| array(py, rows.n_tokens)),
+            truncated: array(py, rows.truncated),
+        })
+    }
+}
+
+fn array<T: Element>(py: Python<'_>, buffer: Vec<T>) -> Py<PyArray1<T>> {
+    PyArray1::from_vec(py, buffer).unbind()
+}
+
+/// The columns with these names, which are those of the attributes of [`Rows`].
+pub fn columns(names: &[String]) -> PyResult<Columns> {
+    let mut columns = Columns::default();
+    for name in names {
+        let column = match name.as_str() {
+            "type_ids" => &mut columns.type_ids,
+            "attention_mask" => &mut columns.attention_mask,
+            "special_tokens_mask" => &mut columns.special_tokens_mask,
+            "offsets" => &mut columns.offsets,
+            "word_ids" => &mut columns.word_ids,
+            "sequence_ids" => &mut columns.sequence_ids,
+            "overflow_to_sample" => &mut columns.windows,
+            "n_tokens" => &mut columns.n_tokens,
+            _ => return Err(error::input(format!("unknown column {name:?}"))),
+        };
+        *column = true;
+    }
+    Ok(columns)
+}

@@ -1,0 +1,288 @@
+//! Texts, words, tokens and ids as Python has them → what the core takes.
+//!
+//! Strings are borrowed, not copied: Python keeps the UTF-8 of a `str` beside it, and the references held here keep the `str`
+//! alive even when another thread empties the list it came from. A `str` with a lone surrogate has no UTF-8; it is refused
+//! here and nowhere else.
+
+use std::fmt;
+
+use pyo3::exceptions::PyUnicodeEncodeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PySet, PyString, PyTuple};
+use wordpiece::{Input, Text};
+
+use crate::error;
+
+/// Where in the arguments something stands, as messages say it: `item 3, second text, word 0`.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// The argument, or what its items are called.
+    name: &'static str,
+    index: Option<usize>,
+    second: bool,
+    inner: Option<(&'static str, usize)>,
+}
+
+impl Place {
+    /// The argument itself.
+    pub fn argument(name: &'static str) -> Place {
+        Place { name, index: None, second: false, inner: None }
+    }
+
+    /// One of its items, which are called `name`.
+    pub fn item(name: &'static str, index: usize) -> Place {
+        Place { index: Some(index), ..Place::argument(name) }
+    }
+
+    fn second(self) -> Place {
+        Place { second: true, ..self }
+    }
+
+    fn inner(self, name: &'static str, index: usize) -> Place {
+        Place { inner: Some((name, index)), ..self }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        if let Some(index) = self.index {
+            write!(f, " {index}")?;
+        }
+        if self.second {
+            f.write_str(", second text")?;
+        }
+        if let Some((name, index)) = self.inner {
+            write!(f, ", {name} {index}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a value: says where it stands, what it is and what was expected.
+fn refuse(place: Place, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    error::input(format!("{place} is {}; {expected}", described(value)))
+}
+
+/// A value for a message: its type, and as much of its `repr` as a line holds.
+fn described(value: &Bound<'_, PyAny>) -> String {
+    const MOST: usize = 60;
+    if value.is_none() {
+        return "None".to_owned();
+    }
+    let kind = value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+    match value.repr() {
+        Ok(repr) => {
+            let repr = repr.to_string_lossy().into_owned();
+            let short: String = repr.chars().take(MOST).collect();
+            format!("{kind} {short}{}", if short.len() < repr.len() { "…" } else { "" })
+        }
+        Err(_) => kind,
+    }
+}
+
+/// A `str` whose UTF-8 can be borrowed.
+pub fn string<'py>(value: &Bound<'py, PyAny>, place: Place, expected: &str) -> PyResult<Bound<'py, PyString>> {
+    let text = value.cast::<PyString>().map_err(|_| refuse(place, value, expected))?;
+    match text.to_str() {
+        Ok(_) => Ok(text.clone()),
+        Err(cause) if cause.is_instance_of::<PyUnicodeEncodeError>(value.py()) => {
+            let at: usize = cause.value(value.py()).getattr("start")?.extract()?;
+            let found = value.get_item(at)?.repr()?;
+            Err(error::input(format!(
+                "{place} has a lone surrogate, {}, at position {at}, which is no character: clean the text, for example \
+                 with text.encode(\"utf-8\", \"replace\").decode()",
+                found.to_string_lossy()
+            )))
+        }
+        Err(cause) => Err(cause),
+    }
+}
+
+/// A list of what a sequence holds: of a list, a tuple, an array (NumPy's, pandas', Arrow's).
+///
+/// An array of `str` is asked for its strings: its buffer has them in a form of its own.
+fn listed<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+    if let Ok(list) = value.cast::<PyList>() {
+        return Ok(Some(list.clone()));
+    }
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        return Ok(Some(tuple.to_list()));
+    }
+    if !is_lump(value) {
+        for method in ["tolist", "to_pylist"] {
+            if value.hasattr(method)? {
+                return Ok(value.call_method0(method)?.cast_into::<PyList>().ok());
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A list of what an iterable yields; none of what has no order or is one lump.
+fn drained<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+    let unordered =
+        value.is_instance_of::<PyDict>() || value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>();
+    if unordered || is_lump(value) {
+        return Ok(None);
+    }
+    if let Some(list) = listed(value)? {
+        return Ok(Some(list));
+    }
+    match value.try_iter() {
+        Err(_) => Ok(None),
+        Ok(items) => Ok(Some(PyList::new(value.py(), items.collect::<PyResult<Vec<_>>>()?)?)),
+    }
+}
+
+fn is_lump(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyBytes>()
+        || value.is_instance_of::<PyByteArray>()
+        || value.is_instance_of::<PyMemoryView>()
+}
+
+/// A text as Python holds it.
+enum Source<'py> {
+    Raw(Bound<'py, PyString>),
+    Words(Vec<Bound<'py, PyString>>),
+}
+
+impl<'py> Source<'py> {
+    fn read(value: &Bound<'py, PyAny>, split: bool, place: Place) -> PyResult<Source<'py>> {
+        if split { Source::words(value, place) } else { Source::raw(value, place) }
+    }
+
+    fn raw(value: &Bound<'py, PyAny>, place: Place) -> PyResult<Source<'py>> {
+        let expected = match (place.index, place.second) {
+            (None, _) => "text input must be a str (for a list of words: is_split_into_words=True)",
+            (Some(_), false) => "text input must be a str, or a pair of them: (text, pair)",
+            (Some(_), true) => "text input must be a str",
+        };
+        string(value, place, expected).map(Source::Raw)
+    }
+
+    fn words(value: &Bound<'py, PyAny>, place: Place) -> PyResult<Source<'py>> {
+        let expected = "with is_split_into_words=True a text is a list of words, each a str";
+        let Some(words) = listed(value)? else { return Err(refuse(place, value, expected)) };
+        let words = words.iter().enumerate().map(|(i, word)| string(&word, place.inner("word", i), expected));
+        words.collect::<PyResult<Vec<_>>>().map(Source::Words)
+    }
+
+    fn text(&self) -> PyResult<Text<'_>> {
+        Ok(match self {
+            Source::Raw(text) => Text::Raw(text.to_str()?),
+            Source::Words(words) => Text::Words(words.iter().map(|word| word.to_str()).collect::<PyResult<_>>()?),
+        })
+    }
+}
+
+/// What becomes one row, as Python holds it.
+pub struct Item<'py> {
+    first: Source<'py>,
+    second: Option<Source<'py>>,
+}
+
+impl<'py> Item<'py> {
+    /// The texts of a call for one row.
+    pub fn new(text: &Bound<'py, PyAny>, pair: Option<&Bound<'py, PyAny>>, split: bool) -> PyResult<Item<'py>> {
+        let first = Source::read(text, split, Place::argument("text"))?;
+        let second = pair.map(|pair| Source::read(pair, split, Place::argument("pair"))).transpose()?;
+        Ok(Item { first, second })
+    }
+
+    /// An item of a batch: a text or a pair of texts.
+    fn read(value: &Bound<'py, PyAny>, split: bool, index: usize) -> PyResult<Item<'py>> {
+        let place = Place::item("item", index);
+        if !value.is_instance_of::<PyString>()
+            && let Some(both) = listed(value)?
+            // Of words a pair is two lists; of texts anything that is no text can only be a pair.
+            && (!split || (both.len() == 2 && both.iter().all(|text| !text.is_instance_of::<PyString>())))
+        {
+            if both.len() != 2 {
+                let expected = "a pair has two texts, (text, pair); for a list of words: is_split_into_words=True";
+                return Err(refuse(place, value, expected));
+            }
+            let first = Source::read(&both.get_item(0)?, split, place)?;
+            let second = Source::read(&both.get_item(1)?, split, place.second())?;
+            return Ok(Item { first, second: Some(second) });
+        }
+        Ok(Item { first: Source::read(value, split, place)?, second: None })
+    }
+
+    /// What the core takes, borrowed.
+    pub fn input(&self) -> PyResult<Input<'_>> {
+        let second = self.second.as_ref().map(Source::text).transpose()?;
+        Ok(Input { first: self.first.text()?, second })
+    }
+}
+
+/// The items of a batch; with `pairs`, a second list, the two are zipped.
+pub fn items<'py>(
+    texts: &Bound<'py, PyAny>,
+    pairs: Option<&Bound<'py, PyAny>>,
+    split: bool,
+) -> PyResult<Vec<Item<'py>>> {
+    let batch = |value: &Bound<'py, PyAny>, name| {
+        let expected = "a batch is a list of texts, each a str or a pair of them";
+        drained(value)?.ok_or_else(|| refuse(Place::argument(name), value, expected))
+    };
+    let texts = batch(texts, "text")?;
+    let Some(pairs) = pairs else {
+        return texts.iter().enumerate().map(|(i, value)| Item::read(&value, split, i)).collect();
+    };
+    let pairs = batch(pairs, "text_pair")?;
+    let (n, m) = (texts.len(), pairs.len());
+    if n != m {
+        return Err(error::input(format!(
+            "batch length of `text`: {n} does not match batch length of `text_pair`: {m}"
+        )));
+    }
+    let zipped = texts.iter().zip(pairs.iter()).enumerate().map(|(i, (text, pair))| {
+        let place = Place::item("item", i);
+        let first = Source::read(&text, split, place)?;
+        Ok(Item { first, second: Some(Source::read(&pair, split, place.second())?) })
+    });
+    zipped.collect()
+}
+
+/// Whether an argument is one text rather than a batch of them.
+pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
+    if !split {
+        return Ok(value.is_instance_of::<PyString>());
+    }
+    let first = listed(value)?.and_then(|list| list.get_item(0).ok());
+    Ok(first.is_some_and(|first| first.is_instance_of::<PyString>()))
+}
+
+/// One id.
+pub fn id(value: &Bound<'_, PyAny>, place: Place) -> PyResult<u32> {
+    match value.extract::<u32>() {
+        Ok(id) if !value.is_instance_of::<PyBool>() => Ok(id),
+        _ => Err(refuse(place, value, "an id is a whole number from 0 to 4294967295")),
+    }
+}
+
+/// A list of ids.
+pub fn ids(value: &Bound<'_, PyAny>, place: Place) -> PyResult<Vec<u32>> {
+    let Some(list) = drained(value)? else { return Err(refuse(place, value, "ids are a list of whole numbers")) };
+    let at = |i| if place.index.is_some() { place.inner("id", i) } else { Place::item("id", i) };
+    list.iter().enumerate().map(|(i, value)| id(&value, at(i))).collect()
+}
+
+/// A list of lists of ids.
+pub fn id_lists(value: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u32>>> {
+    let Some(lists) = drained(value)? else {
+        return Err(refuse(Place::argument("ids"), value, "a batch is a list of lists of ids"));
+    };
+    lists.iter().enumerate().map(|(i, list)| ids(&list, Place::item("item", i))).collect()
+}
+
+/// An index or position; a negative one does not count from the end, it is a mistake.
+pub fn position(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    match value.extract::<i64>() {
+        // Beyond what any text has: nothing is there.
+        Ok(position) if position >= 0 => Ok(u32::try_from(position).unwrap_or(u32::MAX)),
+        _ => Err(refuse(Place::argument(name), value, "expected a whole number from 0 on")),
+    }
+}

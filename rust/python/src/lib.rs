@@ -1,0 +1,35 @@
+//! The binding of the crate `wordpiece`: the only code that knows both Rust and Python.
+//!
+//! It converts (`convert`: texts in, `options`: settings in and out, `encoding` and `batch`: results out), releases the
+//! interpreter while the core works, chooses the threads (`threads`) and turns what goes wrong into the exceptions of
+//! `wordpiece_bert.errors` (`error`). What the Python package shows to its users stands in `python/wordpiece_bert`; nothing
+//! here is public.
+
+mod batch;
+mod convert;
+mod encoding;
+mod error;
+mod options;
+mod threads;
+mod tokenizer;
+
+/// The compiled part of wordpiece_bert.
+#[pyo3::pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::batch::Rows;
+    #[pymodule_export]
+    use super::encoding::{_restore_encoding, Encoding};
+    #[pymodule_export]
+    use super::error::_panic;
+    #[pymodule_export]
+    use super::options::Options;
+    #[pymodule_export]
+    use super::threads::set_num_threads;
+    #[pymodule_export]
+    use super::tokenizer::Tokenizer;
+
+    #[allow(non_upper_case_globals)]
+    #[pymodule_export]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

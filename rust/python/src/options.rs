@@ -1,0 +1,126 @@
+//! Truncation, padding and the other options of a call ↔ the core's.
+//!
+//! What is asked for has been worked out and checked in `options.py`; the dictionaries have the keys and words of
+//! `tokenizers`.
+
+use pyo3::prelude::*;
+use wordpiece::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy};
+use wordpiece::{EncodeOptions, OffsetUnit};
+
+use crate::error;
+
+const STRATEGIES: [(&str, TruncationStrategy); 3] = [
+    ("longest_first", TruncationStrategy::LongestFirst),
+    ("only_first", TruncationStrategy::OnlyFirst),
+    ("only_second", TruncationStrategy::OnlySecond),
+];
+const SIDES: [(&str, Side); 2] = [("right", Side::Right), ("left", Side::Left)];
+const UNITS: [(&str, OffsetUnit); 3] =
+    [("char", OffsetUnit::Char), ("byte", OffsetUnit::Byte), ("utf16", OffsetUnit::Utf16)];
+
+fn named<T: Copy>(words: &[(&str, T)], word: &str) -> PyResult<T> {
+    let found = words.iter().find(|(name, _)| *name == word);
+    found.map(|(_, value)| *value).ok_or_else(|| error::input(format!("unknown option {word:?}")))
+}
+
+fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> String {
+    words.iter().find(|(_, known)| known == value).map_or(String::new(), |(name, _)| (*name).to_owned())
+}
+
+/// Truncation as a dictionary.
+#[derive(FromPyObject, IntoPyObject)]
+#[pyo3(from_item_all)]
+pub struct TruncationSettings {
+    max_length: usize,
+    stride: usize,
+    strategy: String,
+    direction: String,
+}
+
+impl From<&Truncation> for TruncationSettings {
+    fn from(truncation: &Truncation) -> TruncationSettings {
+        TruncationSettings {
+            max_length: truncation.max_length,
+            stride: truncation.stride,
+            strategy: name_of(&STRATEGIES, &truncation.strategy),
+            direction: name_of(&SIDES, &truncation.side),
+        }
+    }
+}
+
+impl TruncationSettings {
+    fn core(&self) -> PyResult<Truncation> {
+        Ok(Truncation {
+            max_length: self.max_length,
+            stride: self.stride,
+            strategy: named(&STRATEGIES, &self.strategy)?,
+            side: named(&SIDES, &self.direction)?,
+        })
+    }
+}
+
+/// Padding as a dictionary; `length` is `None` for the longest row of a batch.
+#[derive(FromPyObject, IntoPyObject)]
+#[pyo3(from_item_all)]
+pub struct PaddingSettings {
+    length: Option<usize>,
+    pad_to_multiple_of: Option<usize>,
+    pad_id: u32,
+    pad_token: String,
+    pad_type_id: u32,
+    direction: String,
+}
+
+impl From<&Padding> for PaddingSettings {
+    fn from(padding: &Padding) -> PaddingSettings {
+        PaddingSettings {
+            length: match padding.length {
+                PadLength::Longest => None,
+                PadLength::Fixed(length) => Some(length),
+            },
+            pad_to_multiple_of: padding.multiple_of,
+            pad_id: padding.id,
+            pad_token: padding.token.clone(),
+            pad_type_id: padding.type_id,
+            direction: name_of(&SIDES, &padding.side),
+        }
+    }
+}
+
+impl PaddingSettings {
+    fn core(self) -> PyResult<Padding> {
+        Ok(Padding {
+            length: self.length.map_or(PadLength::Longest, PadLength::Fixed),
+            multiple_of: self.pad_to_multiple_of,
+            id: self.pad_id,
+            type_id: self.pad_type_id,
+            token: self.pad_token,
+            side: named(&SIDES, &self.direction)?,
+        })
+    }
+}
+
+/// How texts are encoded: every option of a call, decided.
+#[pyclass(frozen, module = "wordpiece_bert._core")]
+pub struct Options {
+    pub core: EncodeOptions,
+}
+
+impl Options {
+    pub fn build(
+        add_special_tokens: bool,
+        truncation: Option<TruncationSettings>,
+        padding: Option<PaddingSettings>,
+        offset_unit: &str,
+        encode_special_tokens: bool,
+    ) -> PyResult<Options> {
+        let core = EncodeOptions {
+            add_special_tokens,
+            truncation: truncation.as_ref().map(TruncationSettings::core).transpose()?,
+            padding: padding.map(PaddingSettings::core).transpose()?,
+            offset_unit: named(&UNITS, offset_unit)?,
+            encode_special_tokens,
+        };
+        Ok(Options { core })
+    }
+}
