@@ -1,0 +1,314 @@
+"""The command: what it reads, what it writes, what it says, and that nothing half-done is left behind."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import wordpiece_bert as wb
+from wordpiece_bert.cli import main
+from wordpiece_bert.hub import find_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MODEL = "minilm"
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def encoder() -> wb.SentenceEncoder:
+    return wb.SentenceEncoder.from_pretrained(MODEL)
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    def give(content: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return give
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run the command, which must refuse in one line; gives what it said."""
+    try:
+        code = main(arguments)
+    except SystemExit as usage:  # argparse
+        code = usage.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith("wordpiece-bert: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+# --- embed
+
+
+def test_embed_gives_the_vectors_of_the_library(
+    encoder: wb.SentenceEncoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["The cat sat.", "", "  spaces stay inside  ", "Łódź 😀"]
+    Path("texts.txt").write_bytes("\n".join(texts).encode() + b"\n")
+    assert main(["embed", "--model", MODEL, "texts.txt", "-o", "vectors.npy"]) == 0
+    vectors = np.load("vectors.npy")
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, encoder.encode(texts), atol=1e-6, rtol=0)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("vectors.npy: 4 vectors of 384 float32")
+    assert sorted(os.listdir()) == ["texts.txt", "vectors.npy"]
+
+
+def test_embed_gives_the_same_whatever_the_batch_size_and_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wordpiece_bert.cli.BATCHES_PER_GROUP", 2)
+    Path("texts.txt").write_text("".join(f"{'word ' * (i % 5)}{i}\n" for i in range(23)))
+    main(["embed", "texts.txt", "-o", "a.npy", "--batch-size", "3"])
+    main(["embed", "texts.txt", "-o", "b.npy", "--batch-size", "64", "--threads", "1"])
+    np.testing.assert_allclose(np.load("a.npy"), np.load("b.npy"), atol=1e-6, rtol=0)
+
+
+def test_embed_takes_several_files_and_standard_input_in_order(
+    encoder: wb.SentenceEncoder, stdin: Callable[[bytes], None]
+) -> None:
+    Path("a.txt").write_text("first\nsecond")
+    Path("b.txt").write_text("last\n")
+    stdin(b"from a pipe\n")
+    assert main(["embed", "a.txt", "-", "b.txt", "-o", "vectors.npy", "-q"]) == 0
+    expected = encoder.encode(["first", "second", "from a pipe", "last"])
+    np.testing.assert_allclose(np.load("vectors.npy"), expected, atol=1e-6, rtol=0)
+
+
+def test_embed_whole_takes_a_file_as_one_text(encoder: wb.SentenceEncoder) -> None:
+    Path("a.txt").write_text("one\ntwo\n")
+    assert main(["embed", "--whole", "a.txt", "-o", "vectors.npy"]) == 0
+    np.testing.assert_allclose(np.load("vectors.npy"), encoder.encode(["one\ntwo\n"]), atol=1e-6, rtol=0)
+
+
+def test_embed_of_no_text_is_an_empty_array_of_the_right_width(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").touch()
+    assert main(["embed", "texts.txt", "-o", "vectors.npy"]) == 0
+    assert np.load("vectors.npy").shape == (0, 384)
+    assert "0 vectors" in capsys.readouterr().err
+
+
+def test_embed_tells_which_texts_were_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").write_text("short\n" + "long " * 600 + "\nshort\n" + "long " * 254 + "\n" + "long " * 255 + "\n")
+    assert main(["embed", "texts.txt", "-o", "vectors.npy"]) == 0
+    err = capsys.readouterr().err
+    assert "2 of 5 texts cut at the model's 256 tokens: texts.txt line 2, texts.txt line 5\n" in err
+
+
+def test_embed_counts_the_cut_texts_that_it_does_not_list(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").write_text(("long " * 300 + "\n") * 22)
+    assert main(["embed", "texts.txt", "-o", "vectors.npy", "-q"]) == 0
+    err = capsys.readouterr().err
+    assert "22 of 22 texts cut" in err
+    assert err.endswith("texts.txt line 20 and 2 more\n")
+
+
+def test_embed_normalize_gives_unit_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    # minilm normalizes by itself; without that module the option has to do it.
+    folder = shutil.copytree(find_model(MODEL), "model")
+    modules = [m for m in json.loads(Path(folder, "modules.json").read_text()) if not m["type"].endswith("Normalize")]
+    Path(folder, "modules.json").write_text(json.dumps(modules))
+    Path("texts.txt").write_text("The cat sat.\n")
+    main(["embed", "--model", "model", "texts.txt", "-o", "plain.npy"])
+    main(["embed", "--model", "model", "texts.txt", "-o", "unit.npy", "--normalize"])
+    plain, unit = np.load("plain.npy"), np.load("unit.npy")
+    assert not np.isclose(np.linalg.norm(plain), 1, atol=1e-3)
+    np.testing.assert_allclose(unit, plain / np.linalg.norm(plain), atol=1e-6)
+
+
+def test_embed_replaces_the_target_of_a_link_and_keeps_the_link() -> None:
+    Path("texts.txt").write_text("text\n")
+    Path("real.npy").write_bytes(b"old")
+    Path("link.npy").symlink_to("real.npy")
+    assert main(["embed", "texts.txt", "-o", "link.npy"]) == 0
+    assert Path("link.npy").is_symlink()
+    assert np.load("real.npy").shape == (1, 384)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError, wb.WordPieceError("no")])
+def test_an_interrupted_embed_leaves_what_was_there(
+    interruption: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def encode(self: object, texts: list[str], **_: object) -> object:
+        if "bad" in texts:
+            raise interruption
+        return np.zeros((len(texts), 4), np.float32), np.zeros(len(texts), bool)
+
+    monkeypatch.setattr(wb.SentenceEncoder, "encode", encode)
+    monkeypatch.setattr("wordpiece_bert.cli.BATCHES_PER_GROUP", 1)
+    Path("texts.txt").write_text("good\nbad\n")
+    Path("vectors.npy").write_bytes(b"old")
+    arguments = ["embed", "texts.txt", "-o", "vectors.npy", "--batch-size", "1"]
+    if interruption is MemoryError:  # no error that the command foresees: it comes out as it is
+        with pytest.raises(MemoryError):
+            main(arguments)
+    else:
+        assert main(arguments) == (130 if interruption is KeyboardInterrupt else 2)
+        assert capsys.readouterr().err in {"wordpiece-bert: interrupted\n", "wordpiece-bert: error: no\n"}
+    assert Path("vectors.npy").read_bytes() == b"old"
+    assert sorted(os.listdir()) == ["texts.txt", "vectors.npy"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["embed", "none.txt", "-o", "v.npy"], "none.txt: No such file"),
+        (["embed", "a.txt", "-o", "v.txt"], "v.txt: vectors are written as .npy"),
+        (["embed", "a.txt", "-o", "nowhere/v.npy"], "nowhere does not exist"),
+        (["embed", "a.txt", "-o", "folder.npy"], "folder.npy: is a folder"),
+        (["embed", "folder.npy", "-o", "v.npy"], "folder.npy: is a folder"),
+        (["embed", "-", "-", "-o", "v.npy"], "only once"),
+        (["embed", "a.txt"], "-o/--output"),
+        (["embed", "a.txt", "-o", "v.npy", "--batch-size", "0"], "'0' is not a whole number above 0"),
+        (["embed", "a.txt", "-o", "v.npy", "--model", "no/such-model"], "no/such-model"),
+        (["encode"], "either files or --text"),
+        (["encode", "a.txt", "--text", "a"], "either files or --text"),
+        (["encode", "--text", "a", "--cased"], "--cased goes with a vocab.txt"),
+        (["encode", "--text", "a", "--max-length", "1"], "max_length"),
+        (["encode", "--text", "a", "--vocab", "broken.json"], "broken.json"),
+        (["info", "no/such-model"], "no/such-model"),
+        (["frobnicate"], "frobnicate"),
+        ([], "COMMAND"),
+    ],
+    ids=" ".join,
+)
+def test_errors_are_one_line(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.txt").write_text("text\n")
+    Path("broken.json").write_text('{"version": "1.0"')
+    Path("folder.npy").mkdir()
+    assert complaint in error_of(capsys, *arguments)
+    assert sorted(os.listdir()) == ["a.txt", "broken.json", "folder.npy"]
+
+
+def test_a_device_is_never_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.txt").write_text("text\n")
+    Path("v.npy").symlink_to(os.devnull)
+    assert "not an ordinary file" in error_of(capsys, "embed", "a.txt", "-o", "v.npy")
+
+
+def test_debug_shows_the_traceback() -> None:
+    with pytest.raises(wb.WordPieceError):
+        main(["encode", "--debug"])
+
+
+# --- encode
+
+
+def records(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
+    assert main(["encode", *arguments]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_encode_prints_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    assert records(capsys, "--text", "Unaffordable!", "--text", "") == [
+        {"ids": [101, 14477, 4246, 8551, 3085, 999, 102]},
+        {"ids": [101, 102]},
+    ]
+
+
+def test_encode_prints_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").write_text("Cafés\n中\n")
+    assert records(capsys, "texts.txt", "--tokens", "--offsets", "--no-special-tokens") == [
+        {"ids": [23812], "tokens": ["cafes"], "offsets": [[0, 5]]},
+        {"ids": [1746], "tokens": ["中"], "offsets": [[0, 1]]},
+    ]
+
+
+def test_encode_cuts_only_when_asked_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").write_text("a\n" + "a " * 600 + "\n")
+    assert [len(r["ids"]) for r in records(capsys, "texts.txt")] == [3, 602]
+    assert main(["encode", "texts.txt", "--max-length", "4"]) == 0
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["truncated"] for line in out.splitlines()] == [False, True]
+    assert err == "wordpiece-bert: warning: 1 text cut: texts.txt line 2\n"
+
+
+def test_encode_loads_vocab_txt_tokenizer_json_and_folder_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = find_model(MODEL)
+    sources = [str(folder), str(folder / "vocab.txt"), str(folder / "tokenizer.json")]
+    answers = [records(capsys, "--vocab", source, "--text", "Ünaffordable [MASK]") for source in sources]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_encode_cased_keeps_case(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\nÉ\ne\n")
+    assert records(capsys, "--vocab", "vocab.txt", "--text", "É") == [{"ids": [1, 4, 2]}]
+    assert records(capsys, "--vocab", "vocab.txt", "--cased", "--text", "É") == [{"ids": [1, 3, 2]}]
+
+
+def test_warnings_of_the_library_are_one_line(
+    capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    Path("vocab.txt").write_text("[UNK]\na\na\n")
+    code = "import warnings; warnings.simplefilter('default'); from wordpiece_bert.cli import main; raise SystemExit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "encode", "--vocab", "vocab.txt", "--text", "a"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert json.loads(done.stdout) == {"ids": [2]}
+    assert done.stderr.startswith("wordpiece-bert: warning: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_closed_pipe_ends_the_command_in_silence() -> None:
+    Path("texts.txt").write_text("text\n" * 20_000)
+    with subprocess.Popen(
+        [sys.executable, "-m", "wordpiece_bert", "encode", "texts.txt"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b'{"ids": [101, 3793, 102]}\n'
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+# --- info
+
+
+def test_info_tells_what_a_model_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", MODEL]) == 0
+    out = capsys.readouterr().out
+    for fact in ("30,522", "[CLS] 101", "384", "256", "mean"):
+        assert fact in out
+
+
+# --- the process
+
+
+def test_the_command_is_installed() -> None:
+    script = Path(sysconfig.get_path("scripts")) / ("wordpiece-bert.exe" if os.name == "nt" else "wordpiece-bert")
+    for command in ([str(script)], [sys.executable, "-m", "wordpiece_bert"]):
+        done = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8", check=True)
+        assert done.stdout == f"wordpiece-bert {wb.__version__}\n"
+
+
+def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ([], ["embed"], ["encode"], ["info"]):
+        with pytest.raises(SystemExit) as done:
+            main([*command, "--help"])
+        assert done.value.code == 0
+        assert "usage: wordpiece-bert" in capsys.readouterr().out

