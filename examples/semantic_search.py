@@ -1,0 +1,52 @@
+"""Find the sentences that are nearest in meaning to a query.
+
+    wordpiece-bert embed --model minilm texts.txt -o vectors.npy
+    python examples/semantic_search.py vectors.npy texts.txt "a walk in the rain"
+
+The vectors were made once, by the command; here only the queries go through the model. All vectors have length 1, so
+the product of the two matrices holds the cosine of every query with every text.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+import wordpiece_bert as wb
+
+QUERIES = [
+    "baking at home",
+    "pictures from outer space",
+    "my computer crashed",
+    "where does the money go?",
+    "a loyal pet",
+]
+
+
+def main() -> None:
+    """Print the nearest texts for each query."""
+    parser = argparse.ArgumentParser(description="Find the sentences that are nearest in meaning to a query.")
+    parser.add_argument("vectors", type=Path, help="what wordpiece-bert embed made of the texts")
+    parser.add_argument("texts", type=Path, help="the texts, one a line")
+    parser.add_argument("queries", nargs="*", default=QUERIES, help="what to look for; without any, a few are made up")
+    parser.add_argument("--model", default="minilm", help="the model that made the vectors")
+    parser.add_argument("--top", type=int, default=3, help="how many to show (default: 3)")
+    options = parser.parse_args()
+
+    texts = options.texts.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    vectors = np.load(options.vectors)  # [texts, width]
+    if len(texts) != len(vectors):
+        parser.error(f"{options.texts} has {len(texts)} lines and {options.vectors} has {len(vectors)} vectors")
+
+    encoder = wb.SentenceEncoder.from_pretrained(options.model)
+    queries = encoder.encode(options.queries, normalize_embeddings=True)  # [queries, width]
+    scores = queries @ vectors.T  # [queries, texts]
+
+    for query, row in zip(options.queries, scores, strict=True):
+        print(f"\n{query}")
+        for i in np.argsort(-row)[: options.top]:
+            print(f"  {row[i]:5.2f}  {texts[i]}")
+
+
+if __name__ == "__main__":
+    main()
