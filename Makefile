@@ -45,7 +45,7 @@ lint: $(PACKAGE) $(LINT_TOOLS)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/stubtest wordpiece_bert
+	$(BIN)/stubtest --mypy-config-file pyproject.toml wordpiece_bert._core
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
 
 clean:

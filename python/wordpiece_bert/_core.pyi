@@ -1,5 +1,5 @@
-# The compiled part: what the classes of wordpiece_bert.tokenizer and wordpiece_bert.batch stand on. What it is given has
-# been looked at in Python only as far as it says; objects of any type become an InputError.
+# The compiled part: what the classes of wordpiece_bert.tokenizer and wordpiece_bert.batch stand on. Where it takes any
+# object, it refuses the wrong ones itself with an InputError.
 
 from typing import Any, ClassVar, Final, final
 
@@ -8,12 +8,23 @@ import numpy.typing as npt
 
 from wordpiece_bert.options import PaddingSettings, TruncationSettings
 
-__all__: Final[list[str]]
+__all__ = [
+    "Encoding",
+    "Options",
+    "Rows",
+    "Tokenizer",
+    "__version__",
+    "_panic",
+    "_restore_encoding",
+    "set_num_threads",
+]
+
 __version__: Final[str]
 
 def set_num_threads(n: int | None) -> None: ...
 def _panic(message: str) -> None: ...
 def _restore_encoding(state: dict[str, Any]) -> Encoding: ...
+
 @final
 class Encoding:
     __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -95,8 +95,8 @@ class RaggedBatch:
 class BatchEncoding(Mapping[str, Any]):
     """Model inputs by name, as transformers has them: ``model(**inputs)``.
 
-    A value is ``inputs["input_ids"]`` or ``inputs.input_ids``. The values are C-contiguous arrays [rows, length] (``offset_mapping`` [rows, length, 2]; ``length`` and
-    ``overflow_to_sample_mapping`` [rows]), or with ``return_tensors=None`` lists.
+    A value is ``inputs["input_ids"]`` or ``inputs.input_ids``: a C-contiguous array [rows, length] (``offset_mapping``
+    [rows, length, 2]; ``length`` and ``overflow_to_sample_mapping`` [rows]), or with ``return_tensors=None`` a list.
 
     Attributes
     ----------
@@ -134,9 +134,7 @@ class BatchEncoding(Mapping[str, Any]):
         return f"BatchEncoding({self._data!r})"
 
 
-def model_inputs(
-    rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool, return_length: bool
-) -> BatchEncoding:
+def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool, return_length: bool) -> BatchEncoding:
     """Name and shape the rows of a batch as transformers does.
 
     Parameters

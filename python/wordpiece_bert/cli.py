@@ -8,6 +8,7 @@ Exit codes: 0 done, 2 an error of the caller, told in one line (``--debug`` show
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(argv)
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
             options.run(options)
             sys.stdout.flush()
@@ -228,13 +229,11 @@ def _output_path(path: Path) -> Path:
 @contextmanager
 def _progress(texts: TextReader, *, quiet: bool) -> Iterator[Callable[[], object]]:
     """Show how far the reader has come, where somebody looks and tqdm is installed."""
-    tqdm = None
-    if not quiet and sys.stderr.isatty():
-        with suppress(ImportError):
-            from tqdm import tqdm
-    if tqdm is None:
+    if quiet or not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
         yield lambda: None
         return
+    from tqdm import tqdm
+
     with tqdm(total=texts.size, unit="B", unit_scale=True, leave=False, file=sys.stderr) as bar:
 
         def show() -> None:

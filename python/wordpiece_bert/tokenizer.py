@@ -133,8 +133,8 @@ class Tokenizer:
         Raises
         ------
         VocabError
-            An empty vocabulary, one without `unk_token`, two tokens with one id, a token twice in a list, not UTF-8; with
-            `strict` whatever else would be a warning.
+            An empty vocabulary, one without `unk_token`, two tokens with one id, a token twice in a list, not UTF-8;
+            with `strict` whatever else would be a warning.
         ModelNotFoundError
             There is no such file.
 

@@ -28,6 +28,7 @@ __all__ = [
     "ACTIVATIONS",
     "POOLING_MODES",
     "Activation",
+    "Affine",
     "Array",
     "Embeddings",
     "Ids",

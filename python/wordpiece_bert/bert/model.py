@@ -81,6 +81,12 @@ class BertModel:
         A weight is missing or has another shape than the configuration says.
     """
 
+    config: BertConfig
+    backend: str
+    dtype: str
+    source: str
+    has_pooler: bool
+
     def __init__(
         self,
         config: BertConfig,

@@ -108,7 +108,9 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
     stated = [values.get(role) for role in ROLES]
     special = {value for value in [*stated, *(values.get("extra_special_tokens") or ())] if isinstance(value, str)}
     in_map = [values[role] for role in ROLES if source.get(role) == map_path]
-    special |= {value["content"] for value in in_map if _is_token(value) and isinstance(value, dict)}
+    special |= {
+        value["content"] for value in in_map if isinstance(value, dict) and isinstance(value.get("content"), str)
+    }
 
     extra = "extra_special_tokens" if "extra_special_tokens" in values else "additional_special_tokens"
     tokens = [token for token in values.get(extra) or () if token != ""]

@@ -122,14 +122,15 @@ impl Tokenizer {
         let layouts = Layouts::new(definition.post_processor.as_ref())?;
         let matcher =
             Matcher::new(vocab.iter(), &definition.continuing_subword_prefix, definition.max_input_chars_per_word);
-        let fast = Fast::new(&definition, unk_id, Path::detect());
+        let fast = Fast::new(&definition, unk_id, added.searches_normalized(), Path::detect());
         Ok(Tokenizer { added, layouts, matcher, unk_id, fast, definition, pool: Pool::default() })
     }
 
     /// The same tokenizer on a given instruction set, or (`None`) without the fast path: for tests and benchmarks.
     #[doc(hidden)]
     pub fn on_path(mut self, path: Option<Path>) -> Tokenizer {
-        self.fast = path.and_then(|path| Fast::new(&self.definition, self.unk_id, path));
+        self.fast =
+            path.and_then(|path| Fast::new(&self.definition, self.unk_id, self.added.searches_normalized(), path));
         self
     }
 
@@ -140,7 +141,7 @@ impl Tokenizer {
 
     /// The bytes that words remembered between texts may take, for each thread at work.
     pub fn memory_bytes_per_thread(&self) -> usize {
-        self.fast.as_ref().map_or(0, Fast::memory_bytes)
+        if self.fast.is_some() { Fast::MEMORY_BYTES } else { 0 }
     }
 
     /// What the tokenizer is made of.
@@ -158,7 +159,10 @@ impl Tokenizer {
         let mut definition = self.definition.clone();
         definition.added_tokens.extend(tokens);
         let added = AddedTokens::new(&definition.vocab, definition.normalizer.as_ref(), &definition.added_tokens)?;
-        Ok(Tokenizer { definition, added, ..self.clone() })
+        let path = self.path();
+        let exact_text = added.searches_normalized();
+        let fast = path.and_then(|path| Fast::new(&definition, self.unk_id, exact_text, path));
+        Ok(Tokenizer { definition, added, fast, ..self.clone() })
     }
 
     /// The id of a token, added ones included.

@@ -131,40 +131,80 @@ impl Buffer {
         self.ends.push(self.text.len() as u32);
     }
 
-    /// Appends bytes of a word, which stand for the next `units` of the original; they begin one if none is open.
-    #[inline]
-    pub fn push_in_word(&mut self, bytes: &[u8], units: u32) {
+    /// Begins a word, unless one is open.
+    #[inline(always)]
+    fn begin_word(&mut self) {
         if !self.open {
             self.starts.push(self.text.len() as u32);
             self.open = true;
         }
-        self.push(bytes, units);
     }
 
-    /// Appends a word of its own.
-    #[inline]
-    pub fn push_word(&mut self, bytes: &[u8], units: u32) {
+    /// Appends bytes of a word, which stand for the next `units` of the original; they begin one if none is open.
+    #[inline(always)]
+    pub fn push_in_word(&mut self, bytes: &[u8], units: u32) {
+        if !bytes.is_empty() {
+            self.begin_word();
+            self.push(bytes, units);
+        }
+        self.unit += units;
+    }
+
+    /// As [`Buffer::push_in_word`], of the first `len` of eight bytes: one store, whatever the number.
+    #[inline(always)]
+    pub fn push_short_in_word(&mut self, bytes: [u8; 8], len: usize, units: u32) {
+        if len > 0 {
+            self.begin_word();
+            self.push_short(bytes, len, units);
+        }
+        self.unit += units;
+    }
+
+    /// Appends the first `len` of eight bytes as a word of its own.
+    #[inline(always)]
+    pub fn push_word(&mut self, bytes: [u8; 8], len: usize, units: u32) {
         self.close();
         self.starts.push(self.text.len() as u32);
-        self.push(bytes, units);
+        self.push_short(bytes, len, units);
         self.end_word();
+        self.unit += units;
     }
 
     /// Appends a space, which ends the open word and takes no units along.
-    #[inline]
+    #[inline(always)]
     pub fn push_space(&mut self) {
         self.close();
         self.push(b" ", 0);
     }
 
-    #[inline]
+    #[inline(always)]
+    fn push_short(&mut self, bytes: [u8; 8], len: usize, units: u32) {
+        debug_assert!(len <= 8);
+        let at = self.text.len();
+        if self.text.capacity() - at < 8 {
+            self.text.reserve(1024);
+        }
+        // SAFETY: there is room for eight bytes, of which `len` are taken over.
+        unsafe {
+            self.text.as_mut_ptr().add(at).cast::<[u8; 8]>().write_unaligned(bytes);
+            self.text.set_len(at + len);
+        }
+        self.align(units);
+    }
+
+    #[inline(always)]
     fn push(&mut self, bytes: &[u8], units: u32) {
         self.text.extend_from_slice(bytes);
+        self.align(units);
+    }
+
+    /// Notes what the bytes appended last stand for.
+    #[inline(always)]
+    fn align(&mut self, units: u32) {
         if self.aligned {
             self.from.resize(self.text.len(), self.unit);
             self.to.resize(self.text.len(), self.unit + units);
         }
-        self.unit += units;
     }
 
     /// Forgets all closed words; an open one stays, and becomes the first.

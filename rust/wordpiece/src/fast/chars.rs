@@ -5,13 +5,10 @@ use crate::unicode::{self, CharClass};
 
 /// What a character becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Kind {
-    /// Itself, inside a word.
-    Same,
-    /// Other bytes, inside a word.
-    Bytes,
-    /// Nothing.
-    Nothing,
+    /// Bytes inside a word; none where it is removed.
+    Inside,
     /// A space.
     Space,
     /// A word of its own.
@@ -27,20 +24,14 @@ pub(super) enum Kind {
 /// The bytes that fit into an entry.
 const FITS: usize = 6;
 
-/// Kind, number of bytes, bytes.
+/// Kind, number of bytes, bytes: eight bytes in all.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(super) struct Entry {
     pub kind: Kind,
-    len: u8,
-    bytes: [u8; FITS],
-}
-
-impl Entry {
-    /// The bytes that the character becomes.
-    #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len as usize]
-    }
+    pub len: u8,
+    /// The bytes that the character becomes, and zeros.
+    pub bytes: [u8; FITS],
 }
 
 /// The characters that have an entry: the Basic Multilingual Plane.
@@ -87,7 +78,7 @@ fn make(options: &BertNormalizer, c: char, form: &mut Normalized) -> Entry {
         }
     };
     if class.contains(CharClass::REMOVED) {
-        return entry(Kind::Nothing, "");
+        return entry(Kind::Inside, "");
     }
     if class.contains(CharClass::WHITESPACE) {
         return entry(Kind::Space, "");
@@ -98,7 +89,7 @@ fn make(options: &BertNormalizer, c: char, form: &mut Normalized) -> Entry {
     }
     let plain = CharClass::CHANGES_IN_LOWERCASE | CharClass::DECOMPOSES | CharClass::REORDERS;
     if !class.intersects(plain | CharClass::NONSPACING_MARK | CharClass::PUNCTUATION | CharClass::CJK) {
-        return Entry { kind: Kind::Same, len: 0, bytes: [0; FITS] };
+        return entry(Kind::Inside, c.encode_utf8(&mut [0; 4]));
     }
     // The ideograph alone, without the spaces around it.
     BertNormalizer { tokenize_chinese_chars: false, ..*options }.normalize(c.encode_utf8(&mut [0; 4]), 0, false, form);
@@ -110,12 +101,12 @@ fn make(options: &BertNormalizer, c: char, form: &mut Normalized) -> Entry {
     });
     match first {
         _ if reorders || (splits && more) => entry(Kind::Other, ""),
-        None => entry(Kind::Nothing, ""),
+        None => entry(Kind::Inside, ""),
         Some(_) if options.tokenize_chinese_chars && class.contains(CharClass::CJK) => {
             entry(if splits { Kind::Other } else { Kind::Ideograph }, &form.text)
         }
         Some(_) if splits => entry(Kind::Word, &form.text),
-        Some(_) => entry(Kind::Bytes, &form.text),
+        Some(_) => entry(Kind::Inside, &form.text),
     }
 }
 

@@ -10,11 +10,13 @@ mod buffer;
 mod chars;
 mod scan;
 mod table;
+mod wide;
 
 use buffer::Buffer;
-use chars::{Chars, Kind};
+use chars::{Chars, Entry, Kind};
 pub use scan::Path;
-use table::{INLINE, KEY_BYTES, Key, Table};
+use table::{KEY_BYTES, Key, Table};
+use wide::{WIDE_BYTES, WideTable};
 
 use crate::definition::Definition;
 use crate::inputs::pieces::Pieces;
@@ -24,9 +26,6 @@ use crate::split::PreTokenizer;
 
 /// Bytes of text between two looks at the words in it: the buffers of a chunk stay in the cache nearest to the core.
 const CHUNK: usize = 4096;
-
-/// Words whose keys are read before the first is looked up.
-const GROUP: usize = 16;
 
 /// Largest id: lengths of tokens are kept in a list by id.
 const MAX_ID: u32 = 1 << 24;
@@ -43,15 +42,20 @@ pub(crate) struct Fast {
     lengths: Vec<u32>,
     prefix_len: u32,
     unk_id: u32,
+    /// Whether the normalized text is wanted to the last space, because added tokens are searched for in it.
+    exact_text: bool,
 }
 
 /// What a thread keeps between texts.
 #[derive(Debug)]
 pub(crate) struct Memory {
     table: Table,
+    wide: WideTable,
     buffer: Buffer,
     walk: Walk,
     ids: Vec<u32>,
+    /// The number of pieces of each word of a chunk.
+    counts: Vec<u32>,
 }
 
 impl Memory {
@@ -91,7 +95,7 @@ pub(crate) enum End {
 
 impl Fast {
     /// The fast path of a tokenizer, when it has BERT's normalizer, with cleaning, and BERT's splitter.
-    pub fn new(definition: &Definition, unk_id: u32, path: Path) -> Option<Fast> {
+    pub fn new(definition: &Definition, unk_id: u32, exact_text: bool, path: Path) -> Option<Fast> {
         let (Some(Normalizer::Bert(bert)), Some(PreTokenizer::Bert)) =
             (&definition.normalizer, &definition.pre_tokenizer)
         else {
@@ -120,18 +124,24 @@ impl Fast {
             }
         }
         let prefix_len = prefix.len() as u32;
-        Some(Fast { path, lowercase: bert.lowercase, chars: Chars::new(*bert), table, lengths, prefix_len, unk_id })
+        let chars = Chars::new(*bert);
+        Some(Fast { path, lowercase: bert.lowercase, chars, table, lengths, prefix_len, unk_id, exact_text })
     }
 
     /// The memory of a new thread.
     pub fn memory(&self) -> Memory {
-        Memory { table: self.table.clone(), buffer: Buffer::default(), walk: Walk::default(), ids: Vec::new() }
+        Memory {
+            table: self.table.clone(),
+            wide: WideTable::new(),
+            buffer: Buffer::default(),
+            walk: Walk::default(),
+            ids: Vec::new(),
+            counts: Vec::new(),
+        }
     }
 
     /// The bytes that the memory of a thread may take for the words that it remembers.
-    pub fn memory_bytes(&self) -> usize {
-        self.table.bytes()
-    }
+    pub const MEMORY_BYTES: usize = table::MOST_BYTES + wide::MOST_BYTES;
 
     /// The name of the instruction set.
     pub fn path(&self) -> Path {
@@ -184,29 +194,27 @@ impl Fast {
                     at += 1;
                     continue;
                 }
-                let c = part[at..].chars().next()?;
-                let units = c.len_utf8() as u32;
-                let next = at + c.len_utf8();
-                let entry = self.chars.get(c);
-                match entry.kind {
-                    Kind::Same => buffer.push_in_word(&bytes[at..next], units),
-                    Kind::Bytes => buffer.push_in_word(entry.bytes(), units),
-                    Kind::Nothing => buffer.unit += units,
+                let (c, next) = char_at(part, at);
+                let units = (next - at) as u32;
+                let Entry { kind, len, bytes: [a, b, d, e, f, g] } = self.chars.get(c);
+                let (text, len) = ([a, b, d, e, f, g, 0, 0], len as usize);
+                match kind {
+                    Kind::Inside => buffer.push_short_in_word(text, len, units),
                     Kind::Space => {
                         buffer.push_space();
                         buffer.unit += units;
                     }
-                    Kind::Word => buffer.push_word(entry.bytes(), units),
+                    Kind::Word => buffer.push_word(text, len, units),
+                    Kind::Ideograph if !self.exact_text => buffer.push_word(text, len, units),
                     Kind::Ideograph => {
                         buffer.push_space();
-                        buffer.push_word(entry.bytes(), units);
+                        buffer.push_word(text, len, units);
                         buffer.push_space();
                     }
                     Kind::Hangul => {
-                        let parts = crate::unicode::decompose(c)?;
                         let mut text = [0; 12];
                         let mut n = 0;
-                        for part in parts.iter() {
+                        for part in crate::unicode::decompose(c)?.iter() {
                             n += part.encode_utf8(&mut text[n..]).len();
                         }
                         buffer.push_in_word(&text[..n], units);
@@ -219,117 +227,155 @@ impl Fast {
         Some(at)
     }
 
+    #[inline(always)]
     fn ascii(&self, byte: u8, buffer: &mut Buffer) {
+        let bytes = [byte, 0, 0, 0, 0, 0, 0, 0];
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => {
                 buffer.push_space();
                 buffer.unit += 1;
             }
             _ if is_removed(byte) => buffer.unit += 1,
-            _ if byte.is_ascii_alphanumeric() => {
-                buffer.push_in_word(&[if self.lowercase { byte.to_ascii_lowercase() } else { byte }], 1)
-            }
-            _ => buffer.push_word(&[byte], 1),
+            b'A'..=b'Z' if self.lowercase => buffer.push_short_in_word([byte + 32, 0, 0, 0, 0, 0, 0, 0], 1, 1),
+            _ if byte.is_ascii_alphanumeric() => buffer.push_short_in_word(bytes, 1, 1),
+            _ => buffer.push_word(bytes, 1, 1),
         }
     }
 
-    /// Looks up the closed words of the buffer; returns the number of words of the part so far.
-    fn match_words(
-        &self,
-        order: Order,
-        mut words: u32,
-        matcher: &Matcher,
-        memory: &mut Memory,
-        out: &mut Pieces,
-    ) -> u32 {
-        let Memory { table, buffer, walk, ids } = memory;
+    /// Looks up the closed words of the buffer; returns the number of words of the text so far.
+    fn match_words(&self, order: Order, words: u32, matcher: &Matcher, memory: &mut Memory, out: &mut Pieces) -> u32 {
+        let Memory { table, wide, buffer, walk, ids, counts } = memory;
         // The last word may be open and grow: a key reads past its end, never past the room behind the text.
         buffer.room(0);
-        let text = buffer.text();
-        let n = buffer.ends().len();
-        let starts = &buffer.starts()[..n];
-        let mut keys = [Key::NONE; GROUP];
-        let mut lines = [0; GROUP];
-        for (starts, ends) in starts.chunks(GROUP).zip(buffer.ends().chunks(GROUP)) {
-            // First all keys of a group, so that the memory brings their lines while the next keys are read.
-            for (i, (&start, &end)) in starts.iter().zip(ends).enumerate() {
-                let len = (end - start) as usize;
-                if len <= KEY_BYTES {
-                    // SAFETY: the word lies in the text, behind which there is room for more than 16 bytes.
-                    keys[i] = unsafe { Key::read(text.as_ptr().add(start as usize), len) };
-                    lines[i] = table.line(keys[i]);
-                } else {
-                    keys[i] = Key::NONE;
-                }
-            }
-            if out.ids.capacity() - out.ids.len() < INLINE * GROUP {
-                out.ids.reserve(4 * n + INLINE * GROUP);
-            }
-            for (i, (&start, &end)) in starts.iter().zip(ends).enumerate() {
-                let at = out.ids.len();
-                let (slot, found) = table.slot(lines[i], keys[i]);
-                if found && slot.count as usize <= INLINE && end - start <= KEY_BYTES as u32 {
-                    debug_assert!(out.ids.capacity() - at >= INLINE);
-                    // SAFETY: there is room for three numbers for each word of the group that is still to come; three
-                    // are written, of which `count` are taken over.
-                    unsafe {
-                        out.ids.as_mut_ptr().add(at).cast::<[u32; INLINE]>().write_unaligned(slot.ids);
-                        out.ids.set_len(at + slot.count as usize);
-                    }
-                } else {
-                    let word = &text[start as usize..end as usize];
-                    if found && word.len() <= KEY_BYTES {
-                        out.ids.extend_from_slice(table.long_ids(slot));
-                    } else {
-                        self.look_up(word, matcher, walk, ids);
-                        out.ids.extend_from_slice(ids);
-                        if word.len() <= KEY_BYTES {
-                            table.remember(keys[i], ids);
-                        }
-                    }
-                    out.ids.reserve(INLINE * GROUP);
-                }
-                if order.words {
-                    out.words.resize(out.ids.len(), order.word.unwrap_or(words));
-                }
-                words += 1;
-                if order.spans {
-                    self.push_spans(buffer, start as usize, end as usize, &out.ids[at..], &mut out.spans);
-                }
+        let (text, ends) = (buffer.text(), buffer.ends());
+        let starts = &buffer.starts()[..ends.len()];
+        counts.clear();
+        counts.resize(ends.len(), 0);
+        let first = out.ids.len();
+        let mut word = 0;
+        while word < ends.len() {
+            let at = out.ids.len();
+            out.ids.reserve(KEY_BYTES * (ends.len() - word) + 4);
+            // SAFETY: words lie in the text, behind which there is room; the lists are of one length; what has been
+            // reserved is 16 ids a word, and four.
+            let (done, written) = unsafe {
+                let to = out.ids.as_mut_ptr().add(at);
+                let (done, written) =
+                    table.look_up(text.as_ptr(), &starts[word..], &ends[word..], &mut counts[word..], to);
+                out.ids.set_len(at + written);
+                (done, written)
+            };
+            debug_assert!(written <= KEY_BYTES * done);
+            word += done;
+            if word < ends.len() {
+                let bytes = &text[starts[word] as usize..ends[word] as usize];
+                let before = out.ids.len();
+                self.match_word(bytes, table, wide, matcher, walk, ids, &mut out.ids);
+                counts[word] = (out.ids.len() - before) as u32;
+                word += 1;
             }
         }
-        words
+        if order.words {
+            push_words(order.word, words, counts, &mut out.words);
+        }
+        if order.spans {
+            self.push_spans(buffer, starts, ends, counts, &out.ids[first..], &mut out.spans);
+        }
+        words + ends.len() as u32
     }
 
-    /// The pieces of a word that the table does not have.
+    /// The ids of a word that is not in the table of short words.
     #[cold]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a thread's memory, borrowed apart")]
     #[inline(never)]
-    fn look_up(&self, word: &[u8], matcher: &Matcher, walk: &mut Walk, ids: &mut Vec<u32>) {
+    fn match_word(
+        &self,
+        word: &[u8],
+        table: &mut Table,
+        wide: &mut WideTable,
+        matcher: &Matcher,
+        walk: &mut Walk,
+        ids: &mut Vec<u32>,
+        out: &mut Vec<u32>,
+    ) {
+        let is_wide = word.len() > KEY_BYTES && word.len() <= WIDE_BYTES;
+        if let Some(ids) = is_wide.then(|| wide.get(word)).flatten() {
+            out.extend_from_slice(ids);
+            return;
+        }
         ids.clear();
-        // Normalized text is UTF-8: it is put together of whole characters.
-        let found = std::str::from_utf8(word).is_ok_and(|word| matcher.walk(word, walk));
-        match found {
+        // SAFETY: the buffer holds whole characters only, copied from a str or encoded from chars, and words end
+        // between them.
+        let text = unsafe { std::str::from_utf8_unchecked(word) };
+        match matcher.walk(text, walk) {
             true => ids.extend(walk.entries.iter().map(|entry| entry.id)),
             false => ids.push(self.unk_id),
         }
+        out.extend_from_slice(ids);
+        if is_wide {
+            wide.remember(word, ids);
+        } else if word.len() <= KEY_BYTES {
+            table.remember(Key::of(word), ids);
+        }
     }
 
-    /// Where the pieces of a word stand: one piece is the whole word, more have the lengths of their tokens.
-    #[inline]
-    fn push_spans(&self, buffer: &Buffer, start: usize, end: usize, ids: &[u32], spans: &mut Vec<Span>) {
-        let mut push = |from, to| {
+    /// Where the pieces of words stand: one piece is the whole word, more have the lengths of their tokens.
+    fn push_spans(
+        &self,
+        buffer: &Buffer,
+        starts: &[u32],
+        ends: &[u32],
+        counts: &[u32],
+        mut ids: &[u32],
+        spans: &mut Vec<Span>,
+    ) {
+        spans.reserve(ids.len());
+        let span = |from, to| {
             let (start, end) = buffer.span(from, to);
-            spans.push(Span { start, end });
+            Span { start, end }
         };
-        if ids.len() == 1 {
-            return push(start, end);
+        for ((&start, &end), &count) in starts.iter().zip(ends).zip(counts) {
+            let (word_ids, rest) = ids.split_at(count as usize);
+            ids = rest;
+            if count == 1 {
+                spans.push(span(start as usize, end as usize));
+                continue;
+            }
+            let mut at = start as usize;
+            for (i, &id) in word_ids.iter().enumerate() {
+                let prefix = if i == 0 { 0 } else { self.prefix_len };
+                let next = at + (self.lengths[id as usize] - prefix) as usize;
+                spans.push(span(at, next));
+                at = next;
+            }
         }
-        let mut at = start;
-        for (i, &id) in ids.iter().enumerate() {
-            let prefix = if i == 0 { 0 } else { self.prefix_len };
-            let next = at + (self.lengths[id as usize] - prefix) as usize;
-            push(at, next);
-            at = next;
+    }
+}
+
+/// The word ids of pieces: `given`, or `first` and on.
+fn push_words(given: Option<u32>, first: u32, counts: &[u32], words: &mut Vec<u32>) {
+    words.reserve(counts.iter().sum::<u32>() as usize);
+    for (word, &count) in (first..).zip(counts) {
+        words.extend(std::iter::repeat_n(given.unwrap_or(word), count as usize));
+    }
+}
+
+/// The character at byte `at`, and where the next one begins.
+#[inline(always)]
+fn char_at(text: &str, at: usize) -> (char, usize) {
+    let bytes = &text.as_bytes()[at..];
+    let tail = |byte: u8| u32::from(byte & 0x3F);
+    // Two and three bytes are nearly all there is; the rest goes the ordinary way.
+    let code = match *bytes {
+        [a @ 0xC0..=0xDF, b, ..] => Some((u32::from(a & 0x1F) << 6 | tail(b), 2)),
+        [a @ 0xE0..=0xEF, b, c, ..] => Some((u32::from(a & 0x0F) << 12 | tail(b) << 6 | tail(c), 3)),
+        _ => None,
+    };
+    match code.and_then(|(code, len)| Some((char::from_u32(code)?, at + len))) {
+        Some(found) => found,
+        None => {
+            let c = text[at..].chars().next().unwrap_or('\0');
+            (c, at + c.len_utf8())
         }
     }
 }

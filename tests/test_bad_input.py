@@ -1,0 +1,316 @@
+"""Whatever is wrong is told: the class of the error, the argument or the item, the value, and what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wordpiece_bert as wb
+from small_tokenizer import tokenizer, with_file_settings
+from wordpiece_bert import _core
+from wordpiece_bert.errors import InputError, InternalError, VocabError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Ask = Callable[[wb.Tokenizer], object]
+
+SURROGATE = "ab\udc80c"
+
+
+def ids_of(value: object) -> str:
+    return re.sub(r"\W+", "_", ascii(value))[:40]
+
+
+# --- texts
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "None"),
+        (5, "int 5"),
+        (b"bytes", "bytes b'bytes'"),
+        (1.5, "float 1.5"),
+        (["a"], r"list \['a'\]"),
+        ({"a": 1}, "dict"),
+        (SURROGATE, r"a lone surrogate, '\\udc80', at position 2"),
+    ],
+    ids=ids_of,
+)
+def test_what_is_no_text_is_refused(value: object, told: str) -> None:
+    tok = tokenizer()
+    with pytest.raises(InputError, match=f"^text (is|has) {told}"):
+        tok.encode(value)
+    with pytest.raises(InputError, match=f"^text (is|has) {told}"):
+        tok.encode_ids(value)  # type: ignore[arg-type]
+    if value is not None:
+        with pytest.raises(InputError, match=f"^pair (is|has) {told}"):
+            tok.encode("a", value)
+    calls: list[Ask] = [
+        lambda tok: tok.encode_batch(["a", value, "b"]),
+        lambda tok: tok.encodings(["a", value, "b"]),
+        lambda tok: tok(["a", value, "b"]),
+        lambda tok: tok.encode_batch(np.array(["a", value, "b"], dtype=object)),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=f"^item 1 (is|has) {told}"):
+            call(tok)
+    with pytest.raises(InputError, match=f"^item 2, second text (is|has) {told}"):
+        tok.encode_batch(["a", "b", ("c", value)])
+    with pytest.raises(InputError, match=f"^item 1, second text (is|has) {told}"):
+        tok(["a", "b"], ["c", value])
+    with pytest.raises(InputError, match=f"^text, word 1 (is|has) {told}"):
+        tok.encode(["a", value], is_split_into_words=True)
+    with pytest.raises(InputError, match=f"^item 1, word 1 (is|has) {told}"):
+        tok.encode_batch([["a"], ["b", value]], is_split_into_words=True)
+
+
+@pytest.mark.parametrize("value", ["a text", b"bytes", 5, None, {"a": 1}, {"a", "b"}], ids=ids_of)
+def test_what_is_no_batch_is_refused(value: object) -> None:
+    tok = tokenizer()
+    for call in (tok.encode_batch, tok.encodings):
+        with pytest.raises(InputError, match="a batch is a list of texts"):
+            call(value)
+    if not isinstance(value, str):
+        with pytest.raises(InputError, match="a batch is a list of texts"):
+            tok(value)
+
+
+def test_pairs_that_are_none_are_refused() -> None:
+    tok = tokenizer()
+    for item in (["a", "b", "c"], ("a",), []):
+        with pytest.raises(InputError, match=r"item 0 is .*a pair has two texts"):
+            tok.encode_batch([item])
+    with pytest.raises(InputError, match=r"with is_split_into_words=True a text is a list of words"):
+        tok.encode("a b", is_split_into_words=True)
+    with pytest.raises(InputError, match=r"item 0 is str 'a b'; with is_split_into_words=True"):
+        tok.encode_batch(["a b"], is_split_into_words=True)
+
+
+def test_an_error_of_the_iterable_itself_comes_through() -> None:
+    def broken() -> Iterator[str]:
+        yield "a"
+        message = "the disk is gone"
+        raise OSError(message)
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        tokenizer().encode_batch(broken())
+
+
+# --- options
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            {"truncation": "longest"},
+            "truncation must be one of True, False, None, 'longest_first', 'only_first', 'only_second'",
+        ),
+        ({"truncation": 1}, "truncation must be one of .*, not 1$"),
+        ({"padding": "right"}, "padding must be one of True, False, None, 'longest', 'max_length', not 'right'"),
+        ({"padding_side": "top"}, "padding_side must be one of 'right', 'left', not 'top'"),
+        ({"truncation_side": True}, "truncation_side must be one of 'right', 'left', not True"),
+        ({"offset_unit": "word"}, "offset_unit must be one of 'char', 'byte', 'utf16', not 'word'"),
+        ({"offset_unit": None}, "offset_unit must be one of 'char', 'byte', 'utf16', not None"),
+        ({"max_length": -1}, "max_length must be a whole number from 0 to .*, not -1"),
+        ({"max_length": 10**30}, "max_length must be a whole number from 0 to 9223372036854775807, not 1000"),
+        ({"max_length": 5.0}, r"max_length must be a whole number from 0 to .*, not 5\.0"),
+        ({"max_length": "5"}, "max_length must be a whole number from 0 to .*, not '5'"),
+        ({"max_length": True}, "max_length must be a whole number"),
+        ({"stride": -1}, "stride must be a whole number from 0 to .*, not -1"),
+        ({"pad_to_multiple_of": 0}, "pad_to_multiple_of must be a whole number from 1 to .*, not 0"),
+        ({"pad_to_multiple_of": -8}, "pad_to_multiple_of must be a whole number from 1 to .*, not -8"),
+        ({"add_special_tokens": "yes"}, "add_special_tokens must be True or False, not 'yes'"),
+        ({"is_split_into_words": None}, "is_split_into_words must be True or False, not None"),
+        ({"encode_special_tokens": 1}, "encode_special_tokens must be True or False, not 1"),
+        ({"truncation": True}, "truncation=True needs a max_length"),
+        ({"padding": "max_length"}, "padding='max_length' needs a max_length"),
+        (
+            {"padding": "max_length", "max_length": 10**12},
+            "the length to pad to must be a whole number from 0 to 16777216",
+        ),
+        (
+            {"truncation": True, "max_length": 1},
+            "max_length is 1, but 2 special tokens are added.*add_special_tokens=False",
+        ),
+        ({"truncation": True, "max_length": 0}, "max_length is 0, but 2 special tokens are added"),
+        ({"truncation": True, "max_length": 5, "stride": 3}, "stride is 3, but a window holds only 3 tokens"),
+        ({"truncation": True, "max_length": 5, "stride": 9}, "stride is 9, but a window holds only 3 tokens"),
+        ({"max_lenght": 5}, "unknown option 'max_lenght'; the options are add_special_tokens, .*max_length"),
+        ({"pad_token": "x"}, "unknown option 'pad_token'"),
+    ],
+    ids=ids_of,
+)
+def test_a_wrong_option_is_told_by_every_call(options: dict[str, Any], told: str) -> None:
+    tok = tokenizer()
+    calls: list[Ask] = [
+        lambda tok: tok.encode("a", **options),
+        lambda tok: tok.encode_batch(["a"], **options),
+        lambda tok: tok.encode_batch([], **options),  # the option is wrong whatever the texts
+        lambda tok: tok.encodings(["a"], **options),
+        lambda tok: tok(["a"], **options),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=told) as raised:
+            call(tok)
+        assert isinstance(raised.value, TypeError)
+
+
+def test_what_only_a_pair_cannot_keep_is_told_when_it_comes() -> None:
+    tok = tokenizer()
+    with pytest.raises(InputError, match="max_length is 2, but 3 special tokens are added"):
+        tok.encode("a b", "c", truncation=True, max_length=2)
+    with pytest.raises(InputError, match="item 1: max_length is 2, but 3 special tokens are added"):
+        tok.encode_batch(["a", ("a b", "c")], truncation=True, max_length=2)
+    with pytest.raises(InputError, match="stride is 2, but a window holds only 2 tokens of the text"):
+        tok.encode("a b c", "d e f", truncation=True, max_length=7, stride=2)
+    with pytest.raises(InputError, match="second sequence not provided"):
+        tok.encode("a b c d", truncation="only_second", max_length=4)
+    with pytest.raises(
+        InputError, match="too short to respect the provided max_length: the first text has 1 tokens and 2"
+    ):
+        tok.encode("a", "c d e f", truncation="only_first", max_length=6)
+
+
+def test_what_a_file_sets_wrong_is_told_when_it_holds() -> None:
+    tok = with_file_settings({"max_length": 1})
+    with pytest.raises(InputError, match="max_length is 1, but 2 special tokens"):
+        tok.encode("a")
+    assert tok.encode("a", truncation=False).tokens == ["[CLS]", "a", "[SEP]"]
+    huge = with_file_settings(None, {"strategy": {"Fixed": 10**15}})
+    with pytest.raises(InputError, match="the length to pad to must be a whole number"):
+        huge.encode("a")
+    assert len(huge.encode("a", padding=False)) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"return_tensors": "pt"}, "return_tensors must be 'np' or None, not 'pt'"),
+        ({"dtype": "float32"}, "dtype must be 'int64' or 'int32', not 'float32'"),
+        ({"dtype": "uint8"}, "dtype must be 'int64' or 'int32', not 'uint8'"),
+        ({"dtype": "nonsense"}, "dtype must be 'int64' or 'int32', not 'nonsense'"),
+    ],
+    ids=ids_of,
+)
+def test_a_wrong_form_of_the_result_is_told(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        tokenizer()("a", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"lowercase": "yes"}, "lowercase must be True or False, not 'yes'"),
+        ({"strip_accents": 1}, "strip_accents must be True or False, or None, not 1"),
+        ({"unk_token": None}, "unk_token is None; a token is a str"),
+        ({"cls_token": 5}, "cls_token is int 5; a token is a str"),
+        ({"pad_token": SURROGATE}, "pad_token has a lone surrogate"),
+        ({"continuing_subword_prefix": None}, "continuing_subword_prefix is None"),
+        ({"max_input_chars_per_word": -1}, "max_input_chars_per_word must be a whole number from 0"),
+    ],
+    ids=ids_of,
+)
+def test_a_wrong_option_of_a_vocabulary_is_told(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        tokenizer(**options)
+
+
+@pytest.mark.parametrize(
+    ("vocab", "told"),
+    [
+        (["[UNK]", 5], "vocab item 1 is int 5; a token is a str"),
+        (["[UNK]", SURROGATE], "vocab item 1 has a lone surrogate"),
+        ({"[UNK]": 0, "a": -1}, "id of vocab item 1 is int -1"),
+        ({"[UNK]": 0, "a": 2**32}, "id of vocab item 1 is int 4294967296"),
+        ({"[UNK]": 0, "a": "1"}, "id of vocab item 1 is str '1'"),
+        ({"[UNK]"}, "a vocabulary is a path, a list of tokens or a dict of tokens and ids, not set"),
+        (b"[UNK]", "a vocabulary is a path.*not bytes"),
+        (None, "a vocabulary is a path.*not NoneType"),
+    ],
+    ids=ids_of,
+)
+def test_what_is_no_vocabulary_is_refused(vocab: object, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        wb.Tokenizer.from_vocab(vocab)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [
+        ("<e>", "tokens must be a list of tokens, not the single token '<e>'"),
+        ([""], "the content of an added token is a str that is not empty"),
+        (["<e>", 5], "token 1 must be a str or an AddedToken, not int: 5"),
+        (["<e>", "\udc80"], "token 1 has a lone surrogate"),
+        (["<e>", "\u0301"], r"added token .*: the normalizer turns it into nothing.*normalized=False"),
+    ],
+    ids=ids_of,
+)
+def test_what_is_no_added_token_is_refused(tokens: object, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        tokenizer().with_added_tokens(tokens)  # type: ignore[arg-type]
+
+
+def test_an_added_token_with_wrong_flags_is_refused() -> None:
+    with pytest.raises(InputError, match="lstrip of the added token '<e>' must be True or False, not 'yes'"):
+        wb.AddedToken("<e>", lstrip="yes")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="content of an added token is a str"):
+        wb.AddedToken(5)  # type: ignore[arg-type]
+
+
+# --- ids and tokens
+
+
+@pytest.mark.parametrize("value", [-1, 2**32, 10**30, "1", None, 1.5, True], ids=ids_of)
+def test_what_is_no_id_is_refused(value: object) -> None:
+    tok = tokenizer()
+    told = "an id is a whole number from 0 to 4294967295"
+    with pytest.raises(InputError, match=f"^token_id is .*{told}"):
+        tok.id_to_token(value)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=f"^id 1 is .*{told}"):
+        tok.decode([5, value])
+    with pytest.raises(InputError, match=f"^item 1, id 0 is .*{told}"):
+        tok.decode_batch([[5], [value]])
+
+
+@pytest.mark.parametrize("value", ["ids", None, 1.5, {1, 2}], ids=ids_of)
+def test_what_is_no_list_of_ids_is_refused(value: object) -> None:
+    tok = tokenizer()
+    with pytest.raises(InputError, match="ids"):
+        tok.decode(value)
+    with pytest.raises(InputError, match=r"^item 0 is"):
+        tok.decode_batch([value])
+    with pytest.raises(InputError, match=r"^id 0 is list"):
+        tok.decode(np.array([[1, 2]]))
+
+
+@pytest.mark.parametrize("value", [5, None, b"cat", SURROGATE], ids=ids_of)
+def test_what_is_no_token_is_refused(value: object) -> None:
+    with pytest.raises(InputError, match=r"^token (is|has) "):
+        tokenizer().token_to_id(value)  # type: ignore[arg-type]
+
+
+# --- the rest
+
+
+def test_errors_are_caught_as_people_catch_them() -> None:
+    tok = tokenizer()
+    for kind in (wb.WordPieceError, ValueError, TypeError):
+        with pytest.raises(kind):
+            tok.encode(None)
+    with pytest.raises(ValueError, match="empty"):
+        wb.Tokenizer.from_vocab([])
+    assert issubclass(VocabError, wb.WordPieceError)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_panic_is_an_internal_error_and_the_next_call_works(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InternalError, match=r"a bug in wordpiece_bert, please report it.*: what it said"):
+        _core._panic("what it said")
+    assert "what it said" in capfd.readouterr().err
+    assert tokenizer().encode("cat").tokens == ["[CLS]", "cat", "[SEP]"]

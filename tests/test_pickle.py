@@ -1,0 +1,143 @@
+"""Pickles and copies of everything that people keep or send to other processes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import case_files
+import strategies
+import wordpiece_bert as wb
+from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
+
+
+def tokenizers() -> dict[str, wb.Tokenizer]:
+    return {
+        "plain": tokenizer(),
+        "cased": tokenizer(lowercase=False, max_input_chars_per_word=7),
+        "added": tokenizer().with_added_tokens(["<e>", wb.AddedToken("Foo", lstrip=True)]),
+        "again": tokenizer().with_added_tokens(["<e>", "<f>"]).with_added_tokens([wb.AddedToken("<e>", special=True)]),
+        "settings": with_file_settings({"max_length": 9, "stride": 2, "direction": "Left"}, {"pad_to_multiple_of": 4}),
+    }
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", tokenizers())
+def test_a_tokenizer_comes_back_the_same(name: str, protocol: int) -> None:
+    tok = tokenizers()[name]
+    again = pickle.loads(pickle.dumps(tok, protocol))
+    assert type(again) is wb.Tokenizer
+    assert again == tok
+    assert again.fingerprint == tok.fingerprint
+    assert again.added_tokens == tok.added_tokens
+    texts = [*TEXTS, "a <e> foo <f> b"]
+    assert again.encodings(texts) == tok.encodings(texts)
+
+
+def test_what_a_folder_sets_comes_along(tmp_path: Path) -> None:
+    tok = tokenizer()
+    tok.save_pretrained(tmp_path)
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(
+        config.read_text().replace('"model_max_length": 1000000000000000019884624838656', '"model_max_length": 5')
+    )
+    tok = wb.Tokenizer.from_pretrained(tmp_path)
+    assert tok.model_max_length == 5
+    again = pickle.loads(pickle.dumps(tok))
+    assert again == tok
+    assert again.encode("a b c d", truncation=True) == tok.encode("a b c d", truncation=True)
+
+
+@given(strategies.cases())
+def test_random_tokenizers_and_their_encodings_come_back(case: dict[str, Any]) -> None:
+    try:
+        tok = wb.Tokenizer.from_json(case_files.tokenizer_json(case))
+    except InputError:
+        return
+    again = pickle.loads(pickle.dumps(tok))
+    assert again == tok
+    for one in case["inputs"]:
+        if isinstance(one["text"], str):
+            try:
+                encoding = tok.encode(one["text"], truncation=None)
+            except InputError:
+                continue
+            assert pickle.loads(pickle.dumps(encoding)) == encoding == again.encode(one["text"], truncation=None)
+
+
+def test_a_subclass_stays_one() -> None:
+    tok = Custom.from_vocab(["[UNK]", "a"])
+    assert type(pickle.loads(pickle.dumps(tok))) is Custom
+    assert type(tok.with_added_tokens(["b"])) is Custom
+
+
+class Custom(wb.Tokenizer):
+    """A tokenizer of somebody's own."""
+
+    __slots__ = ()
+
+
+def test_a_copy_of_what_never_changes_is_itself() -> None:
+    tok = tokenizer()
+    assert copy.copy(tok) is tok
+    assert copy.deepcopy({"tokenizer": tok})["tokenizer"] is tok
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_encoding_comes_back_the_same(protocol: int) -> None:
+    for options in ({}, {"truncation": True, "max_length": 7, "padding": True, "pad_to_multiple_of": 4}):
+        for encoding in tokenizer().encodings([*TEXTS, ("the cat sat", "on the mat")], **options):  # type: ignore[arg-type]
+            again = pickle.loads(pickle.dumps(encoding, protocol))
+            assert again == encoding
+            assert fields(again) == fields(encoding)
+            assert again.char_to_token(1) == encoding.char_to_token(1)
+            assert copy.deepcopy(encoding) == copy.copy(encoding) == encoding
+
+
+def test_a_window_comes_back_without_its_row() -> None:
+    window = tokenizer().encode("a b c d", truncation=True, max_length=4).overflowing[0]
+    assert fields(pickle.loads(pickle.dumps(window))) == fields(window)
+
+
+def test_a_pickle_that_was_tampered_with_is_refused() -> None:
+    restore, (state,) = tokenizer().encode("the cat", "sat").__reduce__()
+    damages: list[dict[str, object]] = [
+        {"ids": [1]},
+        {"offsets": []},
+        {"sequence_ranges": [(0, 0, 99)]},
+        {"sequence_ranges": [(0, 3, 1)]},
+    ]
+    for damage in damages:
+        with pytest.raises(InputError, match="no pickled Encoding"):
+            restore({**state, **damage})
+
+
+def test_batches_come_back_the_same() -> None:
+    tok = tokenizer()
+    batch = tok.encode_batch(TEXTS, return_offsets=True)
+    again = pickle.loads(pickle.dumps(batch))
+    assert again.to_list() == batch.to_list()
+    np.testing.assert_array_equal(again.offsets, batch.offsets)
+    assert again.word_ids is None
+    inputs = tok(TEXTS, padding=True)
+    for other in (pickle.loads(pickle.dumps(inputs)), copy.copy(inputs), copy.deepcopy(inputs)):
+        assert list(other) == list(inputs)
+        np.testing.assert_array_equal(other["input_ids"], inputs["input_ids"])
+        np.testing.assert_array_equal(other.truncated, inputs.truncated)
+
+
+def test_an_added_token_comes_back_the_same() -> None:
+    token = wb.AddedToken("<e>", lstrip=True, special=True)
+    assert pickle.loads(pickle.dumps(token)) == token
+    assert copy.deepcopy(token) == token

@@ -1,0 +1,249 @@
+"""Threads and processes: the same answer whatever their number, nothing shared that could be changed, nothing locked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wordpiece_bert as wb
+from small_tokenizer import TEXTS, fields, tokenizer
+
+COLUMNS = ("ids", "row_offsets", "truncated", "offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
+EVERYTHING: dict[str, Any] = {f"return_{name}": True for name in ("offsets", "word_ids", "sequence_ids", "n_tokens")}
+LINUX = sys.platform == "linux"
+
+
+def many_texts(n: int = 3000) -> list[Any]:
+    """Texts and pairs of all lengths: some hundred kB, enough for several threads."""
+    draw = random.Random(7)
+    texts = [
+        " ".join(draw.choices([*TEXTS[:6], "running cats", "\u00e9", "mat"], k=draw.randrange(12))) for _ in range(n)
+    ]
+    return [(text, texts[i // 2]) if i % 5 == 0 else text for i, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"truncation": True, "max_length": 9, "stride": 1}, {"padding": True}], ids=str
+)
+def test_the_number_of_threads_changes_nothing(options: dict[str, Any]) -> None:
+    tok, texts = tokenizer(), many_texts()
+    rows = [
+        tok.encode_batch(texts, threads=threads, return_overflowing_tokens=True, **EVERYTHING, **options)
+        for threads in (1, 2, 4, None)
+    ]
+    for other in rows[1:]:
+        for name in COLUMNS:
+            np.testing.assert_array_equal(getattr(other, name), getattr(rows[0], name), err_msg=name)
+    assert tok.encodings(texts, threads=1, **options) == tok.encodings(texts, threads=4, **options)
+
+
+def test_the_first_error_is_told_whatever_the_number_of_threads() -> None:
+    tok = tokenizer()
+    items = [("a " * 40, "b")] * 2000
+    items[700] = items[1500] = ("a", "b c d e f g")
+    for threads in (1, 2, 4):
+        with pytest.raises(wb.WordPieceError, match=r"^item 700: .*too short"):
+            tok.encode_batch(items, truncation="only_first", max_length=6, threads=threads)
+
+
+def test_eight_threads_share_one_tokenizer_each_with_its_own_options() -> None:
+    tok = tokenizer()
+    texts = [text for text in TEXTS if text] * 8
+    options: list[dict[str, Any]] = [
+        {
+            "truncation": True,
+            "max_length": 4 + 3 * i,
+            "padding": "max_length" if i % 2 else "longest",
+            "padding_side": "left" if i % 3 else "right",
+            "truncation_side": "left" if i % 4 else "right",
+            "threads": 1 + i % 3,
+        }
+        for i in range(8)
+    ]
+    expected = [tok(texts, **each) for each in options]
+    singles = [[fields(tok.encode(text, **without_threads(each))) for text in texts[:7]] for each in options]
+    start = threading.Barrier(len(options))
+
+    def work(i: int) -> None:
+        start.wait()
+        for _ in range(30):
+            found = tok(texts, **options[i])
+            for name, array in expected[i].items():
+                np.testing.assert_array_equal(found[name], array, err_msg=f"thread {i}, {name}")
+            assert [fields(tok.encode(text, **without_threads(options[i]))) for text in texts[:7]] == singles[i]
+
+    with ThreadPoolExecutor(len(options)) as pool:
+        for done in [pool.submit(work, i) for i in range(len(options))]:
+            done.result(timeout=120)
+
+
+def without_threads(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "threads"}
+
+
+def test_other_threads_run_while_a_batch_is_encoded() -> None:
+    tok, texts = tokenizer(), many_texts(20_000)
+    ticks = 0
+    stop = False
+
+    def tick() -> None:
+        nonlocal ticks
+        while not stop:
+            ticks += 1
+            time.sleep(0.0005)
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        sys.setswitchinterval(100)  # nobody is made to hand over: the others run only when the interpreter is released
+        before = ticks
+        tok.encode_batch(texts, threads=1)
+        after = ticks
+    finally:
+        sys.setswitchinterval(interval)
+        stop = True
+        thread.join()
+    assert after > before
+
+
+def test_a_list_may_be_emptied_while_its_texts_are_encoded() -> None:
+    tok = tokenizer()
+    expected = tok.encode_batch(many_texts(2000)).ids
+    done = threading.Event()
+    texts: list[Any] = []
+
+    def spoil() -> None:
+        while not done.is_set():
+            texts.clear()
+
+    thread = threading.Thread(target=spoil)
+    thread.start()
+    try:
+        for _ in range(20):
+            texts[:] = many_texts(2000)
+            ids = tok.encode_batch(texts).ids
+            assert (ids == expected[: len(ids)]).all()
+    finally:
+        done.set()
+        thread.join()
+
+
+# --- processes
+
+SHARED = tokenizer()
+
+
+def encode_in_child(threads: int | None) -> list[list[int]]:
+    return SHARED.encode_batch(many_texts(), threads=threads).to_list()
+
+
+def encode_with(tok: wb.Tokenizer) -> list[list[int]]:
+    return tok.encode_batch(many_texts(), threads=2).to_list()
+
+
+def ids_of_encoding(encoding: wb.Encoding) -> list[int]:
+    return encoding.ids
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_after_a_fork_everything_goes_on() -> None:
+    expected = encode_in_child(2)  # the parent has pools,
+    assert encode_in_child(4) == expected  # of both sizes
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for found in pool.map_async(encode_in_child, [2, 4, 1, None]).get(timeout=120):
+            assert found == expected
+    assert encode_in_child(2) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_other_threads_encode_leaves_the_child_free() -> None:
+    expected = encode_in_child(2)
+    stop = threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            encode_in_child(2)
+
+    threads = [threading.Thread(target=busy) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                assert pool.map_async(encode_in_child, [2]).get(timeout=120) == [expected]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_spawned_processes_get_what_they_are_given() -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map_async(encode_with, [SHARED]).get(timeout=120) == [encode_with(SHARED)]
+        encoding = SHARED.encode("the cat")
+        assert pool.map_async(ids_of_encoding, [encoding]).get(timeout=120) == [encoding.ids]
+
+
+# --- how many
+
+
+def threads_used(before: str, arguments: str = "") -> int:
+    """How many threads of the core a new process has after a large batch."""
+    code = f"""
+import os, pathlib
+import wordpiece_bert as wb
+from small_tokenizer import tokenizer
+{before}
+tokenizer().encode_batch(["the cat sat on the mat"] * 20_000{arguments})
+names = [path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
+print(sum(name.startswith("wordpiece-") for name in names))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8", check=True
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not LINUX, reason="reads /proc")
+def test_the_number_of_threads_is_what_is_asked_for() -> None:
+    assert threads_used("", ", threads=3") == 3
+    assert threads_used("", ", threads=1") == 0
+    assert threads_used("wb.set_num_threads(3)") == 3
+    assert threads_used("wb.set_num_threads(3)", ", threads=2") == 2
+    assert threads_used("wb.set_num_threads(1)") == 0
+
+
+@pytest.mark.skipif(not LINUX, reason="sets the affinity")
+def test_the_default_is_what_affinity_allows() -> None:
+    one = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    assert threads_used(one) == 0
+    assert threads_used(f"wb.set_num_threads(3); wb.set_num_threads(None); {one}") == 0
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 10**30, "2", 1.5, True])
+def test_a_wrong_number_of_threads_is_refused(threads: object) -> None:
+    tok = tokenizer()
+    for call in (
+        lambda: tok.encode_batch(["a"], threads=threads),
+        lambda: tok.encodings(["a"], threads=threads),
+        lambda: tok(["a"], threads=threads),
+    ):
+        with pytest.raises(wb.WordPieceError, match="threads must be a whole number from 1 to 1024"):
+            call()
+    with pytest.raises(wb.WordPieceError, match="n must be a whole number"):
+        wb.set_num_threads(threads)
