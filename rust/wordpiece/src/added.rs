@@ -82,6 +82,8 @@ pub(crate) struct AddedTokens {
     ever_special: Vec<bool>,
     /// The text that stands for each token outside: the normalized form of a normalized one.
     shown: Vec<String>,
+    /// Whether a token has white space in it, as it is or normalized.
+    cross_spaces: bool,
     by_content: HashMap<String, usize>,
     by_id: HashMap<u32, usize>,
     raw: Option<Finder>,
@@ -138,7 +140,9 @@ impl AddedTokens {
             Finder::new(tokens, &shown)
         };
         let (raw, normalized) = (finder(false)?, finder(true)?);
-        Ok(AddedTokens { tokens: kept, ids, ever_special, shown, by_content, by_id, raw, normalized })
+        let has_space = |text: &str| text.chars().any(unicode::is_whitespace);
+        let cross_spaces = kept.iter().zip(&shown).any(|(token, shown)| has_space(&token.content) || has_space(shown));
+        Ok(AddedTokens { tokens: kept, cross_spaces, ids, ever_special, shown, by_content, by_id, raw, normalized })
     }
 
     /// All tokens with their ids, in the order in which they were added.
@@ -169,6 +173,11 @@ impl AddedTokens {
     /// Whether any token is searched for in the normalized text.
     pub fn searches_normalized(&self) -> bool {
         self.normalized.is_some()
+    }
+
+    /// Whether a token can be found across a space.
+    pub fn cross_spaces(&self) -> bool {
+        self.cross_spaces
     }
 
     /// Cuts a raw text at the tokens that are found in it as they are.

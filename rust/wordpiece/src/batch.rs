@@ -133,7 +133,8 @@ impl Tokenizer {
                 }
                 continue;
             }
-            let wanted = Wanted { words: columns.word_ids, spans: columns.offsets, texts: false };
+            let all = columns.windows || columns.n_tokens;
+            let wanted = Wanted { words: columns.word_ids, spans: columns.offsets, texts: false, all };
             let rows = self.rows(input, options, wanted, scratch).map_err(|error| error.at_index(first + i))?;
             let vocab = &self.definition().vocab;
             let mut write = |picks: &[u32]| {

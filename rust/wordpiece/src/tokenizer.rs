@@ -230,7 +230,7 @@ impl Tokenizer {
         options: &EncodeOptions,
         scratch: &mut Scratch,
     ) -> Result<Encoding> {
-        let rows = self.rows(input, options, Wanted { words: true, spans: true, texts: true }, scratch)?;
+        let rows = self.rows(input, options, Wanted { words: true, spans: true, texts: true, all: true }, scratch)?;
         Ok(rows.encoding(&self.definition.vocab))
     }
 
@@ -244,17 +244,43 @@ impl Tokenizer {
     ) -> Result<Rows<'s>> {
         let layout = self.layout(input, options)?;
         let wanted = Wanted { texts: wanted.texts || (wanted.spans && layout.trim_offsets.is_some()), ..wanted };
+        let second = input.second.as_ref();
+        let truncation = options.truncation.as_ref();
+        let budget = truncation.map_or(usize::MAX, |truncation| truncation.max_length.saturating_sub(layout.added));
+        let enough = match truncation {
+            Some(truncation) if !wanted.all => truncation.enough(budget, second.is_some()),
+            _ => [usize::MAX; 2],
+        };
+        self.tokenize_both(input, options, wanted, enough, scratch)?;
+        let lengths = [scratch.first.len(), second.map_or(0, |_| scratch.second.len())];
+        // Where both texts are longer than a row, an odd token goes to the longer one: then their lengths count after all.
+        // And an error is to tell the true lengths.
+        let tie = second.is_some() && budget % 2 == 1 && lengths.iter().all(|&length| length > budget);
+        let refused =
+            || truncation.is_some_and(|it| it.targets(lengths[0], second.map(|_| lengths[1]), layout.added).is_err());
+        if enough != [usize::MAX; 2] && (tie || refused()) {
+            self.tokenize_both(input, options, wanted, [usize::MAX; 2], scratch)?;
+        }
+        Rows::new(layout, &scratch.first, second.map(|_| &scratch.second), truncation)
+    }
+
+    /// Tokenizes the texts of an input, each up to so many pieces as are enough.
+    fn tokenize_both(
+        &self,
+        input: &Input<'_>,
+        options: &EncodeOptions,
+        wanted: Wanted,
+        enough: [usize; 2],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let mut first = std::mem::take(&mut scratch.first);
         let mut second = std::mem::take(&mut scratch.second);
-        let done =
-            self.tokenize(&input.first, options, wanted, scratch, &mut first).and_then(|()| match &input.second {
-                Some(text) => self.tokenize(text, options, wanted, scratch, &mut second),
-                None => Ok(()),
-            });
+        let mut done = self.tokenize(&input.first, options, wanted, enough[0], scratch, &mut first);
+        if let (Ok(()), Some(text)) = (&done, &input.second) {
+            done = self.tokenize(text, options, wanted, enough[1], scratch, &mut second);
+        }
         (scratch.first, scratch.second) = (first, second);
-        done?;
-        let second = input.second.as_ref().map(|_| &scratch.second);
-        Rows::new(layout, &scratch.first, second, options.truncation.as_ref())
+        done
     }
 
     /// Appends the ids of a text, and nothing else about it.
@@ -265,7 +291,7 @@ impl Tokenizer {
         scratch: &mut Scratch,
         out: &mut Pieces,
     ) -> Result<()> {
-        let mut run = Run { options, wanted: Wanted::default(), word: None, words: 0, out };
+        let mut run = Run { options, wanted: Wanted::default(), word: None, words: 0, enough: usize::MAX, out };
         self.tokenize_raw(text, scratch, &mut run)
     }
 
@@ -277,24 +303,54 @@ impl Tokenizer {
         Ok(self.layouts.get(input.second.is_some(), options.add_special_tokens))
     }
 
-    /// Tokenizes one text into `out`.
+    /// Tokenizes one text into `out`, up to so many pieces as are enough.
     fn tokenize(
         &self,
         text: &Text<'_>,
         options: &EncodeOptions,
         wanted: Wanted,
+        enough: usize,
         scratch: &mut Scratch,
         out: &mut Pieces,
     ) -> Result<()> {
         out.clear();
-        let mut run = Run { options, wanted, word: None, words: 0, out };
+        let mut run = Run { options, wanted, word: None, words: 0, enough, out };
         match text {
-            Text::Raw(text) => self.tokenize_raw(text, scratch, &mut run),
-            Text::Words(words) => words.iter().zip(0..).try_for_each(|(word, i)| {
-                run.word = Some(i);
-                self.tokenize_raw(word, scratch, &mut run)
-            }),
+            Text::Raw(text) => {
+                if let Some(start) = self.start_of(text, enough) {
+                    self.tokenize_raw(start, scratch, &mut run)?;
+                    if run.has_enough() {
+                        return Ok(());
+                    }
+                    run.out.clear();
+                    run.words = 0;
+                }
+                self.tokenize_raw(text, scratch, &mut run)
+            }
+            Text::Words(words) => {
+                for (word, i) in words.iter().zip(0..) {
+                    if run.has_enough() {
+                        break;
+                    }
+                    run.word = Some(i);
+                    self.tokenize_raw(word, scratch, &mut run)?;
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// A start of a long text that will hardly have fewer pieces than are enough, so that nobody need search the rest for
+    /// added tokens. It ends at white space, which no word crosses and no added token either; `None` where that cannot be
+    /// said, or is not worth it. Only the last piece of it may differ from that of the whole text, and that is cut off.
+    fn start_of<'t>(&self, text: &'t str, enough: usize) -> Option<&'t str> {
+        // English has five bytes a piece, ideographs have three; 16 leave room for words with few.
+        let wanted = enough.checked_mul(16)?;
+        if text.len() < 4 * wanted || self.fast.is_none() || self.added.cross_spaces() {
+            return None;
+        }
+        let end = wanted + text.as_bytes()[wanted..2 * wanted].iter().position(|&byte| byte == b' ')?;
+        text.get(..end)
     }
 
     /// Tokenizes a raw text.
@@ -305,14 +361,19 @@ impl Tokenizer {
         let from = run.out.len();
         let mut parts = std::mem::take(&mut scratch.raw_parts);
         self.added.cut_raw(text, run.options.encode_special_tokens, &mut parts);
-        let done = parts.iter().try_for_each(|(token, range)| match token {
-            Some(token) => {
-                let span = Span { start: range.start as u32, end: range.end as u32 };
-                run.push_added(self.added.id(*token), &text[range.clone()], span);
-                Ok(())
+        let mut done = Ok(());
+        for (token, range) in &parts {
+            if run.has_enough() || done.is_err() {
+                break;
             }
-            None => self.tokenize_part(&text[range.clone()], range.start as u32, scratch, run),
-        });
+            match token {
+                Some(token) => {
+                    let span = Span { start: range.start as u32, end: range.end as u32 };
+                    run.push_added(self.added.id(*token), &text[range.clone()], span);
+                }
+                None => done = self.tokenize_part(&text[range.clone()], range.start as u32, scratch, run),
+            }
+        }
         scratch.raw_parts = parts;
         done?;
         if run.wanted.spans {
@@ -323,20 +384,10 @@ impl Tokenizer {
 
     /// Tokenizes a part of a text, from byte `base` on, in which no raw added token stands.
     fn tokenize_part(&self, part: &str, base: u32, scratch: &mut Scratch, run: &mut Run<'_>) -> Result<()> {
-        if let Some(fast) = self.fast.as_ref().filter(|_| !self.added.searches_normalized()) {
-            let order = Order {
-                base,
-                spans: run.wanted.spans,
-                word: run.word,
-                first_word: run.words,
-                words: run.wanted.words,
-                enough: usize::MAX,
-            };
-            let memory = scratch.memory.get_or_insert_with(|| Box::new(fast.memory()));
-            if let End::Done(words) = fast.tokenize(part, order, &self.matcher, memory, run.out) {
-                run.words = words;
-                return Ok(());
-            }
+        if let Some(fast) = &self.fast
+            && self.tokenize_fast(fast, part, base, scratch, run)
+        {
+            return Ok(());
         }
         let pre_tokenizer = self.definition.pre_tokenizer.as_ref();
         let aligned = run.wanted.spans || pre_tokenizer.is_some_and(PreTokenizer::needs_spans);
@@ -368,6 +419,29 @@ impl Tokenizer {
         }
         scratch.normalized = normalized;
         Ok(())
+    }
+
+    /// Tokenizes a part on the fast path; false, and nothing done, where only the pipeline can.
+    fn tokenize_fast(&self, fast: &Fast, part: &str, base: u32, scratch: &mut Scratch, run: &mut Run<'_>) -> bool {
+        let Run { options, wanted, word, words, enough, out } = run;
+        let order =
+            Order { base, spans: wanted.spans, word: *word, first_word: *words, words: wanted.words, enough: *enough };
+        let memory = scratch.memory.get_or_insert_with(|| Box::new(fast.memory()));
+        let end = if self.added.searches_normalized() {
+            let skip_special = options.encode_special_tokens;
+            let cut = |text: &str, parts: &mut _| self.added.cut_normalized(text, skip_special, parts);
+            let token = |token, text: &str, span, number, out: &mut Pieces| {
+                wanted.push_added(self.added.id(token), text, word.unwrap_or(number), span, out);
+            };
+            fast.tokenize_around(part, order, &self.matcher, memory, out, cut, token)
+        } else {
+            fast.tokenize(part, order, &self.matcher, memory, out)
+        };
+        match end {
+            End::Done(number) => *words = number,
+            End::Refused => return false,
+        }
+        true
     }
 
     /// Splits a normalized text and matches its words.
@@ -432,6 +506,28 @@ pub(crate) struct Wanted {
     pub spans: bool,
     /// The text of added tokens.
     pub texts: bool,
+    /// Everything that truncation cuts off, or how much it is.
+    pub all: bool,
+}
+
+impl Wanted {
+    #[inline]
+    fn push(self, id: u32, word: u32, span: Span, out: &mut Pieces) {
+        out.ids.push(id);
+        if self.words {
+            out.words.push(word);
+        }
+        if self.spans {
+            out.spans.push(span);
+        }
+    }
+
+    fn push_added(self, id: u32, text: &str, word: u32, span: Span, out: &mut Pieces) {
+        if self.texts {
+            out.texts.push((out.len(), text.to_owned()));
+        }
+        self.push(id, word, span, out);
+    }
 }
 
 /// One text on its way through the pipeline.
@@ -442,6 +538,8 @@ struct Run<'a> {
     word: Option<u32>,
     /// The number of words so far.
     words: u32,
+    /// So many pieces are enough: the rest will be cut off, and nobody asks how many they are.
+    enough: usize,
     out: &'a mut Pieces,
 }
 
@@ -452,21 +550,16 @@ impl Run<'_> {
     }
 
     fn push_added(&mut self, id: u32, text: &str, span: Span) {
-        if self.wanted.texts {
-            self.out.texts.push((self.out.len(), text.to_owned()));
-        }
         let word = self.next_word();
-        self.push(id, word, span);
+        self.wanted.push_added(id, text, word, span, self.out);
     }
 
     #[inline]
     fn push(&mut self, id: u32, word: u32, span: Span) {
-        self.out.ids.push(id);
-        if self.wanted.words {
-            self.out.words.push(word);
-        }
-        if self.wanted.spans {
-            self.out.spans.push(span);
-        }
+        self.wanted.push(id, word, span, self.out);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.out.ids.len() >= self.enough
     }
 }

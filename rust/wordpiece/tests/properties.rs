@@ -4,7 +4,7 @@
 mod support;
 
 use proptest::prelude::*;
-use wordpiece::{BatchRows, Columns, Encoding, Input, Path, Tokenizer, reference};
+use wordpiece::{BatchRows, Columns, EncodeOptions, Encoding, Input, Path, Tokenizer, reference};
 
 /// Tiny alphabets meet every rule of matching; the rest of Unicode meets every rule of normalization.
 fn text() -> impl Strategy<Value = String> {
@@ -296,6 +296,7 @@ proptest! {
         parts in prop::collection::vec(text(), 1..12),
         order in prop::collection::vec(any::<prop::sample::Index>(), 300..900),
     ) {
+        let cut = support::options(&config, false).truncation;
         let config = reference::Config { truncation: None, padding: None, ..config };
         let Some((slow, fast)) = both(&config) else { return Ok(()) };
         let text: String = order.iter().map(|at| at.get(&parts).as_str()).collect();
@@ -304,6 +305,21 @@ proptest! {
         for fast in on_all_paths(&fast) {
             let got = support::as_reference(&fast.encode(&Input::single(&text), &options).unwrap());
             prop_assert!(expected == got, "{:?} on {:?}", fast.path(), text);
+            // What is cut off need not be looked at; what stays is the same.
+            let options = EncodeOptions { truncation: cut, ..options.clone() };
+            let half = (text.len() / 2..).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+            let inputs = [Input::single(&text), Input::pair(&text, &text[half..])];
+            for input in &inputs {
+                let batch = |columns| fast.encode_batch(std::slice::from_ref(input), &options, &columns, None);
+                // To count the tokens all of them must be found.
+                let whole = batch(Columns { n_tokens: true, ..Columns::default() });
+                match (whole, batch(Columns::default())) {
+                    (Ok(whole), Ok(start)) => {
+                        prop_assert_eq!((whole.ids, whole.truncated), (start.ids, start.truncated));
+                    }
+                    (whole, start) => prop_assert_eq!(whole.map(|it| it.ids), start.map(|it| it.ids)),
+                }
+            }
         }
     }
 }

@@ -66,6 +66,16 @@ impl Buffer {
         &self.ends
     }
 
+    /// Takes the lists of words out, so that the text can be read beside them.
+    pub fn take_words(&mut self) -> (Vec<u32>, Vec<u32>) {
+        (std::mem::take(&mut self.starts), std::mem::take(&mut self.ends))
+    }
+
+    /// Puts them back.
+    pub fn give_words_back(&mut self, starts: Vec<u32>, ends: Vec<u32>) {
+        (self.starts, self.ends) = (starts, ends);
+    }
+
     /// The units of the original that `text[start..end]` stands for.
     #[inline]
     pub fn span(&self, start: usize, end: usize) -> (u32, u32) {
@@ -170,11 +180,12 @@ impl Buffer {
         self.unit += units;
     }
 
-    /// Appends a space, which ends the open word and takes no units along.
+    /// Appends a space, which ends the open word and stands for the next `units` of the original; whoever put it there
+    /// moves on.
     #[inline(always)]
-    pub fn push_space(&mut self) {
+    pub fn push_space(&mut self, units: u32) {
         self.close();
-        self.push(b" ", 0);
+        self.push(b" ", units);
     }
 
     #[inline(always)]

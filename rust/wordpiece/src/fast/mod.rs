@@ -18,6 +18,7 @@ pub use scan::Path;
 use table::{KEY_BYTES, Key, Table};
 use wide::{WIDE_BYTES, WideTable};
 
+use crate::added::Part;
 use crate::definition::Definition;
 use crate::inputs::pieces::Pieces;
 use crate::matcher::{Matcher, Walk};
@@ -56,6 +57,10 @@ pub(crate) struct Memory {
     ids: Vec<u32>,
     /// The number of pieces of each word of a chunk.
     counts: Vec<u32>,
+    /// What lies between normalized added tokens, and the words there.
+    parts: Vec<Part>,
+    cut_starts: Vec<u32>,
+    cut_ends: Vec<u32>,
 }
 
 impl Memory {
@@ -80,7 +85,7 @@ pub(crate) struct Order {
     pub first_word: u32,
     /// Whether word ids are wanted.
     pub words: bool,
-    /// So many pieces are enough; the rest of the part need not be looked at.
+    /// So many pieces in the output are enough; the rest of the part need not be looked at.
     pub enough: usize,
 }
 
@@ -91,6 +96,26 @@ pub(crate) enum End {
     Done(u32),
     /// There is something in it that only the pipeline can do. Nothing was appended.
     Refused,
+}
+
+/// How much was in the output before a part.
+struct Lengths {
+    ids: usize,
+    words: usize,
+    spans: usize,
+}
+
+impl Lengths {
+    fn of(out: &Pieces) -> Lengths {
+        Lengths { ids: out.ids.len(), words: out.words.len(), spans: out.spans.len() }
+    }
+
+    /// Takes back what was appended since.
+    fn restore(self, out: &mut Pieces) {
+        out.ids.truncate(self.ids);
+        out.words.truncate(self.words);
+        out.spans.truncate(self.spans);
+    }
 }
 
 impl Fast {
@@ -137,6 +162,9 @@ impl Fast {
             walk: Walk::default(),
             ids: Vec::new(),
             counts: Vec::new(),
+            parts: Vec::new(),
+            cut_starts: Vec::new(),
+            cut_ends: Vec::new(),
         }
     }
 
@@ -150,31 +178,87 @@ impl Fast {
 
     /// Appends the pieces of a part of a text in which no added token stands.
     pub fn tokenize(&self, part: &str, order: Order, matcher: &Matcher, memory: &mut Memory, out: &mut Pieces) -> End {
-        let (before, spans_before, words_before) = (out.ids.len(), out.spans.len(), out.words.len());
+        let before = Lengths::of(out);
         let mut at = 0;
         let mut words = order.first_word;
         memory.buffer.reset(order.spans, order.base);
         loop {
-            let missing = order.enough.saturating_sub(out.ids.len() - before);
+            // Where a few pieces are enough, no more text is read than they will probably take.
+            let missing = order.enough.saturating_sub(out.ids.len());
             let end = part.len().min(at + CHUNK.min(missing.saturating_mul(8).max(256)));
-            match self.normalize(part, at, end, &mut memory.buffer) {
-                Some(stopped) => at = stopped,
-                None => {
-                    out.ids.truncate(before);
-                    out.spans.truncate(spans_before);
-                    out.words.truncate(words_before);
-                    return End::Refused;
-                }
-            }
+            let Some(stopped) = self.normalize(part, at, end, &mut memory.buffer) else {
+                before.restore(out);
+                return End::Refused;
+            };
+            at = stopped;
             if at == part.len() {
                 memory.buffer.close();
             }
-            words = self.match_words(order, words, matcher, memory, out);
-            if at == part.len() || out.ids.len() - before >= order.enough {
+            words += self.match_buffer(order, words, matcher, memory, out);
+            if at == part.len() || out.ids.len() >= order.enough {
                 return End::Done(words);
             }
             memory.buffer.keep_open_word();
         }
+    }
+
+    /// Appends the pieces of a part of a text in which no raw added token stands, but perhaps normalized ones:
+    /// `cut` finds them in the normalized text, `token` appends one that was found, with the text and the span it took.
+    #[allow(clippy::too_many_arguments, reason = "what is read, what is written, and two callbacks")]
+    pub fn tokenize_around(
+        &self,
+        part: &str,
+        order: Order,
+        matcher: &Matcher,
+        memory: &mut Memory,
+        out: &mut Pieces,
+        cut: impl Fn(&str, &mut Vec<Part>),
+        token: impl Fn(usize, &str, Span, u32, &mut Pieces),
+    ) -> End {
+        memory.buffer.reset(order.spans, order.base);
+        if self.normalize(part, 0, part.len(), &mut memory.buffer).is_none() {
+            return End::Refused;
+        }
+        memory.buffer.close();
+        // SAFETY: the buffer holds whole characters only, copied from a str or encoded from chars.
+        let text = unsafe { std::str::from_utf8_unchecked(memory.buffer.text()) };
+        let mut parts = std::mem::take(&mut memory.parts);
+        cut(text, &mut parts);
+        let mut words = order.first_word;
+        if parts.iter().all(|(token, _)| token.is_none()) {
+            words += self.match_buffer(order, words, matcher, memory, out);
+            memory.parts = parts;
+            return End::Done(words);
+        }
+        let mut starts = std::mem::take(&mut memory.cut_starts);
+        let mut ends = std::mem::take(&mut memory.cut_ends);
+        let mut next = 0;
+        for (found, range) in &parts {
+            if let Some(found) = found {
+                let (start, end) = memory.buffer.span(range.start, range.end);
+                // SAFETY: as above; matches begin and end between characters.
+                let text = unsafe { std::str::from_utf8_unchecked(&memory.buffer.text()[range.clone()]) };
+                token(*found, text, Span { start, end }, words, out);
+                words += 1;
+                continue;
+            }
+            // The words between two tokens, cut off where a token begins or ends inside them.
+            starts.clear();
+            ends.clear();
+            let (low, high) = (range.start as u32, range.end as u32);
+            let all = memory.buffer.starts().iter().zip(memory.buffer.ends()).skip(next);
+            for (&start, &end) in all.take_while(|(start, _)| **start < high) {
+                if end > low {
+                    starts.push(start.max(low));
+                    ends.push(end.min(high));
+                }
+                // A word that goes on behind the range may have another part there.
+                next += usize::from(end <= high);
+            }
+            words += self.match_words(order, words, &starts, &ends, matcher, memory, out);
+        }
+        (memory.cut_starts, memory.cut_ends, memory.parts) = (starts, ends, parts);
+        End::Done(words)
     }
 
     /// Normalizes `part[at..]` up to `end` or a few bytes further (to the end of a character), into the buffer; `None`
@@ -201,15 +285,18 @@ impl Fast {
                 match kind {
                     Kind::Inside => buffer.push_short_in_word(text, len, units),
                     Kind::Space => {
-                        buffer.push_space();
+                        buffer.push_space(units);
                         buffer.unit += units;
                     }
                     Kind::Word => buffer.push_word(text, len, units),
                     Kind::Ideograph if !self.exact_text => buffer.push_word(text, len, units),
                     Kind::Ideograph => {
-                        buffer.push_space();
+                        // The spaces around it stand for it as well.
+                        buffer.push_space(units);
                         buffer.push_word(text, len, units);
-                        buffer.push_space();
+                        buffer.unit -= units;
+                        buffer.push_space(units);
+                        buffer.unit += units;
                     }
                     Kind::Hangul => {
                         let mut text = [0; 12];
@@ -232,7 +319,7 @@ impl Fast {
         let bytes = [byte, 0, 0, 0, 0, 0, 0, 0];
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => {
-                buffer.push_space();
+                buffer.push_space(1);
                 buffer.unit += 1;
             }
             _ if is_removed(byte) => buffer.unit += 1,
@@ -242,16 +329,33 @@ impl Fast {
         }
     }
 
-    /// Looks up the closed words of the buffer; returns the number of words of the text so far.
-    fn match_words(&self, order: Order, words: u32, matcher: &Matcher, memory: &mut Memory, out: &mut Pieces) -> u32 {
-        let Memory { table, wide, buffer, walk, ids, counts } = memory;
+    /// Appends the pieces of the closed words of the buffer; returns the number of words.
+    fn match_buffer(&self, order: Order, first: u32, matcher: &Matcher, memory: &mut Memory, out: &mut Pieces) -> u32 {
+        let (starts, ends) = memory.buffer.take_words();
+        let words = self.match_words(order, first, &starts[..ends.len()], &ends, matcher, memory, out);
+        memory.buffer.give_words_back(starts, ends);
+        words
+    }
+
+    /// Appends the pieces of words of the buffer, the first of which has number `first`; returns the number of words.
+    #[allow(clippy::too_many_arguments, reason = "what is read, what is written, and what is asked for")]
+    fn match_words(
+        &self,
+        order: Order,
+        first: u32,
+        starts: &[u32],
+        ends: &[u32],
+        matcher: &Matcher,
+        memory: &mut Memory,
+        out: &mut Pieces,
+    ) -> u32 {
+        let Memory { table, wide, buffer, walk, ids, counts, .. } = memory;
         // The last word may be open and grow: a key reads past its end, never past the room behind the text.
         buffer.room(0);
-        let (text, ends) = (buffer.text(), buffer.ends());
-        let starts = &buffer.starts()[..ends.len()];
+        let text = buffer.text();
         counts.clear();
         counts.resize(ends.len(), 0);
-        let first = out.ids.len();
+        let from = out.ids.len();
         let mut word = 0;
         while word < ends.len() {
             let at = out.ids.len();
@@ -276,12 +380,12 @@ impl Fast {
             }
         }
         if order.words {
-            push_words(order.word, words, counts, &mut out.words);
+            push_words(order.word, first, counts, &mut out.words);
         }
         if order.spans {
-            self.push_spans(buffer, starts, ends, counts, &out.ids[first..], &mut out.spans);
+            self.push_spans(buffer, starts, ends, counts, &out.ids[from..], &mut out.spans);
         }
-        words + ends.len() as u32
+        ends.len() as u32
     }
 
     /// The ids of a word that is not in the table of short words.

@@ -52,6 +52,19 @@ impl Truncation {
         Ok(())
     }
 
+    /// How many tokens of each text are enough to know which stay, when `budget` of them do: one more than can stay.
+    pub(crate) fn enough(&self, budget: usize, pair: bool) -> [usize; 2] {
+        let some = budget.saturating_add(1);
+        match (self.side, self.strategy) {
+            // What stays is at the end.
+            (Side::Left, _) => [usize::MAX; 2],
+            (Side::Right, TruncationStrategy::LongestFirst) => [some; 2],
+            (Side::Right, TruncationStrategy::OnlyFirst) if pair => [some, usize::MAX],
+            (Side::Right, TruncationStrategy::OnlyFirst) => [some; 2],
+            (Side::Right, TruncationStrategy::OnlySecond) => [usize::MAX, some],
+        }
+    }
+
     /// How many tokens of each text stay, given their lengths and the number of special tokens around them.
     pub(crate) fn targets(&self, first: usize, second: Option<usize>, added: usize) -> Result<(usize, usize)> {
         let budget = self.budget(added)?;
