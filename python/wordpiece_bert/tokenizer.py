@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union, Unpack, overload
 
 import numpy as np
 
@@ -41,7 +41,12 @@ if TYPE_CHECKING:
 __all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "Tokenizer"]
 
 StrPath = str | os.PathLike[str]
-Ids = Any  # a list of int, an array, anything that yields whole numbers
+#: A text; with ``is_split_into_words=True`` the words of one.
+Text = Union[str, "Sequence[str]", "npt.NDArray[Any]"]
+#: What becomes a row of a batch: a text, or a pair of texts.
+Item = Union[Text, "tuple[Text, Text]"]
+#: A list of ids, an array, anything that yields whole numbers.
+Ids = Union["Iterable[SupportsIndex]", "npt.NDArray[Any]"]
 
 _OPTIONS = frozenset(EncodeOptions.__annotations__)
 
@@ -305,7 +310,7 @@ class Tokenizer:
 
     # --- encoding
 
-    def encode(self, text: Any, pair: Any = None, **options: Unpack[EncodeOptions]) -> Encoding:  # noqa: ANN401
+    def encode(self, text: Text, pair: Text | None = None, **options: Unpack[EncodeOptions]) -> Encoding:
         """Encode one text, or a pair of texts, with everything there is to know about the result.
 
         Parameters
@@ -329,7 +334,7 @@ class Tokenizer:
 
     def encode_batch(
         self,
-        texts: Any,  # noqa: ANN401
+        texts: Iterable[Item],
         *,
         return_offsets: bool = False,
         return_word_ids: bool = False,
@@ -384,7 +389,7 @@ class Tokenizer:
 
     def encodings(
         self,
-        texts: Any,  # noqa: ANN401
+        texts: Iterable[Item],
         *,
         threads: int | None = None,
         **options: Unpack[EncodeOptions],
@@ -401,8 +406,8 @@ class Tokenizer:
 
     def __call__(
         self,
-        text: Any,  # noqa: ANN401
-        text_pair: Any = None,  # noqa: ANN401
+        text: Text | Iterable[Item],
+        text_pair: Text | Iterable[Text] | None = None,
         *,
         return_tensors: Literal["np"] | None = "np",
         dtype: npt.DTypeLike = "int64",
@@ -465,9 +470,8 @@ class Tokenizer:
         )
         split, resolved = self._resolve(options, like_transformers=True)
         single = self._inner.is_single(text, split)
-        if single:
-            text, text_pair = [text], None if text_pair is None else [text_pair]
-        rows = self._inner.encode_batch(text, text_pair, split, resolved, columns, threads)
+        texts, pairs = (text, text_pair) if not single else ([text], None if text_pair is None else [text_pair])
+        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, threads)
         wanted = None if return_tensors is None else _dtype(dtype)
         return model_inputs(rows, dtype=wanted, single=single, return_length=return_length)
 
@@ -497,7 +501,7 @@ class Tokenizer:
 
     def decode(
         self,
-        ids: Ids,
+        ids: Ids | int,
         *,
         skip_special_tokens: bool = True,
         clean_up_tokenization_spaces: bool | None = None,
@@ -525,7 +529,7 @@ class Tokenizer:
 
     def decode_batch(
         self,
-        ids: Any,  # noqa: ANN401
+        ids: Iterable[Ids],
         *,
         skip_special_tokens: bool = True,
         clean_up_tokenization_spaces: bool | None = None,

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use pyo3::Borrowed;
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PySet, PyString, PyTuple};
@@ -244,6 +245,34 @@ pub fn items<'py>(
         Ok(Item { first, second: Some(Source::read(&pair, split, place.second())?) })
     });
     zipped.collect()
+}
+
+/// A list or tuple of texts and nothing else, held in a tuple of its own.
+///
+/// Most batches are one. Copying the references at once and borrowing from the copy costs a fraction of taking items one
+/// by one; what is not such a list goes the general way, which tells what is wrong with it.
+pub struct Plain<'py>(Bound<'py, PyTuple>);
+
+impl<'py> Plain<'py> {
+    /// Takes the references.
+    pub fn hold(texts: &Bound<'py, PyAny>) -> Option<Plain<'py>> {
+        match texts.cast::<PyList>() {
+            Ok(list) => Some(Plain(list.to_tuple())),
+            Err(_) => texts.cast::<PyTuple>().ok().map(|tuple| Plain(tuple.clone())),
+        }
+    }
+
+    /// What the core takes, borrowed; `None` when something is no text.
+    pub fn inputs(&self) -> Option<Vec<Input<'_>>> {
+        fn text<'a>(item: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
+            let string = item.cast::<PyString>().ok()?;
+            let text = string.to_str().ok()?;
+            // SAFETY: the UTF-8 of a str lives as long as the str and never changes, and the str as long as the tuple
+            // it was borrowed from. PyO3 says so for the str alone.
+            Some(unsafe { std::mem::transmute::<&str, &'a str>(text) })
+        }
+        self.0.iter_borrowed().map(|item| text(item).map(Input::single)).collect()
+    }
 }
 
 /// Whether an argument is one text rather than a batch of them.

@@ -11,7 +11,7 @@ use wordpiece::normalize::{BertNormalizer, Normalizer};
 use wordpiece::{AddedToken, Columns, Decoder, Definition, Error, Input, Vocab};
 
 use crate::batch::{self, Rows};
-use crate::convert::{self, Item, Place};
+use crate::convert::{self, Item, Place, Plain};
 use crate::encoding::Encoding;
 use crate::error::{guarded, to_py};
 use crate::options::{Options, PaddingSettings, TruncationSettings};
@@ -273,13 +273,21 @@ impl Tokenizer {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
             let columns = batch::columns(&columns)?;
+            let encode = |inputs: &[Input<'_>]| {
+                let rows = py.detach(|| {
+                    let pool = threads::pool(threads, inputs.iter().map(Input::len).sum());
+                    self.core.encode_batch(inputs, &options.core, &columns, pool)
+                });
+                Rows::new(py, rows.map_err(to_py)?, &columns)
+            };
+            if let Some(plain) = Plain::hold(texts).filter(|_| pairs.is_none() && !split)
+                && let Some(inputs) = plain.inputs()
+            {
+                return encode(&inputs);
+            }
             let items = convert::items(texts, pairs, split)?;
             let inputs = items.iter().map(Item::input).collect::<PyResult<Vec<_>>>()?;
-            let rows = py.detach(|| {
-                let pool = threads::pool(threads, inputs.iter().map(Input::len).sum());
-                self.core.encode_batch(&inputs, &options.core, &columns, pool)
-            });
-            Rows::new(py, rows.map_err(to_py)?, &columns)
+            encode(&inputs)
         })
     }
 
