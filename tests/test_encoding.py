@@ -122,6 +122,25 @@ def test_windows_of_a_pair_are_nested_as_in_the_reference() -> None:
     assert " ".join(enc.overflowing[4].overflowing[1].tokens) == "[CLS] c [SEP] f [SEP]"
 
 
+def test_windows_are_worked_out_when_they_are_asked_for() -> None:
+    """Those of a long pair would fill any memory: as many as the windows of one text times those of the other."""
+    enc = tokenizer().encode("a b c " * 50_000, "d e f " * 50_000, truncation=True, max_length=7)
+    assert enc.tokens == ["[CLS]", "a", "b", "[SEP]", "d", "e", "[SEP]"]
+    assert (enc.truncated, enc.n_tokens) == (True, 300_003)
+    assert repr(enc) == "Encoding(7 tokens: [CLS] a b [SEP] d e [SEP]; cut from 300003)"
+
+
+@pytest.mark.parametrize(
+    "padding", [{}, {"padding": True}, {"padding": True, "pad_to_multiple_of": 8}, {"padding": "max_length"}]
+)
+def test_windows_of_a_batch_are_filled_up_as_far_as_its_rows(padding: dict[str, Any]) -> None:
+    tok = tokenizer()
+    texts = ["a b c d e", "the cat", ("a b c", "d e f g")]
+    options: dict[str, Any] = {"truncation": True, "max_length": 6, "stride": 0, **padding}
+    rows = [row.ids for enc in tok.encodings(texts, **options) for row in (enc, *enc.overflowing)]
+    assert rows == tok.encode_batch(texts, return_overflowing_tokens=True, **options).to_list()
+
+
 def test_questions() -> None:
     enc = tokenizer().encode("unwanted cats", "the mat")
     assert " ".join(enc.tokens) == "[CLS] un ##want ##ed cat ##s [SEP] the mat [SEP]"
@@ -213,5 +232,5 @@ def test_repr_tells() -> None:
     tok = tokenizer()
     assert repr(tok.encode("the cat")) == "Encoding(4 tokens: [CLS] the cat [SEP])"
     cut = tok.encode("a b c d", truncation=True, max_length=4)
-    assert repr(cut) == "Encoding(4 tokens: [CLS] a b [SEP]; cut from 6; 1 overflowing)"
+    assert repr(cut) == "Encoding(4 tokens: [CLS] a b [SEP]; cut from 6)"
     assert repr(tok.encode("a " * 20)).endswith("a a …)")

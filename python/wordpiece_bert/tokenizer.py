@@ -30,6 +30,7 @@ from wordpiece_bert.pretrained import (
     with_bert_template,
     write_folder,
 )
+from wordpiece_bert.written import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -718,8 +719,8 @@ class Tokenizer:
         return self._inner.to_json()
 
     def save(self, path: StrPath) -> None:
-        """Write a tokenizer.json."""
-        Path(path).write_bytes(self.to_json().encode())
+        """Write a tokenizer.json; under its final name it is whole or not there."""
+        write_text(Path(path), self.to_json())
 
     def save_pretrained(self, folder: StrPath) -> None:
         """Write a model folder, which transformers reads with the same ids.

@@ -144,56 +144,56 @@ fn is_lump(value: &Bound<'_, PyAny>) -> bool {
 }
 
 /// A text as Python holds it.
-enum Source<'py> {
-    Raw(Bound<'py, PyString>),
-    Words(Vec<Bound<'py, PyString>>),
+enum Source {
+    Raw(Py<PyString>),
+    Words(Vec<Py<PyString>>),
 }
 
-impl<'py> Source<'py> {
-    fn read(value: &Bound<'py, PyAny>, split: bool, place: Place) -> PyResult<Source<'py>> {
+impl Source {
+    fn read(value: &Bound<'_, PyAny>, split: bool, place: Place) -> PyResult<Source> {
         if split { Source::words(value, place) } else { Source::raw(value, place) }
     }
 
-    fn raw(value: &Bound<'py, PyAny>, place: Place) -> PyResult<Source<'py>> {
+    fn raw(value: &Bound<'_, PyAny>, place: Place) -> PyResult<Source> {
         let expected = match (place.index, place.second) {
             (None, _) => "text input must be a str (for a list of words: is_split_into_words=True)",
             (Some(_), false) => "text input must be a str, or a pair of them: (text, pair)",
             (Some(_), true) => "text input must be a str",
         };
-        string(value, place, expected).map(Source::Raw)
+        Ok(Source::Raw(string(value, place, expected)?.unbind()))
     }
 
-    fn words(value: &Bound<'py, PyAny>, place: Place) -> PyResult<Source<'py>> {
+    fn words(value: &Bound<'_, PyAny>, place: Place) -> PyResult<Source> {
         let expected = "with is_split_into_words=True a text is a list of words, each a str";
         let Some(words) = listed(value)? else { return Err(refuse(place, value, expected)) };
-        let words = words.iter().enumerate().map(|(i, word)| string(&word, place.inner("word", i), expected));
-        words.collect::<PyResult<Vec<_>>>().map(Source::Words)
+        let word = |(i, word)| Ok(string(&word, place.inner("word", i), expected)?.unbind());
+        words.iter().enumerate().map(word).collect::<PyResult<Vec<_>>>().map(Source::Words)
     }
 
-    fn text(&self) -> PyResult<Text<'_>> {
+    fn text(&self, py: Python<'_>) -> PyResult<Text<'_>> {
         Ok(match self {
-            Source::Raw(text) => Text::Raw(text.to_str()?),
-            Source::Words(words) => Text::Words(words.iter().map(|word| word.to_str()).collect::<PyResult<_>>()?),
+            Source::Raw(text) => Text::Raw(text.to_str(py)?),
+            Source::Words(words) => Text::Words(words.iter().map(|word| word.to_str(py)).collect::<PyResult<_>>()?),
         })
     }
 }
 
 /// What becomes one row, as Python holds it.
-pub struct Item<'py> {
-    first: Source<'py>,
-    second: Option<Source<'py>>,
+pub struct Item {
+    first: Source,
+    second: Option<Source>,
 }
 
-impl<'py> Item<'py> {
+impl Item {
     /// The texts of a call for one row.
-    pub fn new(text: &Bound<'py, PyAny>, pair: Option<&Bound<'py, PyAny>>, split: bool) -> PyResult<Item<'py>> {
+    pub fn new(text: &Bound<'_, PyAny>, pair: Option<&Bound<'_, PyAny>>, split: bool) -> PyResult<Item> {
         let first = Source::read(text, split, Place::argument("text"))?;
         let second = pair.map(|pair| Source::read(pair, split, Place::argument("pair"))).transpose()?;
         Ok(Item { first, second })
     }
 
     /// An item of a batch: a text or a pair of texts.
-    fn read(value: &Bound<'py, PyAny>, split: bool, index: usize) -> PyResult<Item<'py>> {
+    fn read(value: &Bound<'_, PyAny>, split: bool, index: usize) -> PyResult<Item> {
         let place = Place::item("item", index);
         if !value.is_instance_of::<PyString>()
             && let Some(both) = listed(value)?
@@ -212,18 +212,14 @@ impl<'py> Item<'py> {
     }
 
     /// What the core takes, borrowed.
-    pub fn input(&self) -> PyResult<Input<'_>> {
-        let second = self.second.as_ref().map(Source::text).transpose()?;
-        Ok(Input { first: self.first.text()?, second })
+    pub fn input(&self, py: Python<'_>) -> PyResult<Input<'_>> {
+        let second = self.second.as_ref().map(|text| text.text(py)).transpose()?;
+        Ok(Input { first: self.first.text(py)?, second })
     }
 }
 
 /// The items of a batch; with `pairs`, a second list, the two are zipped.
-pub fn items<'py>(
-    texts: &Bound<'py, PyAny>,
-    pairs: Option<&Bound<'py, PyAny>>,
-    split: bool,
-) -> PyResult<Vec<Item<'py>>> {
+pub fn items<'py>(texts: &Bound<'py, PyAny>, pairs: Option<&Bound<'py, PyAny>>, split: bool) -> PyResult<Vec<Item>> {
     let batch = |value: &Bound<'py, PyAny>, name| {
         let expected = "a batch is a list of texts, each a str or a pair of them";
         drained(value)?.ok_or_else(|| refuse(Place::argument(name), value, expected))

@@ -1,39 +1,82 @@
 //! One row with everything that is known about it, and the questions people ask it.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use wordpiece::EncodeOptions;
+use wordpiece::inputs::{PadLength, Padding};
 
-use crate::convert::position;
-use crate::error::{self, guarded};
+use crate::convert::{Item, position};
+use crate::error::{self, guarded, to_py};
 
 /// What a text, or a pair of texts, became: one row for the model, with everything there is to know about it.
 ///
 /// Nothing changes it; every list is made when it is asked for and belongs to the caller. All lists have one entry a token.
 /// A token or position that is not there is None; a negative one is an InputError.
-#[pyclass(frozen, eq, module = "wordpiece_bert._core")]
+#[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct Encoding {
-    /// The row and all its windows, held by each of them.
+    /// The row, or one that this is a window of: held by all its windows.
     root: Arc<wordpiece::Encoding>,
     /// Which window of which window of … the row this is.
     path: Vec<usize>,
+    /// Where the windows of a row that was cut come from, for it brings none of its own.
+    more: Option<Windows>,
+}
+
+/// The windows of a row, worked out when they are first asked for: those of a pair are as many as the windows of one text
+/// times those of the other, and hardly anybody looks at them.
+pub struct Windows {
+    source: WindowSource,
+    item: Item,
+    row: OnceLock<Arc<wordpiece::Encoding>>,
+}
+
+/// What works windows out; the rows of a batch share it.
+#[derive(Clone)]
+pub struct WindowSource {
+    tokenizer: Arc<wordpiece::Tokenizer>,
+    options: Arc<EncodeOptions>,
+}
+
+impl WindowSource {
+    /// For rows that came out of `options`; where those fill up to the longest row, that has `longest` tokens.
+    pub fn new(tokenizer: &Arc<wordpiece::Tokenizer>, options: &EncodeOptions, longest: usize) -> WindowSource {
+        let mut options = EncodeOptions { overflow: true, ..options.clone() };
+        if let Some(padding) = options.padding.take_if(|padding| padding.length == PadLength::Longest) {
+            // The row will be alone, its windows filled up as far as the batch was.
+            options.padding = Some(Padding { length: PadLength::Fixed(longest), multiple_of: None, ..padding });
+        }
+        WindowSource { tokenizer: Arc::clone(tokenizer), options: Arc::new(options) }
+    }
+
+    /// The windows of one row.
+    pub fn of(&self, item: Item) -> Windows {
+        Windows { source: self.clone(), item, row: OnceLock::new() }
+    }
 }
 
 impl Encoding {
-    pub fn new(row: wordpiece::Encoding) -> Encoding {
-        Encoding { root: Arc::new(row), path: Vec::new() }
+    pub fn new(row: wordpiece::Encoding, more: Option<Windows>) -> Encoding {
+        Encoding { root: Arc::new(row), path: Vec::new(), more }
     }
 
     fn row(&self) -> &wordpiece::Encoding {
         self.path.iter().fold(&self.root, |row, &i| &row.overflowing[i])
     }
-}
 
-impl PartialEq for Encoding {
-    fn eq(&self, other: &Encoding) -> bool {
-        self.row() == other.row()
+    /// The row that brings this one's windows, and where it is in it.
+    fn whole(&self, py: Python<'_>) -> PyResult<(&Arc<wordpiece::Encoding>, &wordpiece::Encoding)> {
+        let Some(Windows { source, item, row }) = &self.more else { return Ok((&self.root, self.row())) };
+        if row.get().is_none() {
+            let input = item.input(py)?;
+            let found = py.detach(|| source.tokenizer.encode(&input, &source.options)).map_err(to_py)?;
+            // Two threads that ask at once both work it out, and get the same: no lock is held meanwhile.
+            let _ = row.set(Arc::new(found));
+        }
+        let row = row.get().expect("set above");
+        Ok((row, row))
     }
 }
 
@@ -100,11 +143,16 @@ impl Encoding {
     }
 
     /// The windows that truncation cut off, list of Encoding; of a pair they are nested, as in `tokenizers`.
+    ///
+    /// They are worked out when they are first asked for.
     #[getter]
-    fn overflowing(&self) -> Vec<Encoding> {
-        let windows = 0..self.row().overflowing.len();
-        let path = |i| self.path.iter().copied().chain([i]).collect();
-        windows.map(|i| Encoding { root: Arc::clone(&self.root), path: path(i) }).collect()
+    fn overflowing(&self, py: Python<'_>) -> PyResult<Vec<Encoding>> {
+        guarded(|| {
+            let (root, row) = self.whole(py)?;
+            let path = |i| self.path.iter().copied().chain([i]).collect();
+            let window = |i| Encoding { root: Arc::clone(root), path: path(i), more: None };
+            Ok((0..row.overflowing.len()).map(window).collect())
+        })
     }
 
     /// Whether truncation took anything from the row.
@@ -194,15 +242,20 @@ impl Encoding {
         if row.truncated {
             about += &format!("; cut from {}", row.n_tokens);
         }
-        if !row.overflowing.is_empty() {
-            about += &format!("; {} overflowing", row.overflowing.len());
-        }
         format!("Encoding({about})")
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: PyRef<'_, Encoding>) -> PyResult<bool> {
+        let (mine, theirs) = (self.row(), other.row());
+        if (&mine.ids, &mine.tokens, &mine.offsets) != (&theirs.ids, &theirs.tokens, &theirs.offsets) {
+            return Ok(false);
+        }
+        guarded(|| Ok(self.whole(py)?.1 == other.whole(py)?.1))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (State,))> {
         let restore = py.import("wordpiece_bert._core")?.getattr("_restore_encoding")?;
-        Ok((restore, (State::of(self.row()),)))
+        guarded(|| Ok((restore, (State::of(self.whole(py)?.1),))))
     }
 }
 
@@ -279,5 +332,5 @@ impl State {
 /// Make an Encoding of what a pickle holds.
 #[pyfunction]
 pub fn _restore_encoding(state: State) -> PyResult<Encoding> {
-    guarded(|| Ok(Encoding::new(state.row()?)))
+    guarded(|| Ok(Encoding::new(state.row()?, None)))
 }

@@ -120,6 +120,7 @@ impl Options {
             padding: padding.map(PaddingSettings::core).transpose()?,
             offset_unit: named(&UNITS, offset_unit)?,
             encode_special_tokens,
+            overflow: false,
         };
         Ok(Options { core })
     }

@@ -1,6 +1,7 @@
 //! The tokenizer: one core tokenizer, the calls it answers, and where it comes from.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -12,7 +13,7 @@ use wordpiece::{AddedToken, Columns, Decoder, Definition, Error, Input, Vocab};
 
 use crate::batch::{self, Rows};
 use crate::convert::{self, Item, Place, Plain};
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, WindowSource};
 use crate::error::{guarded, to_py};
 use crate::options::{Options, PaddingSettings, TruncationSettings};
 use crate::threads;
@@ -30,12 +31,13 @@ type TokenFields<T> = (T, bool, bool, bool, bool, bool);
 /// A tokenizer, immutable. `wordpiece_bert.Tokenizer` is its face.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct Tokenizer {
-    core: wordpiece::Tokenizer,
+    /// Shared with the encodings that may be asked for more.
+    core: Arc<wordpiece::Tokenizer>,
 }
 
 impl Tokenizer {
     fn new(definition: Definition) -> PyResult<Tokenizer> {
-        Ok(Tokenizer { core: wordpiece::Tokenizer::new(definition).map_err(to_py)? })
+        Ok(Tokenizer { core: Arc::new(wordpiece::Tokenizer::new(definition).map_err(to_py)?) })
     }
 }
 
@@ -129,7 +131,7 @@ impl Tokenizer {
                 let content = content.to_str()?.to_owned();
                 added.push(AddedToken { content, single_word, lstrip, rstrip, normalized, special });
             }
-            Ok(Tokenizer { core: self.core.with_added_tokens(added).map_err(to_py)? })
+            Ok(Tokenizer { core: Arc::new(self.core.with_added_tokens(added).map_err(to_py)?) })
         })
     }
 
@@ -208,10 +210,11 @@ impl Tokenizer {
     ) -> PyResult<Encoding> {
         guarded(|| {
             let item = Item::new(text, pair, split)?;
-            let input = item.input()?;
+            let input = item.input(py)?;
             let encode = || self.core.encode(&input, &options.core);
-            let row = if input.len() < DETACH_BYTES { encode() } else { py.detach(encode) };
-            row.map(Encoding::new).map_err(to_py)
+            let row = if input.len() < DETACH_BYTES { encode() } else { py.detach(encode) }.map_err(to_py)?;
+            let more = row.truncated.then(|| WindowSource::new(&self.core, &options.core, row.len()));
+            Ok(Encoding::new(row, more.map(|source| source.of(item))))
         })
     }
 
@@ -225,7 +228,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         guarded(|| {
             let item = Item::new(text, pair, false)?;
-            let input = item.input()?;
+            let input = item.input(py)?;
             let bytes = input.len();
             let encode = || {
                 let inputs = std::slice::from_ref(&input);
@@ -249,12 +252,23 @@ impl Tokenizer {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
             let items = convert::items(texts, None, split)?;
-            let inputs = items.iter().map(Item::input).collect::<PyResult<Vec<_>>>()?;
+            let inputs = items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?;
             let rows = py.detach(|| {
                 let pool = threads::pool(threads, inputs.iter().map(Input::len).sum());
                 self.core.encodings(&inputs, &options.core, pool)
             });
-            Ok(rows.map_err(to_py)?.into_iter().map(Encoding::new).collect())
+            let rows = rows.map_err(to_py)?;
+            // Where rows are filled up to the longest they are all of one length.
+            let source = rows.first().map(|row| WindowSource::new(&self.core, &options.core, row.len()));
+            let more = |item, truncated| source.as_ref().filter(|_| truncated).map(|source| source.of(item));
+            Ok(rows
+                .into_iter()
+                .zip(items)
+                .map(|(row, item)| {
+                    let truncated = row.truncated;
+                    Encoding::new(row, more(item, truncated))
+                })
+                .collect())
         })
     }
 
@@ -286,7 +300,7 @@ impl Tokenizer {
                 return encode(&inputs);
             }
             let items = convert::items(texts, pairs, split)?;
-            let inputs = items.iter().map(Item::input).collect::<PyResult<Vec<_>>>()?;
+            let inputs = items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?;
             encode(&inputs)
         })
     }

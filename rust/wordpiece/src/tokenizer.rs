@@ -82,6 +82,9 @@ pub struct EncodeOptions {
     pub offset_unit: OffsetUnit,
     /// Whether special tokens that stand in a text are taken for text.
     pub encode_special_tokens: bool,
+    /// Whether an [`Encoding`] brings the rows that truncation cut off it. Those of a pair are as many as the windows of
+    /// one text times those of the other.
+    pub overflow: bool,
 }
 
 impl Default for EncodeOptions {
@@ -92,6 +95,7 @@ impl Default for EncodeOptions {
             padding: None,
             offset_unit: OffsetUnit::Char,
             encode_special_tokens: false,
+            overflow: true,
         }
     }
 }
@@ -231,7 +235,7 @@ impl Tokenizer {
         scratch: &mut Scratch,
     ) -> Result<Encoding> {
         let rows = self.rows(input, options, Wanted { words: true, spans: true, texts: true, all: true }, scratch)?;
-        Ok(rows.encoding(&self.definition.vocab))
+        Ok(rows.encoding(&self.definition.vocab, options.overflow))
     }
 
     /// Tokenizes the texts of an input and cuts them: the rows it becomes.

@@ -117,10 +117,11 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The row that is kept, with everything known about it and all its overflow.
-    pub fn encoding(&self, vocab: &Vocab) -> Encoding {
+    /// The row that is kept, with everything known about it and, with `overflow`, all its overflow.
+    pub fn encoding(&self, vocab: &Vocab, overflow: bool) -> Encoding {
         let n_tokens = self.n_tokens();
-        self.tree_encoding(&self.tree(), vocab, n_tokens)
+        let tree = if overflow { self.tree() } else { Tree { picks: self.kept(), overflow: Vec::new() } };
+        self.tree_encoding(&tree, vocab, n_tokens)
     }
 
     fn tree_encoding(&self, tree: &Tree, vocab: &Vocab, n_tokens: usize) -> Encoding {

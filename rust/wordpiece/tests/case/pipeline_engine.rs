@@ -65,6 +65,7 @@ impl Engine for Pipeline {
             padding: definition.padding.clone(),
             offset_unit: OffsetUnit::Char,
             encode_special_tokens: case.encode_special_tokens,
+            overflow: true,
         };
         let answers = self.paths.iter().map(|tokenizer| tokenizer.encodings(&inputs, &options, None));
         let answers = answers.collect::<Result<Vec<_>, _>>().map_err(failure)?;
