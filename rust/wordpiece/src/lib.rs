@@ -24,6 +24,7 @@ mod error;
 mod fast;
 mod matcher;
 mod offsets;
+mod pages;
 mod pattern;
 mod scratch;
 mod tokenizer;

@@ -458,10 +458,20 @@ impl Fast {
 
 /// The word ids of pieces: `given`, or `first` and on.
 fn push_words(given: Option<u32>, first: u32, counts: &[u32], words: &mut Vec<u32>) {
-    words.reserve(counts.iter().sum::<u32>() as usize);
+    let n: u32 = counts.iter().sum();
+    let mut at = words.len();
+    let end = at + n as usize;
+    // Four at a time, needed or not: few words have more pieces.
+    words.resize(end + 4, 0);
     for (word, &count) in (first..).zip(counts) {
-        words.extend(std::iter::repeat_n(given.unwrap_or(word), count as usize));
+        let word = given.unwrap_or(word);
+        match words.get_mut(at..at + 4) {
+            Some(four) if count <= 4 => four.fill(word),
+            _ => words[at..at + count as usize].fill(word),
+        }
+        at += count as usize;
     }
+    words.truncate(end);
 }
 
 /// The character at byte `at`, and where the next one begins.
