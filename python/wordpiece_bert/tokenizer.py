@@ -376,7 +376,7 @@ class Tokenizer:
             n_tokens=return_n_tokens,
         )
         split, resolved = self._resolve(options)
-        rows = self._inner.encode_batch(texts, None, split, resolved, columns, threads)
+        rows = self._inner.encode_batch(texts, None, split, resolved, columns, False, threads)  # noqa: FBT003
         return RaggedBatch(
             ids=rows.ids,
             row_offsets=rows.row_offsets,
@@ -472,8 +472,8 @@ class Tokenizer:
         split, resolved = self._resolve(options, like_transformers=True)
         single = self._inner.is_single(text, split)
         texts, pairs = (text, text_pair) if not single else ([text], None if text_pair is None else [text_pair])
-        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, threads)
         wanted = None if return_tensors is None else _dtype(dtype)
+        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, wanted == np.int64, threads)
         return model_inputs(rows, dtype=wanted, single=single, return_length=return_length)
 
     def _resolve(self, options: EncodeOptions, *, like_transformers: bool = False) -> tuple[bool, _core.Options]:

@@ -9,11 +9,11 @@ use crate::error;
 /// The rows of a batch as flat arrays, not copied; None for what was not asked for.
 #[pyclass(frozen, get_all, module = "wordpiece_bert._core")]
 pub struct Rows {
-    ids: Py<PyArray1<u32>>,
+    ids: Py<PyAny>,
     row_offsets: Py<PyArray1<i64>>,
-    type_ids: Option<Py<PyArray1<u32>>>,
-    attention_mask: Option<Py<PyArray1<u8>>>,
-    special_tokens_mask: Option<Py<PyArray1<u8>>>,
+    type_ids: Option<Py<PyAny>>,
+    attention_mask: Option<Py<PyAny>>,
+    special_tokens_mask: Option<Py<PyAny>>,
     offsets: Option<Py<PyArray2<i64>>>,
     word_ids: Option<Py<PyArray1<i32>>>,
     sequence_ids: Option<Py<PyArray1<i32>>>,
@@ -23,18 +23,18 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub fn new(py: Python<'_>, rows: BatchRows, columns: &Columns) -> PyResult<Rows> {
+    pub fn new<N: Element>(py: Python<'_>, rows: BatchRows<N>, columns: &Columns) -> PyResult<Rows> {
         let n = rows.ids.len();
         let offsets = match columns.offsets {
             true => Some(PyArray1::from_vec(py, rows.offsets).reshape([n, 2])?.unbind()),
             false => None,
         };
         Ok(Rows {
-            ids: array(py, rows.ids),
+            ids: array(py, rows.ids).into_any(),
             row_offsets: array(py, rows.row_offsets),
-            type_ids: columns.type_ids.then(|| array(py, rows.type_ids)),
-            attention_mask: columns.attention_mask.then(|| array(py, rows.attention_mask)),
-            special_tokens_mask: columns.special_tokens_mask.then(|| array(py, rows.special_tokens_mask)),
+            type_ids: columns.type_ids.then(|| array(py, rows.type_ids).into_any()),
+            attention_mask: columns.attention_mask.then(|| array(py, rows.attention_mask).into_any()),
+            special_tokens_mask: columns.special_tokens_mask.then(|| array(py, rows.special_tokens_mask).into_any()),
             offsets,
             word_ids: columns.word_ids.then(|| array(py, rows.word_ids)),
             sequence_ids: columns.sequence_ids.then(|| array(py, rows.sequence_ids)),

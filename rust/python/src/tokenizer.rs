@@ -233,7 +233,7 @@ impl Tokenizer {
             let encode = || {
                 let inputs = std::slice::from_ref(&input);
                 // Alone in its batch; errors need no index.
-                self.core.encode_batch(inputs, &options.core, &Columns::default(), None).map_err(without_index)
+                self.core.encode_batch::<u32>(inputs, &options.core, &Columns::default(), None).map_err(without_index)
             };
             let rows = if bytes < DETACH_BYTES { encode() } else { py.detach(encode) };
             rows.map(|rows| PyArray1::from_vec(py, rows.ids)).map_err(to_py)
@@ -272,7 +272,7 @@ impl Tokenizer {
         })
     }
 
-    /// Encode a batch into flat arrays, with the columns that are named.
+    /// Encode a batch into flat arrays, with the columns that are named; `wide`: ids, segment ids and masks as int64.
     #[allow(clippy::too_many_arguments, reason = "everything a batch can be asked for")]
     fn encode_batch(
         &self,
@@ -282,17 +282,21 @@ impl Tokenizer {
         split: bool,
         options: &Options,
         columns: Vec<String>,
+        wide: bool,
         threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Rows> {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
             let columns = batch::columns(&columns)?;
             let encode = |inputs: &[Input<'_>]| {
-                let rows = py.detach(|| {
-                    let pool = threads::pool(threads, inputs.iter().map(Input::len).sum());
-                    self.core.encode_batch(inputs, &options.core, &columns, pool)
-                });
-                Rows::new(py, rows.map_err(to_py)?, &columns)
+                let pool = || threads::pool(threads, inputs.iter().map(Input::len).sum());
+                if wide {
+                    let rows = py.detach(|| self.core.encode_batch::<i64>(inputs, &options.core, &columns, pool()));
+                    Rows::new(py, rows.map_err(to_py)?, &columns)
+                } else {
+                    let rows = py.detach(|| self.core.encode_batch::<u32>(inputs, &options.core, &columns, pool()));
+                    Rows::new(py, rows.map_err(to_py)?, &columns)
+                }
             };
             if let Some(plain) = Plain::hold(texts).filter(|_| pairs.is_none() && !split)
                 && let Some(inputs) = plain.inputs()

@@ -35,18 +35,20 @@ pub struct Columns {
 }
 
 /// Rows as flat arrays. Columns that were not asked for are empty.
+///
+/// `N` is the number type of what a model is called with: ids, segment ids and masks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BatchRows {
+pub struct BatchRows<N = u32> {
     /// Ids of all rows, one after the other.
-    pub ids: Vec<u32>,
+    pub ids: Vec<N>,
     /// Where each row begins in `ids`, and at last where the last one ends.
     pub row_offsets: Vec<i64>,
     /// Segment ids.
-    pub type_ids: Vec<u32>,
+    pub type_ids: Vec<N>,
     /// 0 for padding.
-    pub attention_mask: Vec<u8>,
+    pub attention_mask: Vec<N>,
     /// 1 for special tokens and padding.
-    pub special_tokens_mask: Vec<u8>,
+    pub special_tokens_mask: Vec<N>,
     /// Start and end, two numbers a token.
     pub offsets: Vec<i64>,
     /// Word ids, −1 where there is none.
@@ -61,7 +63,34 @@ pub struct BatchRows {
     pub truncated: Vec<bool>,
 }
 
-/// The rows of a run of texts, not yet padded.
+/// A type of number that a model takes.
+pub trait Number: Copy + Send {
+    /// The number.
+    fn of(number: u32) -> Self;
+
+    /// All of a list.
+    fn list(numbers: Vec<u32>) -> Vec<Self> {
+        numbers.into_iter().map(Self::of).collect()
+    }
+}
+
+impl Number for u32 {
+    fn of(number: u32) -> u32 {
+        number
+    }
+
+    fn list(numbers: Vec<u32>) -> Vec<u32> {
+        numbers
+    }
+}
+
+impl Number for i64 {
+    fn of(number: u32) -> i64 {
+        number.into()
+    }
+}
+
+/// The rows of a run of texts, not yet padded. The attention mask follows from their lengths.
 #[derive(Default)]
 struct Chunk {
     rows: BatchRows,
@@ -97,13 +126,13 @@ impl Tokenizer {
     /// Encodes many texts into flat arrays, in the given pool or on this thread; the answer is the same.
     ///
     /// An error is that of the first text that has one, with its index.
-    pub fn encode_batch(
+    pub fn encode_batch<N: Number>(
         &self,
         inputs: &[Input<'_>],
         options: &EncodeOptions,
         columns: &Columns,
         pool: Option<&ThreadPool>,
-    ) -> Result<BatchRows> {
+    ) -> Result<BatchRows<N>> {
         let chunks = map_runs(self, inputs, pool, |first, inputs, scratch| {
             self.encode_chunk(first, inputs, options, columns, scratch).map(|chunk| vec![chunk])
         })?;
@@ -234,9 +263,6 @@ impl Tokenizer {
             }
         }
         let n = rows.ids.len();
-        if columns.attention_mask {
-            rows.attention_mask.resize(n, 1);
-        }
         rows.row_offsets.push(n as i64);
         rows.truncated.push(false);
         if columns.n_tokens {
@@ -314,9 +340,6 @@ impl Sink for RowWriter<'_> {
         if self.columns.type_ids {
             rows.type_ids.resize(n, type_id);
         }
-        if self.columns.attention_mask {
-            rows.attention_mask.resize(n, 1);
-        }
         if self.columns.special_tokens_mask {
             rows.special_tokens_mask.resize(n, 1);
         }
@@ -335,9 +358,6 @@ impl Sink for RowWriter<'_> {
         let n = rows.ids.len();
         if self.columns.type_ids {
             rows.type_ids.resize(n, type_id);
-        }
-        if self.columns.attention_mask {
-            rows.attention_mask.resize(n, 1);
         }
         if self.columns.special_tokens_mask {
             rows.special_tokens_mask.resize(n, 0);
@@ -369,13 +389,56 @@ impl Sink for RowWriter<'_> {
 }
 
 /// Puts the chunks one after the other, each row filled up to the target.
-fn join(chunks: Vec<Chunk>, target: Option<(usize, &Padding)>, columns: &Columns) -> BatchRows {
-    if let (None, [_]) = (target, &chunks[..]) {
-        let mut rows = chunks.into_iter().next().map(|chunk| chunk.rows).unwrap_or_default();
-        rows.row_offsets.insert(0, 0);
-        return rows;
+fn join<N: Number>(chunks: Vec<Chunk>, target: Option<(usize, &Padding)>, columns: &Columns) -> BatchRows<N> {
+    if target.is_none() && chunks.len() == 1 {
+        return chunks.into_iter().map(|chunk| whole(chunk.rows, columns)).next().expect("one chunk");
     }
-    let mut out = BatchRows { row_offsets: vec![0], ..BatchRows::default() };
+    joined(chunks, target, columns)
+}
+
+/// The rows of a single chunk without padding: nothing need be copied.
+fn whole<N: Number>(rows: BatchRows, columns: &Columns) -> BatchRows<N> {
+    let mut row_offsets = rows.row_offsets;
+    row_offsets.insert(0, 0);
+    let n = if columns.attention_mask { rows.ids.len() } else { 0 };
+    BatchRows {
+        ids: N::list(rows.ids),
+        row_offsets,
+        type_ids: N::list(rows.type_ids),
+        attention_mask: vec![N::of(1); n],
+        special_tokens_mask: N::list(rows.special_tokens_mask),
+        offsets: rows.offsets,
+        word_ids: rows.word_ids,
+        sequence_ids: rows.sequence_ids,
+        overflow_to_sample: rows.overflow_to_sample,
+        n_tokens: rows.n_tokens,
+        truncated: rows.truncated,
+    }
+}
+
+fn joined<N: Number>(chunks: Vec<Chunk>, target: Option<(usize, &Padding)>, columns: &Columns) -> BatchRows<N> {
+    let mut out = BatchRows {
+        ids: Vec::new(),
+        row_offsets: vec![0],
+        type_ids: Vec::new(),
+        attention_mask: Vec::new(),
+        special_tokens_mask: Vec::new(),
+        offsets: Vec::new(),
+        word_ids: Vec::new(),
+        sequence_ids: Vec::new(),
+        overflow_to_sample: Vec::new(),
+        n_tokens: Vec::new(),
+        truncated: Vec::new(),
+    };
+    let rows = chunks.iter().map(|chunk| chunk.rows.row_offsets.len()).sum::<usize>();
+    let tokens = chunks.iter().map(|chunk| chunk.rows.ids.len()).sum::<usize>();
+    let size = target.map_or(tokens, |(target, _)| tokens.max(rows.saturating_mul(target)));
+    let room = |wanted: bool| if wanted { size } else { 0 };
+    pages::reserve(&mut out.ids, size);
+    pages::reserve(&mut out.type_ids, room(columns.type_ids));
+    pages::reserve(&mut out.attention_mask, room(columns.attention_mask));
+    pages::reserve(&mut out.special_tokens_mask, room(columns.special_tokens_mask));
+    pages::reserve(&mut out.offsets, 2 * room(columns.offsets));
     for chunk in chunks {
         let rows = &chunk.rows;
         out.overflow_to_sample.extend_from_slice(&rows.overflow_to_sample);
@@ -384,10 +447,12 @@ fn join(chunks: Vec<Chunk>, target: Option<(usize, &Padding)>, columns: &Columns
         let Some((target, padding)) = target else {
             let base = out.ids.len() as i64;
             out.row_offsets.extend(rows.row_offsets.iter().map(|end| base + end));
-            out.ids.extend_from_slice(&rows.ids);
-            out.type_ids.extend_from_slice(&rows.type_ids);
-            out.attention_mask.extend_from_slice(&rows.attention_mask);
-            out.special_tokens_mask.extend_from_slice(&rows.special_tokens_mask);
+            out.ids.extend(rows.ids.iter().map(|&id| N::of(id)));
+            out.type_ids.extend(rows.type_ids.iter().map(|&id| N::of(id)));
+            if columns.attention_mask {
+                out.attention_mask.resize(out.ids.len(), N::of(1));
+            }
+            out.special_tokens_mask.extend(rows.special_tokens_mask.iter().map(|&bit| N::of(bit)));
             out.offsets.extend_from_slice(&rows.offsets);
             out.word_ids.extend_from_slice(&rows.word_ids);
             out.sequence_ids.extend_from_slice(&rows.sequence_ids);
@@ -398,14 +463,26 @@ fn join(chunks: Vec<Chunk>, target: Option<(usize, &Padding)>, columns: &Columns
             let row = start..end as usize;
             start = end as usize;
             let pad = Pad { n: target.saturating_sub(row.len()), left: padding.side == Side::Left };
-            pad.column(true, &rows.ids, &mut out.ids, &row, padding.id);
-            pad.column(columns.type_ids, &rows.type_ids, &mut out.type_ids, &row, padding.type_id);
-            pad.column(columns.attention_mask, &rows.attention_mask, &mut out.attention_mask, &row, 0);
-            pad.column(columns.special_tokens_mask, &rows.special_tokens_mask, &mut out.special_tokens_mask, &row, 1);
-            pad.column(columns.word_ids, &rows.word_ids, &mut out.word_ids, &row, -1);
-            pad.column(columns.sequence_ids, &rows.sequence_ids, &mut out.sequence_ids, &row, pad_sequence_id);
-            let pairs = Pad { n: 2 * pad.n, ..pad };
-            pairs.column(columns.offsets, &rows.offsets, &mut out.offsets, &(2 * row.start..2 * row.end), 0);
+            pad.column(&rows.ids[row.clone()], N::of, &mut out.ids, N::of(padding.id));
+            if columns.type_ids {
+                pad.column(&rows.type_ids[row.clone()], N::of, &mut out.type_ids, N::of(padding.type_id));
+            }
+            if columns.attention_mask {
+                pad.column(&rows.ids[row.clone()], |_| N::of(1), &mut out.attention_mask, N::of(0));
+            }
+            if columns.special_tokens_mask {
+                pad.column(&rows.special_tokens_mask[row.clone()], N::of, &mut out.special_tokens_mask, N::of(1));
+            }
+            if columns.word_ids {
+                pad.column(&rows.word_ids[row.clone()], |id| id, &mut out.word_ids, -1);
+            }
+            if columns.sequence_ids {
+                pad.column(&rows.sequence_ids[row.clone()], |id| id, &mut out.sequence_ids, pad_sequence_id);
+            }
+            if columns.offsets {
+                let pairs = Pad { n: 2 * pad.n, ..pad };
+                pairs.column(&rows.offsets[2 * row.start..2 * row.end], |at| at, &mut out.offsets, 0);
+            }
             out.row_offsets.push(out.ids.len() as i64);
         }
     }
@@ -420,14 +497,11 @@ struct Pad {
 }
 
 impl Pad {
-    fn column<T: Copy>(self, wanted: bool, from: &[T], to: &mut Vec<T>, row: &std::ops::Range<usize>, value: T) {
-        if !wanted {
-            return;
-        }
+    fn column<F: Copy, T: Copy>(self, row: &[F], as_number: impl Fn(F) -> T, to: &mut Vec<T>, value: T) {
         if self.left {
             to.resize(to.len() + self.n, value);
         }
-        to.extend_from_slice(&from[row.clone()]);
+        to.extend(row.iter().map(|&number| as_number(number)));
         if !self.left {
             to.resize(to.len() + self.n, value);
         }

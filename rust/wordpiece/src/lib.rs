@@ -40,7 +40,7 @@ pub mod unicode;
 pub mod reference;
 
 pub use added::AddedToken;
-pub use batch::{BatchRows, Columns};
+pub use batch::{BatchRows, Columns, Number};
 pub use decode::Decoder;
 pub use definition::Definition;
 pub use error::{Error, ErrorKind, Result};

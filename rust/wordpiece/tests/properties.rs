@@ -210,10 +210,10 @@ fn expected_rows(encodings: &[Encoding], columns: &Columns) -> BatchRows {
                 rows.type_ids.extend(&row.type_ids);
             }
             if columns.attention_mask {
-                rows.attention_mask.extend(&row.attention_mask);
+                rows.attention_mask.extend(row.attention_mask.iter().map(|&bit| u32::from(bit)));
             }
             if columns.special_tokens_mask {
-                rows.special_tokens_mask.extend(&row.special_tokens_mask);
+                rows.special_tokens_mask.extend(row.special_tokens_mask.iter().map(|&bit| u32::from(bit)));
             }
             if columns.offsets {
                 rows.offsets.extend(row.offsets.iter().flat_map(|&(start, end)| [i64::from(start), i64::from(end)]));
@@ -272,11 +272,16 @@ proptest! {
                 (Ok(expected), Ok(encodings)) => {
                     let got: Vec<_> = encodings.iter().map(support::as_reference).collect();
                     prop_assert_eq!(expected, &got, "{:?}", fast.path());
-                    let batch = fast.encode_batch(&given, &options, &columns, None).unwrap();
+                    let batch: BatchRows = fast.encode_batch(&given, &options, &columns, None).unwrap();
+                    let wide: BatchRows<i64> = fast.encode_batch(&given, &options, &columns, None).unwrap();
+                    let widened = |list: &[u32]| list.iter().map(|&number| i64::from(number)).collect::<Vec<_>>();
+                    prop_assert_eq!(widened(&batch.ids), wide.ids);
+                    prop_assert_eq!(widened(&batch.attention_mask), wide.attention_mask);
+                    prop_assert_eq!(widened(&batch.type_ids), wide.type_ids);
                     prop_assert_eq!(batch, expected_rows(&encodings, &columns));
                 }
                 (Err(_), Err(error)) => {
-                    let batch = fast.encode_batch(&given, &options, &columns, None);
+                    let batch = fast.encode_batch::<u32>(&given, &options, &columns, None);
                     prop_assert_eq!(batch, Err(error));
                 }
                 (expected, got) => prop_assert!(false, "{:?}\n{:?}", expected, got),
@@ -310,7 +315,7 @@ proptest! {
             let half = (text.len() / 2..).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
             let inputs = [Input::single(&text), Input::pair(&text, &text[half..])];
             for input in &inputs {
-                let batch = |columns| fast.encode_batch(std::slice::from_ref(input), &options, &columns, None);
+                let batch = |columns| fast.encode_batch::<u32>(std::slice::from_ref(input), &options, &columns, None);
                 // To count the tokens all of them must be found.
                 let whole = batch(Columns { n_tokens: true, ..Columns::default() });
                 match (whole, batch(Columns::default())) {
