@@ -1,6 +1,5 @@
 //! The pipeline equals the slow, obvious tokenizer: random configurations, random texts.
 
-#[path = "support.rs"]
 mod support;
 
 use proptest::prelude::*;
