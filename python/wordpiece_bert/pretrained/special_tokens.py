@@ -94,13 +94,13 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
         source["extra_special_tokens"] = settings.path
     # Names of this model's own, "image_token"; they come after the roles. Flags such as add_bos_token are no strings.
     own = {key: values.pop(key) for key in list(values) if _is_own_name(key) and isinstance(values[key], str)}
-    own |= _names_of_extra(values)
+    own |= _names_of_extra(values, source)
 
     declared = DeclaredTokens()
     legacy = "added_tokens_decoder" not in values
     if legacy:
         _merge_map(values, source, map_path)
-        own |= _names_of_extra(values)
+        own |= _names_of_extra(values, source)
     else:
         declared.by_id = _decoder(values["added_tokens_decoder"], settings.path)
         declared.stated_ids = {token.content: token_id for token_id, token in declared.by_id.items()}
@@ -195,9 +195,14 @@ def _check_lists(values: dict[str, Any], source: dict[str, Path]) -> None:
             raise TokenizerFormatError(message)
 
 
-def _names_of_extra(values: dict[str, Any]) -> dict[str, Any]:
-    """Take out extra tokens that are stated with names."""
-    return values.pop("extra_special_tokens") if isinstance(values.get("extra_special_tokens"), dict) else {}
+def _names_of_extra(values: dict[str, Any], source: dict[str, Path]) -> dict[str, Any]:
+    """Take out extra tokens that are stated with names, and note which file states them."""
+    extra = values.get("extra_special_tokens")
+    if not isinstance(extra, dict):
+        return {}
+    del values["extra_special_tokens"]
+    source |= dict.fromkeys(extra, source["extra_special_tokens"])
+    return extra
 
 
 def _is_own_name(key: str) -> bool:
