@@ -89,7 +89,8 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
     values = dict(settings.values)
     source = dict.fromkeys(values, settings.path)
     _check_lists(values, source)
-    if values.get("additional_special_tokens") and not values.get("extra_special_tokens"):
+    # An empty list counts too: it hides the one of special_tokens_map.json.
+    if "additional_special_tokens" in values and not values.get("extra_special_tokens"):
         values["extra_special_tokens"] = values.pop("additional_special_tokens")
         source["extra_special_tokens"] = settings.path
     # Names of this model's own, "image_token"; they come after the roles. Flags such as add_bos_token are no strings.
