@@ -3,6 +3,7 @@
 #   make demo    build and install the package, get the model, embed a text file, show the nearest sentences
 #   make test    run every test: Rust, Python, documentation, examples
 #   make lint    check formatting, lints, types, stubs and generated tables
+#   make bench   measure beside other tokenizers: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
 #   make clean   delete what the others made
 #
 # Needed: Python 3.11 or newer, Rust, a C compiler. Another Python: make PYTHON=python3.12 demo
@@ -23,8 +24,9 @@ PACKAGE := $(VENV)/package.stamp
 MODEL := $(VENV)/model.stamp
 TEST_TOOLS := $(VENV)/test-tools.stamp
 LINT_TOOLS := $(VENV)/lint-tools.stamp
+BENCH_TOOLS := $(VENV)/bench-tools.stamp
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -47,6 +49,9 @@ lint: $(PACKAGE) $(LINT_TOOLS)
 	$(BIN)/mypy
 	$(BIN)/stubtest --mypy-config-file pyproject.toml wordpiece_bert._core
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
+
+bench: $(PACKAGE) $(BENCH_TOOLS)
+	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -77,4 +82,9 @@ $(TEST_TOOLS): $(ENVIRONMENT) pyproject.toml
 $(LINT_TOOLS): $(ENVIRONMENT) pyproject.toml
 	@echo "Installing what lint uses …"
 	@$(PIP) install --group lint
+	@touch $@
+
+$(BENCH_TOOLS): $(ENVIRONMENT) pyproject.toml
+	@echo "Installing what the benchmarks use …"
+	@$(PIP) install --group bench
 	@touch $@

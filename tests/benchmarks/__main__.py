@@ -1,0 +1,76 @@
+"""The two commands: `table` and `growth`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks import growth, report
+from benchmarks.definitions import ENGINES, read_table
+from benchmarks.measure import QUICK, Bench, Effort
+from benchmarks.texts import QUICK_BYTES, ROOT, Source
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; 1 if an answer of ours was wrong."""
+    options = _parser().parse_args(arguments)
+    source = Source(options.corpora, QUICK_BYTES if options.quick else None)
+    effort = QUICK if options.quick else Effort() if options.command == "table" else growth.EFFORT
+    with Bench(source, effort, set(options.engines) if options.engines else None) as bench:
+        return _table(bench, options) if options.command == "table" else _growth(bench, options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("command", choices=["table", "growth"], help="the table of goals, or how cost grows")
+    parser.add_argument("--corpora", type=Path, help="folder of corpora and vocabularies; without it small own texts")
+    parser.add_argument("--quick", action="store_true", help="less text and few passes: does it work?")
+    parser.add_argument("--engines", nargs="+", choices=sorted(ENGINES), help="only these")
+    parser.add_argument("--only", nargs="+", metavar="WORDS", help="only benchmarks whose name has one of these in it")
+    parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
+    return parser
+
+
+def _table(bench: Bench, options: argparse.Namespace) -> int:
+    benchmarks = [one for one in read_table() if not options.only or any(word in one.name for word in options.only)]
+    parts = [report.heading("Beside other tokenizers", bench.source.describe())]
+    print(parts[0], flush=True)
+    rows = []
+    for benchmark in benchmarks:
+        row = bench.run(benchmark)
+        rows.append(row)
+        parts.append(report.table(row))
+        print(parts[-1], flush=True)
+    parts.append(f"## Goals\n\n{report.summary(rows)}\n")
+    print(parts[-1])
+    if options.record:
+        print(report.save("table", "\n".join(parts), {"rows": [row.to_json() for row in rows]}, options.record))
+    return int(any(row.results[0].wrong for row in rows if row.results))
+
+
+def _growth(bench: Bench, options: argparse.Namespace) -> int:
+    parts = [report.heading("How cost grows", bench.source.describe())]
+    print(parts[0], flush=True)
+    found = growth.curves(bench)
+    for curve in found:
+        parts.append(growth.table(curve))
+        print(parts[-1], flush=True)
+    picture = ROOT / "build" / "bench" / "growth.png"
+    if options.record:
+        record = report.save(
+            "growth", "\n".join(parts), {"curves": [curve.to_json() for curve in found]}, options.record
+        )
+        picture = record.with_suffix(".png")
+        print(record)
+    try:
+        growth.plot(found, picture)
+    except ImportError:
+        print("No plot: matplotlib is not installed.", file=sys.stderr)
+    else:
+        print(picture)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

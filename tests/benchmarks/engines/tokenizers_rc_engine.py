@@ -1,0 +1,71 @@
+"""tokenizers 1.0, whose release candidates have another interface: no offsets, no windows."""
+
+# What engines take and give has no types that hold for all of them.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from worker import UnsupportedError, Work, from_lists, from_matrix, serve
+
+TEXTS_A_CALL = 1000
+
+
+def version() -> str:
+    import tokenizers
+
+    return tokenizers.__version__
+
+
+def load(request: dict[str, Any]) -> Any:
+    from tokenizers import Padding, Tokenizer, Truncation
+
+    tokenizer = Tokenizer.from_file(request["tokenizer"])
+
+    def run(texts: list[Any]) -> list[Any]:
+        found: list[Any] = []
+        for start in range(0, len(texts), TEXTS_A_CALL):
+            found.extend(row.ids_array for row in tokenizer.encode_batch(texts[start : start + TEXTS_A_CALL]))
+        return found
+
+    def works(name: str, options: dict[str, Any]) -> Work:
+        if name == "ragged":
+            return Work(
+                run=run,
+                count=lambda rows: sum(map(len, rows)),
+                answers=lambda rows: {"ids": from_lists(row.tolist() for row in rows)},
+            )
+        if name == "one":
+            return Work(
+                run=lambda texts: tokenizer.encode(texts[0]).ids_array,
+                count=len,
+                answers=lambda ids: {"ids": from_lists([ids.tolist()])},
+            )
+        if name in ("padded", "pairs"):
+            length = options.get("max_length")
+            padding = Padding(length=length) if options["padding"] == "max_length" else Padding()
+            truncation = None if length is None else Truncation(length)
+
+            def arrays(texts: list[Any]) -> dict[str, Any]:
+                rows = tokenizer.encode_batch(texts, padding=padding, truncation=truncation)
+                return {
+                    "ids": np.array([row.ids_array for row in rows], np.int64),
+                    "types": np.array([row.type_ids_array for row in rows], np.int64),
+                    "mask": np.array([row.attention_mask_array for row in rows], np.int64),
+                }
+
+            return Work(
+                run=arrays,
+                count=lambda batch: int(batch["mask"].sum()),
+                answers=lambda batch: {name: from_matrix(array) for name, array in batch.items()},
+            )
+        message = f"tokenizers 1.0 has no {name}"
+        raise UnsupportedError(message)
+
+    return works
+
+
+if __name__ == "__main__":
+    serve(load, version)

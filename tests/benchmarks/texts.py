@@ -1,0 +1,148 @@
+"""The texts and vocabularies: of a folder of corpora, or, without one, few and of our own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Corpora by the names that definitions use, one text a line; "sentence" is SENTENCE alone.
+CORPORA = {
+    "english": "wiki_en.txt",
+    "many": "multilingual.txt",
+    "tweets": "tweets.txt",
+    "chinese": "chinese.txt",
+    "code": "code_logs.txt",
+    "sentence": None,
+}
+
+#: Vocabularies by name: the file in the folder `vocab`, and whether its texts are lower-cased.
+VOCABULARIES = {
+    "uncased": ("bert-base-uncased.vocab.txt", True),
+    "chinese": ("bert-base-chinese.vocab.txt", True),
+    "multilingual-uncased": ("bert-base-multilingual-uncased.vocab.txt", True),
+    "multilingual-cased": ("bert-base-multilingual-cased.vocab.txt", False),
+}
+
+SENTENCE = "How do I change the language of the keyboard?"
+
+#: Without corpora: how large the repeated own texts become.
+OWN_BYTES = 1_000_000
+#: How much of a corpus the quick mode takes.
+QUICK_BYTES = 1_000_000
+
+#: A text, or a pair.
+Item = str | tuple[str, str]
+
+
+class Source:
+    """Where texts and vocabularies come from.
+
+    Parameters
+    ----------
+    folder
+        With the files of `CORPORA` and, in ``vocab``, of `VOCABULARIES`; None for own texts.
+    limit
+        Take at most so many bytes of a corpus.
+    """
+
+    def __init__(self, folder: Path | None, limit: int | None = None) -> None:
+        self.folder = folder
+        self.limit = limit
+
+    def describe(self) -> str:
+        """What the texts are, for those who read the figures."""
+        cut = "" if self.limit is None else f", at most {self.limit:,} bytes of each"
+        if self.folder is None:
+            return f"the project's own small texts, repeated (no --corpora): caches know every word{cut}"
+        return f"the corpora given{cut}"
+
+    def lines(self, corpus: str) -> list[str]:
+        """All texts of a corpus, up to the limit."""
+        if corpus == "sentence":
+            return [SENTENCE]
+        if self.folder is None:
+            texts = itertools.cycle(_own_texts())
+            return list(_first_bytes(texts, min(OWN_BYTES, self.limit or OWN_BYTES)))
+        name = CORPORA[corpus]
+        assert name is not None, "only the sentence has no file"
+        # Split on line feeds alone: str.splitlines also splits on characters that occur in texts.
+        texts = [line for line in (self.folder / name).read_bytes().decode("utf-8").split("\n") if line]
+        return texts if self.limit is None else list(_first_bytes(texts, self.limit))
+
+    def texts(self, wanted: dict[str, Any]) -> list[Item]:
+        """The texts of a definition."""
+        lines = self.lines(wanted["corpus"])[: wanted.get("first")]
+        if "total_bytes" in wanted:
+            lines = list(_first_bytes(itertools.cycle(lines), wanted["total_bytes"]))
+        if "document_bytes" in wanted:
+            lines = documents(lines, wanted["document_bytes"])
+        if wanted.get("pairs"):
+            return list(zip(lines[::2], lines[1::2], strict=False))
+        return list(lines)
+
+    def vocabulary(self, name: str) -> tuple[list[str], bool]:
+        """The tokens of a vocabulary, in the order of their ids, and whether texts are lower-cased."""
+        file, lowercase = VOCABULARIES[name]
+        if self.folder is None:
+            return _own_vocabulary(), lowercase
+        tokens = (self.folder / "vocab" / file).read_bytes().decode("utf-8").split("\n")
+        return tokens[:-1] if tokens[-1] == "" else tokens, lowercase
+
+
+def documents(texts: Iterable[str], size: int) -> list[str]:
+    """Join texts into documents of about `size` bytes each."""
+    found: list[str] = []
+    part: list[str] = []
+    length = 0
+    for text in texts:
+        part.append(text)
+        length += len(text.encode())
+        if length >= size:
+            found.append(" ".join(part))
+            part, length = [], 0
+    if part:
+        found.append(" ".join(part))
+    return found
+
+
+def write_texts(texts: list[Item], path: Path) -> int:
+    """Write texts for the engines to read; return their bytes of UTF-8."""
+    path.write_text(json.dumps(texts, ensure_ascii=False), encoding="utf-8")
+    return size_of(texts)
+
+
+def size_of(texts: Iterable[Item]) -> int:
+    """The bytes of texts in UTF-8."""
+    return sum(len(text.encode()) if isinstance(text, str) else len("".join(text).encode()) for text in texts)
+
+
+def _first_bytes(texts: Iterable[str], limit: int) -> Iterable[str]:
+    """The first texts that together have `limit` bytes, at least one."""
+    total = 0
+    for text in texts:
+        yield text
+        total += len(text.encode())
+        if total >= limit:
+            return
+
+
+def _own_texts() -> list[str]:
+    files = (ROOT / "examples" / "texts" / "sentences.txt", ROOT / "tests" / "data" / "texts" / "mixed.txt")
+    return [line for file in files for line in file.read_bytes().decode("utf-8").split("\n") if line]
+
+
+def _own_vocabulary() -> list[str]:
+    """Half the words of the own texts (so that the others take pieces), and all characters, first and later in a word."""
+    texts = _own_texts()
+    words = sorted({word.lower() for text in texts for word in text.split() if len(word) > 1})[::2]
+    characters = sorted({character.lower() for text in texts for character in text if not character.isspace()})
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    made = [*special, *characters, *(f"##{character}" for character in characters), *words]
+    return list(dict.fromkeys(made))

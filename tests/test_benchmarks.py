@@ -1,0 +1,107 @@
+"""The benchmarks' definitions are valid and their driver works. How fast anything is, is no matter for tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks import __main__ as commands
+from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
+from benchmarks.measure import Bench, Effort, Result
+from benchmarks.process import PROGRAMS, Engine, EngineError
+from benchmarks.texts import Source, documents, write_texts
+
+if TYPE_CHECKING:
+    from benchmarks.measure import Row
+
+TINY = Effort(first_passes=2, repeated_passes=2, budget=0.1, stream_megabytes=2)
+
+
+def test_definitions_are_valid_and_all_engines_exist() -> None:
+    table = read_table()
+    assert len(table) >= 15
+    assert all((PROGRAMS / file).is_file() for file in ENGINES.values())
+    assert {contestant.engine for benchmark in table for contestant in benchmark.contestants} == set(ENGINES)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('work = "ragged"', 'work = "ragges"'), "ragges"),
+        (('corpus = "english"', 'corpus = "klingon"'), "klingon"),
+        (('over = "nanotoken"', 'over = "nobody"'), "nobody"),
+        (("analysis =", "analysiss ="), "analysis"),
+        (('beside = ["ours", ', "beside = ["), "ours comes first"),
+    ],
+)
+def test_wrong_definitions_are_refused(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
+    text = Path(commands.__file__).with_name("table.toml").read_text(encoding="utf-8")
+    path = tmp_path / "table.toml"
+    path.write_text(text.replace(*change, 1), encoding="utf-8")
+    with pytest.raises(DefinitionError, match=complaint):
+        read_table(path)
+
+
+def measured(name: str) -> Row:
+    """One benchmark on a little text, with ours alone."""
+    benchmark = next(one for one in read_table() if one.name.startswith(name))
+    with Bench(Source(None, limit=3000), TINY, only={"ours"}) as bench:
+        return bench.run(benchmark)
+
+
+@pytest.mark.parametrize("name", ["English", "padded arrays, 256 p", "one sentence", "pairs", "windows"])
+def test_a_benchmark_of_texts_is_measured(name: str) -> None:
+    ours = measured(name).results[0]
+    assert not ours.note
+    assert ours.tokens > 0
+    assert len(ours.first) >= 1
+    assert len(ours.repeated) >= 1
+    assert min(ours.first + ours.repeated) > 0
+
+
+def test_loading_and_memory_are_measured() -> None:
+    assert len(measured("loading, 30").results[0].first) == TINY.first_passes
+    assert measured("memory").results[0].first
+
+
+def test_wrong_answers_are_seen_and_not_timed(tmp_path: Path) -> None:
+    """Two contestants of one work whose ids differ: the second is told apart, with how many rows differ."""
+    source = Source(None, limit=3000)
+    texts = source.texts({"corpus": "english"})
+    path = tmp_path / "texts.json"
+    write_texts(texts, path)
+    short = Contestant("ours", "cut", "windows", {"max_length": 8, "stride": 0})
+    right = Contestant("ours", "ours", "windows", {"max_length": 512, "stride": 0})
+    results = {one.label: Result(one.label) for one in (right, short)}
+    with Bench(source, TINY) as bench:
+        able = bench.compare([right, short], bench.tokenizer("uncased"), path, results, 1)
+    assert able == [right]
+    assert results["cut"].wrong
+    assert "ids differ from ours's" in results["cut"].note
+
+
+def test_an_engine_that_fails_says_why(tmp_path: Path) -> None:
+    with Engine("ours") as engine, pytest.raises(EngineError, match="no file"):
+        engine.load(tmp_path / "absent.json")
+
+
+def test_documents_have_all_the_text() -> None:
+    texts = [f"text {index}" for index in range(100)]
+    made = documents(texts, 50)
+    assert " ".join(made) == " ".join(texts)
+    assert all(len(document) >= 50 for document in made[:-1])
+
+
+def test_the_command_prints_and_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["table", "--quick", "--engines", "ours", "--only", "one sentence", "--record", str(tmp_path)]
+    assert commands.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "### one sentence, one call" in printed
+    assert "no --corpora" in printed
+    record = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))
+    assert record["rows"][0]["results"][0]["repeated"]
+    assert record["machine"]["cpu"]
+    assert next(tmp_path.glob("*.md")).read_text(encoding="utf-8").startswith("# Beside other tokenizers")
