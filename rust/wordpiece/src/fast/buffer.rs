@@ -56,6 +56,15 @@ impl Buffer {
         &self.text
     }
 
+    /// The text and some bytes behind it, whatever they are: words are read 16 bytes at a time.
+    pub fn text_with_slack(&mut self) -> &[u8] {
+        let n = self.text.len();
+        self.text.resize(n + SLACK, 0);
+        self.text.truncate(n);
+        // SAFETY: the bytes behind the end have just been written.
+        unsafe { std::slice::from_raw_parts(self.text.as_ptr(), n + SLACK) }
+    }
+
     /// Where words begin.
     pub fn starts(&self) -> &[u32] {
         &self.starts
@@ -86,11 +95,11 @@ impl Buffer {
     #[inline]
     pub fn room(&mut self, n: usize) -> Room {
         self.text.reserve(n + SLACK);
-        self.starts.reserve(n + 1);
-        self.ends.reserve(n + 1);
+        self.starts.reserve(n + SLACK);
+        self.ends.reserve(n + SLACK);
         if self.aligned {
-            self.from.reserve(n);
-            self.to.reserve(n);
+            self.from.reserve(n + SLACK);
+            self.to.reserve(n + SLACK);
         }
         let at = self.text.len();
         // SAFETY: each pointer is to the end of a list, inside its capacity.

@@ -8,15 +8,14 @@
 
 mod buffer;
 mod chars;
+mod isa;
 mod scan;
 mod table;
-mod wide;
 
 use buffer::Buffer;
 use chars::{Chars, Entry, Kind};
-pub use scan::Path;
-use table::{KEY_BYTES, Key, Table};
-use wide::{WIDE_BYTES, WideTable};
+pub use isa::Path;
+use table::{Found, GROUP, Key, Table, WORD_BYTES, Words};
 
 use crate::added::Part;
 use crate::definition::Definition;
@@ -51,7 +50,6 @@ pub(crate) struct Fast {
 #[derive(Debug)]
 pub(crate) struct Memory {
     table: Table,
-    wide: WideTable,
     buffer: Buffer,
     walk: Walk,
     ids: Vec<u32>,
@@ -135,7 +133,7 @@ impl Fast {
         let prefix = definition.continuing_subword_prefix.as_str();
         let is_word = |token: &str| {
             !token.is_empty()
-                && token.len() <= KEY_BYTES
+                && token.len() <= WORD_BYTES
                 && !token.contains('\0')
                 && (token.len() <= max_chars || token.chars().count() <= max_chars)
         };
@@ -145,7 +143,7 @@ impl Fast {
             lengths[id as usize] = token.len() as u32;
             // A continuation never is a word by itself here: punctuation stands alone.
             if is_word(token) && (prefix.is_empty() || !token.starts_with(prefix)) {
-                table.fill(Key::of(token.as_bytes()), id);
+                table.fill(token.as_bytes(), id);
             }
         }
         let prefix_len = prefix.len() as u32;
@@ -157,7 +155,6 @@ impl Fast {
     pub fn memory(&self) -> Memory {
         Memory {
             table: self.table.clone(),
-            wide: WideTable::new(),
             buffer: Buffer::default(),
             walk: Walk::default(),
             ids: Vec::new(),
@@ -169,7 +166,7 @@ impl Fast {
     }
 
     /// The bytes that the memory of a thread may take for the words that it remembers.
-    pub const MEMORY_BYTES: usize = table::MOST_BYTES + wide::MOST_BYTES;
+    pub const MEMORY_BYTES: usize = table::MOST_BYTES;
 
     /// The name of the instruction set.
     pub fn path(&self) -> Path {
@@ -255,7 +252,7 @@ impl Fast {
                 // A word that goes on behind the range may have another part there.
                 next += usize::from(end <= high);
             }
-            words += self.match_words(order, words, &starts, &ends, matcher, memory, out);
+            words += self.match_words(order, words, &mut starts, &mut ends, matcher, memory, out);
         }
         (memory.cut_starts, memory.cut_ends, memory.parts) = (starts, ends, parts);
         End::Done(words)
@@ -331,8 +328,12 @@ impl Fast {
 
     /// Appends the pieces of the closed words of the buffer; returns the number of words.
     fn match_buffer(&self, order: Order, first: u32, matcher: &Matcher, memory: &mut Memory, out: &mut Pieces) -> u32 {
-        let (starts, ends) = memory.buffer.take_words();
-        let words = self.match_words(order, first, &starts[..ends.len()], &ends, matcher, memory, out);
+        let (mut starts, mut ends) = memory.buffer.take_words();
+        // A word that is open has begun and not ended.
+        let open = starts.get(ends.len()).copied();
+        starts.truncate(ends.len());
+        let words = self.match_words(order, first, &mut starts, &mut ends, matcher, memory, out);
+        starts.extend(open);
         memory.buffer.give_words_back(starts, ends);
         words
     }
@@ -343,68 +344,49 @@ impl Fast {
         &self,
         order: Order,
         first: u32,
-        starts: &[u32],
-        ends: &[u32],
+        starts: &mut Vec<u32>,
+        ends: &mut Vec<u32>,
         matcher: &Matcher,
         memory: &mut Memory,
         out: &mut Pieces,
     ) -> u32 {
-        let Memory { table, wide, buffer, walk, ids, counts, .. } = memory;
-        // The last word may be open and grow: a key reads past its end, never past the room behind the text.
-        buffer.room(0);
-        let text = buffer.text();
-        counts.clear();
-        counts.resize(ends.len(), 0);
+        let Memory { table, buffer, walk, ids, counts, .. } = memory;
+        let n = ends.len();
         let from = out.ids.len();
-        let mut word = 0;
-        while word < ends.len() {
-            let at = out.ids.len();
-            out.ids.reserve(KEY_BYTES * (ends.len() - word) + 4);
-            // SAFETY: words lie in the text, behind which there is room; the lists are of one length; what has been
-            // reserved is 16 ids a word, and four.
-            let (done, written) = unsafe {
-                let to = out.ids.as_mut_ptr().add(at);
-                let (done, written) =
-                    table.look_up(text.as_ptr(), &starts[word..], &ends[word..], &mut counts[word..], to);
-                out.ids.set_len(at + written);
-                (done, written)
-            };
-            debug_assert!(written <= KEY_BYTES * done);
-            word += done;
-            if word < ends.len() {
-                let bytes = &text[starts[word] as usize..ends[word] as usize];
-                let before = out.ids.len();
-                self.match_word(bytes, table, wide, matcher, walk, ids, &mut out.ids);
-                counts[word] = (out.ids.len() - before) as u32;
-                word += 1;
-            }
-        }
+        starts.extend_from_slice(&[0; GROUP]);
+        ends.extend_from_slice(&[0; GROUP]);
+        // SAFETY: the lists of words are those of this buffer, in order.
+        let words = unsafe { Words::new(buffer.text_with_slack(), starts, ends) };
+        let found = Found { ids: &mut out.ids, counts, count: order.words || order.spans };
+        self.path.look_up(table, words, found, &mut |table, word, key, out| {
+            self.match_word(word, key, table, matcher, walk, ids, out);
+        });
+        starts.truncate(n);
+        ends.truncate(n);
         if order.words {
             push_words(order.word, first, counts, &mut out.words);
         }
         if order.spans {
             self.push_spans(buffer, starts, ends, counts, &out.ids[from..], &mut out.spans);
         }
-        ends.len() as u32
+        n as u32
     }
 
-    /// The ids of a word that is not in the table of short words.
+    /// The ids of a word that is not in its line of the table.
     #[cold]
     #[allow(clippy::too_many_arguments, reason = "the parts of a thread's memory, borrowed apart")]
     #[inline(never)]
     fn match_word(
         &self,
         word: &[u8],
+        key: Key,
         table: &mut Table,
-        wide: &mut WideTable,
         matcher: &Matcher,
         walk: &mut Walk,
         ids: &mut Vec<u32>,
         out: &mut Vec<u32>,
     ) {
-        let is_wide = word.len() > KEY_BYTES && word.len() <= WIDE_BYTES;
-        if let Some(ids) = is_wide.then(|| wide.get(word)).flatten() {
-            out.extend_from_slice(ids);
+        if table.look_beside(word, key, out) {
             return;
         }
         ids.clear();
@@ -416,11 +398,7 @@ impl Fast {
             false => ids.push(self.unk_id),
         }
         out.extend_from_slice(ids);
-        if is_wide {
-            wide.remember(word, ids);
-        } else if word.len() <= KEY_BYTES {
-            table.remember(Key::of(word), ids);
-        }
+        table.remember(word, key, ids);
     }
 
     /// Where the pieces of words stand: one piece is the whole word, more have the lengths of their tokens.

@@ -2,8 +2,10 @@
 
 use std::arch::x86_64::*;
 
-use super::{BLOCK, Isa, Masks, scan_with};
+use super::{Isa, VALUE_AT};
 use crate::fast::buffer::Buffer;
+use crate::fast::scan::{BLOCK, Masks, scan_with};
+use crate::fast::table::{Found, Key, Miss, Table, Words, look_up_with};
 
 /// The proof that the CPU has AVX2 and BMI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,12 @@ impl Avx2 {
         // SAFETY: `self` is the proof that the CPU has the features; the caller has checked `at` and `end`.
         unsafe { scan_features(self, text, at, end, lower, buffer) }
     }
+
+    /// As [`super::Path::look_up`].
+    pub(super) fn look_up(self, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
+        // SAFETY: `self` is the proof that the CPU has the features.
+        unsafe { look_up_features(self, table, words, found, miss) }
+    }
 }
 
 /// # Safety
@@ -34,6 +42,15 @@ impl Avx2 {
 unsafe fn scan_features(isa: Avx2, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
     // SAFETY: the caller's.
     unsafe { scan_with(isa, text, at, end, lower, buffer) }
+}
+
+/// # Safety
+///
+/// The features are those of `isa`.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn look_up_features(isa: Avx2, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
+    // SAFETY: the caller's.
+    unsafe { look_up_with(isa, table, words, found, miss) }
 }
 
 // SAFETY: a value of the type is had only where the CPU has the features.
@@ -108,5 +125,16 @@ unsafe impl Isa for Avx2 {
                 numbers = _mm256_add_epi32(numbers, _mm256_set1_epi32(8));
             }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn find(self, keys: &[Key; 2], key: &Key) -> usize {
+        // SAFETY: two keys are 32 bytes, one is 16.
+        let equal = unsafe {
+            let keys = _mm256_loadu_si256(keys.as_ptr().cast());
+            let key = _mm256_broadcastsi128_si256(_mm_loadu_si128(std::ptr::from_ref(key).cast()));
+            _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(keys, key)))
+        };
+        VALUE_AT[equal as usize & 0xFF].into()
     }
 }

@@ -2,8 +2,10 @@
 
 use std::arch::aarch64::*;
 
-use super::{BLOCK, Isa, Masks, scan_with};
+use super::Isa;
 use crate::fast::buffer::Buffer;
+use crate::fast::scan::{BLOCK, Masks, scan_with};
+use crate::fast::table::{Found, Miss, Table, Words, look_up_with};
 
 /// The proof that the CPU has NEON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,12 @@ impl Neon {
     pub(super) fn scan(self, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
         // SAFETY: `self` is the proof that the CPU has NEON; the caller has checked `at` and `end`.
         unsafe { scan_with(self, text, at, end, lower, buffer) }
+    }
+
+    /// As [`super::Path::look_up`].
+    pub(super) fn look_up(self, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
+        // SAFETY: `self` is the proof that the CPU has NEON.
+        unsafe { look_up_with(self, table, words, found, miss) }
     }
 }
 

@@ -1,24 +1,13 @@
 //! ASCII, 64 bytes at a time: lower case, and where words begin and end.
 //!
-//! The loop is written once, over a small trait; each instruction set is a type that can be had only where the CPU has
-//! it, and says how one block is classified and how a bit mask becomes a list of positions. All give the same answer as
-//! [`scalar`], whose code is the definition.
-//!
 //! A block becomes three masks, a bit for each byte: `word` (letters, digits and all else that makes words), `punct`
 //! (each a word of its own) and `odd` (bytes that this scan leaves to others: not ASCII, or removed by cleaning); what is
 //! in none of them is white space. A word begins where `word` follows something else, and at each `punct`; it ends where
 //! `word` is followed by something else, and after each `punct`. Two shifts and a few ands say so for 64 bytes at once,
 //! without a branch; a carry of one bit leads from block to block.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
-#[cfg(target_arch = "aarch64")]
-mod neon;
-mod scalar;
-
 use super::buffer::Buffer;
+use super::isa::Isa;
 
 /// Bytes classified at a time.
 pub(super) const BLOCK: usize = 64;
@@ -31,103 +20,13 @@ pub(super) struct Masks {
     pub odd: u64,
 }
 
-/// One instruction set.
-///
-/// # Safety
-///
-/// The methods may only be called on a CPU that has it; a value of the type is the proof.
-unsafe trait Isa: Copy {
-    /// Classifies the `n ≤ 64` bytes at `from` and writes them to `to`, white space as spaces and, when `LOWER`, upper
-    /// case as lower. Bits from `n` on are 0.
-    ///
-    /// # Safety
-    ///
-    /// `n` bytes can be read at `from`, 64 can be written at `to`.
-    unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> Masks;
-
-    /// Writes `base` plus the index of each bit of `mask`, in order, and returns their number.
-    ///
-    /// # Safety
-    ///
-    /// 64 numbers can be written at `to`.
-    unsafe fn positions(self, mask: u64, base: u32, to: *mut u32) -> usize;
-
-    /// Writes `base`, `base` + 1, … and `base` + 1, `base` + 2, …: 64 numbers each.
-    ///
-    /// # Safety
-    ///
-    /// 64 numbers can be written at both.
-    unsafe fn count_up(self, base: u32, from: *mut u32, to: *mut u32);
-}
-
-/// The instruction sets, best last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Path {
-    /// Everywhere.
-    Scalar,
-    /// x86-64 with AVX2.
-    #[cfg(target_arch = "x86_64")]
-    Avx2(avx2::Avx2),
-    /// x86-64 with AVX-512 BW, VL, VBMI and VBMI2.
-    #[cfg(target_arch = "x86_64")]
-    Avx512(avx512::Avx512),
-    /// 64-bit Arm.
-    #[cfg(target_arch = "aarch64")]
-    Neon(neon::Neon),
-}
-
-impl Path {
-    /// All paths of this machine, the best last.
-    pub fn all_available() -> Vec<Path> {
-        #[cfg(target_arch = "x86_64")]
-        let simd = [avx2::Avx2::new().map(Path::Avx2), avx512::Avx512::new().map(Path::Avx512)];
-        #[cfg(target_arch = "aarch64")]
-        let simd = [neon::Neon::new().map(Path::Neon)];
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let simd: [Option<Path>; 0] = [];
-        std::iter::once(Path::Scalar).chain(simd.into_iter().flatten()).collect()
-    }
-
-    /// The best path of this machine.
-    pub fn detect() -> Path {
-        Path::all_available().pop().unwrap_or(Path::Scalar)
-    }
-
-    /// Its name, as tests and benchmarks print it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Path::Scalar => "scalar",
-            #[cfg(target_arch = "x86_64")]
-            Path::Avx2(_) => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            Path::Avx512(_) => "avx512",
-            #[cfg(target_arch = "aarch64")]
-            Path::Neon(_) => "neon",
-        }
-    }
-
-    /// Scans `text[at..end]` up to the first odd byte, into `buffer`; returns where it stopped.
-    pub(super) fn scan(self, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
-        assert!(at <= end && end <= text.len());
-        match self {
-            Path::Scalar => scalar::scan(text, at, end, lower, buffer),
-            #[cfg(target_arch = "x86_64")]
-            Path::Avx2(isa) => isa.scan(text, at, end, lower, buffer),
-            #[cfg(target_arch = "x86_64")]
-            Path::Avx512(isa) => isa.scan(text, at, end, lower, buffer),
-            #[cfg(target_arch = "aarch64")]
-            Path::Neon(isa) => isa.scan(text, at, end, lower, buffer),
-        }
-    }
-}
-
 /// The loop. Inlined into a function of each instruction set, so that its intrinsics are.
 ///
 /// # Safety
 ///
 /// As for `isa`; and `at <= end <= text.len()`.
 #[inline(always)]
-unsafe fn scan_with<I: Isa>(isa: I, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
+pub(super) unsafe fn scan_with<I: Isa>(isa: I, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
     // SAFETY: the caller's.
     unsafe {
         match (lower, buffer.aligned) {
@@ -153,34 +52,38 @@ unsafe fn scan_loop<I: Isa, const LOWER: bool, const ALIGNED: bool>(
     // Whether the byte before is inside a word, and whether it is punctuation.
     let mut in_word = u64::from(buffer.open);
     let mut after_punct = 0u64;
+    let room = buffer.room((end - at).next_multiple_of(BLOCK));
+    // How much has been written.
+    let (mut bytes, mut starts, mut ends) = (0, 0, 0);
     while at < end {
-        let room = buffer.room(BLOCK);
         let n = (end - at).min(BLOCK);
         // SAFETY: `n` bytes follow `at` in the text; the buffer has room for 64 of everything; the caller has the CPU.
-        let (masks, n_kept) = unsafe {
-            let masks = isa.classify::<LOWER>(text.as_ptr().add(at), n, room.text);
+        unsafe {
+            let masks = isa.classify::<LOWER>(text.as_ptr().add(at), n, room.text.add(bytes));
             let n_kept = if masks.odd == 0 { n } else { masks.odd.trailing_zeros() as usize };
             let kept = if n_kept == BLOCK { u64::MAX } else { (1 << n_kept) - 1 };
             let (word, punct) = (masks.word & kept, masks.punct & kept);
-            let starts = (word & !(word << 1 | in_word)) | punct;
-            let ends = (((word << 1 | in_word) & !word) | (punct << 1 | after_punct)) & kept;
-            let n_starts = isa.positions(starts, room.base, room.starts);
-            let n_ends = isa.positions(ends, room.base, room.ends);
+            let begin = (word & !(word << 1 | in_word)) | punct;
+            let end = (((word << 1 | in_word) & !word) | (punct << 1 | after_punct)) & kept;
+            let base = room.base.wrapping_add(bytes as u32);
+            starts += isa.positions(begin, base, room.starts.add(starts));
+            ends += isa.positions(end, base, room.ends.add(ends));
             if ALIGNED {
-                isa.count_up(buffer.unit, room.from, room.to);
+                isa.count_up(buffer.unit.wrapping_add(bytes as u32), room.from.add(bytes), room.to.add(bytes));
             }
             if n_kept > 0 {
                 in_word = word >> (n_kept - 1) & 1;
                 after_punct = punct >> (n_kept - 1) & 1;
             }
-            buffer.advance(n_kept, n_starts, n_ends);
-            (masks, n_kept)
-        };
-        at += n_kept;
-        if masks.odd != 0 {
-            break;
+            at += n_kept;
+            bytes += n_kept;
+            if masks.odd != 0 {
+                break;
+            }
         }
     }
+    // SAFETY: so many were written.
+    unsafe { buffer.advance(bytes, starts, ends) };
     if after_punct == 1 {
         buffer.end_word();
     }
@@ -191,6 +94,7 @@ unsafe fn scan_loop<I: Isa, const LOWER: bool, const ALIGNED: bool>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fast::isa::Path;
     use proptest::prelude::*;
 
     fn scanned(path: Path, text: &[u8], lower: bool, aligned: bool, open: bool) -> (usize, Buffer) {

@@ -1,7 +1,9 @@
 //! One byte at a time: the definition that all other paths equal.
 
-use super::{BLOCK, Isa, Masks, scan_with};
+use super::Isa;
 use crate::fast::buffer::Buffer;
+use crate::fast::scan::{BLOCK, Masks, scan_with};
+use crate::fast::table::{Found, Miss, Table, Words, look_up_with};
 
 /// What a byte is to the scan.
 #[derive(Clone, Copy, PartialEq)]
@@ -81,4 +83,10 @@ unsafe impl Isa for Scalar {
 pub(super) fn scan(text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
     // SAFETY: needs nothing of the CPU; the caller has checked `at` and `end`.
     unsafe { scan_with(Scalar, text, at, end, lower, buffer) }
+}
+
+/// As [`super::Path::look_up`].
+pub(super) fn look_up(table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
+    // SAFETY: needs nothing of the CPU.
+    unsafe { look_up_with(Scalar, table, words, found, miss) }
 }

@@ -1,0 +1,168 @@
+//! Instruction sets: what each does in its own way, and the choice between them.
+//!
+//! The loops ([`super::scan`], [`super::table`]) are written once, over a small trait; each instruction set is a type that
+//! can be had only where the CPU has it. All give the same answers as [`scalar`], whose code is the definition.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod scalar;
+
+use super::buffer::Buffer;
+use super::scan::Masks;
+use super::table::{Found, GROUP, Group, Key, Miss, Place, Table, VALUES_AT, Value, Words, read_keys};
+
+/// One instruction set.
+///
+/// # Safety
+///
+/// The methods may only be called on a CPU that has it; a value of the type is the proof.
+pub(super) unsafe trait Isa: Copy {
+    /// Classifies the `n ≤ 64` bytes at `from` and writes them to `to`, white space as spaces and, when `LOWER`, upper
+    /// case as lower. Bits from `n` on are 0.
+    ///
+    /// # Safety
+    ///
+    /// `n` bytes can be read at `from`, 64 can be written at `to`.
+    unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> Masks;
+
+    /// Writes `base` plus the index of each bit of `mask`, in order, and returns their number.
+    ///
+    /// # Safety
+    ///
+    /// 64 numbers can be written at `to`.
+    unsafe fn positions(self, mask: u64, base: u32, to: *mut u32) -> usize;
+
+    /// Writes `base`, `base` + 1, … and `base` + 1, `base` + 2, …: 64 numbers each.
+    ///
+    /// # Safety
+    ///
+    /// 64 numbers can be written at both.
+    unsafe fn count_up(self, base: u32, from: *mut u32, to: *mut u32);
+
+    /// Reads the keys of the words `text[starts[i]..ends[i]]` and where their lines stand; a bit is set for each word
+    /// that is too long for a key, whose key and line may be anything.
+    ///
+    /// # Safety
+    ///
+    /// From each start on 16 bytes can be read.
+    #[inline(always)]
+    unsafe fn keys(
+        self,
+        text: *const u8,
+        starts: &[u32; GROUP],
+        ends: &[u32; GROUP],
+        place: Place,
+        group: &mut Group,
+    ) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { read_keys(text, starts, ends, place, group) }
+    }
+
+    /// Where in a line with these keys the value of one of them stands, in bytes; 0 where it is neither.
+    ///
+    /// # Safety
+    ///
+    /// Only the CPU.
+    #[inline(always)]
+    unsafe fn find(self, keys: &[Key; 2], key: &Key) -> usize {
+        // Which of the two it is cannot be guessed: chosen by arithmetic.
+        let second = usize::from(keys[1].is(*key));
+        let there = usize::from(keys[0].is(*key)) | second;
+        there * (VALUES_AT + second * size_of::<Value>())
+    }
+}
+
+/// For each answer of comparing the four halves of two keys with those of one, what [`Isa::find`] says.
+#[cfg(target_arch = "x86_64")]
+const VALUE_AT: [u8; 256] = {
+    let mut at = [0; 256];
+    let mut equal = 0;
+    while equal < 256 {
+        if equal & 0b0011 == 0b0011 {
+            at[equal] = VALUES_AT as u8;
+        } else if equal & 0b1100 == 0b1100 {
+            at[equal] = (VALUES_AT + size_of::<Value>()) as u8;
+        }
+        equal += 1;
+    }
+    at
+};
+
+/// The instruction sets, best last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// Everywhere.
+    Scalar,
+    /// x86-64 with AVX2.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+    /// x86-64 with AVX-512 BW, VL, VBMI and VBMI2.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512),
+    /// 64-bit Arm.
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon),
+}
+
+impl Path {
+    /// All paths of this machine, the best last.
+    pub fn all_available() -> Vec<Path> {
+        #[cfg(target_arch = "x86_64")]
+        let simd = [avx2::Avx2::new().map(Path::Avx2), avx512::Avx512::new().map(Path::Avx512)];
+        #[cfg(target_arch = "aarch64")]
+        let simd = [neon::Neon::new().map(Path::Neon)];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let simd: [Option<Path>; 0] = [];
+        std::iter::once(Path::Scalar).chain(simd.into_iter().flatten()).collect()
+    }
+
+    /// The best path of this machine.
+    pub fn detect() -> Path {
+        Path::all_available().pop().unwrap_or(Path::Scalar)
+    }
+
+    /// Its name, as tests and benchmarks print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512(_) => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Path::Neon(_) => "neon",
+        }
+    }
+
+    /// Scans `text[at..end]` up to the first odd byte, into `buffer`; returns where it stopped.
+    pub(super) fn scan(self, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
+        assert!(at <= end && end <= text.len());
+        match self {
+            Path::Scalar => scalar::scan(text, at, end, lower, buffer),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2(isa) => isa.scan(text, at, end, lower, buffer),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512(isa) => isa.scan(text, at, end, lower, buffer),
+            #[cfg(target_arch = "aarch64")]
+            Path::Neon(isa) => isa.scan(text, at, end, lower, buffer),
+        }
+    }
+
+    /// Appends the ids of words in order; `miss` does so for a word that is not in its line of the table.
+    pub(super) fn look_up(self, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
+        match self {
+            Path::Scalar => scalar::look_up(table, words, found, miss),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2(isa) => isa.look_up(table, words, found, miss),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512(isa) => isa.look_up(table, words, found, miss),
+            #[cfg(target_arch = "aarch64")]
+            Path::Neon(isa) => isa.look_up(table, words, found, miss),
+        }
+    }
+}
+
