@@ -115,13 +115,13 @@ impl Buffer {
         }
     }
 
-    /// Takes over what was written into the room: bytes of one unit each, starts and ends of words.
+    /// Takes over what was written into the room: bytes, what units of the original they take, starts and ends of words.
     ///
     /// # Safety
     ///
     /// So many were written, and the room was for as many.
     #[inline]
-    pub unsafe fn advance(&mut self, bytes: usize, starts: usize, ends: usize) {
+    pub unsafe fn advance(&mut self, bytes: usize, units: u32, starts: usize, ends: usize) {
         // SAFETY: the caller's.
         unsafe {
             self.text.set_len(self.text.len() + bytes);
@@ -132,7 +132,7 @@ impl Buffer {
                 self.to.set_len(self.to.len() + bytes);
             }
         }
-        self.unit += bytes as u32;
+        self.unit = self.unit.wrapping_add(units);
     }
 
     /// Ends the open word, if there is one.

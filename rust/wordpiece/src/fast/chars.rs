@@ -4,21 +4,31 @@ use crate::normalize::{BertNormalizer, Normalized};
 use crate::unicode::{self, CharClass};
 
 /// What a character becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// Bytes inside a word; none where it is removed.
+    /// Bytes inside a word, no more than the character has; none where it is removed.
     Inside,
     /// A space.
     Space,
-    /// A word of its own.
+    /// A word of its own, of no more bytes than the character has.
     Word,
-    /// A word of its own with spaces around it.
+    /// Bytes inside a word, more than the character has.
+    Longer,
+    /// A word of its own with spaces around it that somebody will look at.
     Ideograph,
     /// A Hangul syllable, taken apart.
     Hangul,
     /// What this table cannot say: canonical ordering may move it, or it becomes more bytes than fit.
     Other,
+}
+
+impl Kind {
+    /// Whether it can be written where the character stood.
+    #[inline(always)]
+    pub fn fits(self) -> bool {
+        self <= Kind::Word
+    }
 }
 
 /// The bytes that fit into an entry.
@@ -41,34 +51,46 @@ const TABLE: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub(super) struct Chars {
     options: BertNormalizer,
+    exact_text: bool,
     entries: Vec<Entry>,
 }
 
 impl Chars {
-    /// Asks the normalizer about every character once.
-    pub fn new(options: BertNormalizer) -> Chars {
+    /// Asks the normalizer about every character once. `exact_text`: the spaces around ideographs count.
+    pub fn new(options: BertNormalizer, exact_text: bool) -> Chars {
         let mut form = Normalized::default();
         let entry = |code| match char::from_u32(code) {
-            Some(c) => make(&options, c, &mut form),
+            Some(c) => make(&options, exact_text, c, &mut form),
             None => Entry { kind: Kind::Other, len: 0, bytes: [0; FITS] },
         };
-        Chars { options, entries: (0..TABLE as u32).map(entry).collect() }
+        Chars { options, exact_text, entries: (0..TABLE as u32).map(entry).collect() }
+    }
+
+    /// Whether letters become lower case.
+    pub fn lowercase(&self) -> bool {
+        self.options.lowercase
     }
 
     /// What a character becomes.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, c: char) -> Entry {
         match self.entries.get(c as usize) {
             Some(entry) => *entry,
-            None => make(&self.options, c, &mut Normalized::default()),
+            None => make(&self.options, self.exact_text, c, &mut Normalized::default()),
         }
     }
 }
 
-fn make(options: &BertNormalizer, c: char, form: &mut Normalized) -> Entry {
+fn make(options: &BertNormalizer, exact_text: bool, c: char, form: &mut Normalized) -> Entry {
     let class = unicode::class(c);
     let entry = |kind, text: &str| {
         let mut bytes = [0; FITS];
+        let longer = text.len() > c.len_utf8();
+        let kind = match kind {
+            Kind::Inside if longer => Kind::Longer,
+            Kind::Word if longer => Kind::Other,
+            kind => kind,
+        };
         match text.len() {
             n if n <= FITS => {
                 bytes[..n].copy_from_slice(text.as_bytes());
@@ -81,7 +103,7 @@ fn make(options: &BertNormalizer, c: char, form: &mut Normalized) -> Entry {
         return entry(Kind::Inside, "");
     }
     if class.contains(CharClass::WHITESPACE) {
-        return entry(Kind::Space, "");
+        return entry(Kind::Space, " ");
     }
     let strip = options.strips_accents();
     if strip && unicode::is_hangul_syllable(c) {
@@ -103,7 +125,8 @@ fn make(options: &BertNormalizer, c: char, form: &mut Normalized) -> Entry {
         _ if reorders || (splits && more) => entry(Kind::Other, ""),
         None => entry(Kind::Inside, ""),
         Some(_) if options.tokenize_chinese_chars && class.contains(CharClass::CJK) => {
-            entry(if splits { Kind::Other } else { Kind::Ideograph }, &form.text)
+            let kind = if exact_text { Kind::Ideograph } else { Kind::Word };
+            entry(if splits { Kind::Other } else { kind }, &form.text)
         }
         Some(_) if splits => entry(Kind::Word, &form.text),
         Some(_) => entry(Kind::Inside, &form.text),
@@ -121,7 +144,7 @@ mod tests {
             BertNormalizer { strip_accents: Some(false), ..BertNormalizer::default() },
             BertNormalizer { lowercase: false, ..BertNormalizer::default() },
         ] {
-            let chars = Chars::new(options);
+            let chars = Chars::new(options, false);
             let others = (128..TABLE as u32).filter_map(char::from_u32).filter(|&c| chars.get(c).kind == Kind::Other);
             assert!(others.count() < 260, "{options:?}");
         }

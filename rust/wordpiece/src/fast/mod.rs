@@ -15,6 +15,7 @@ mod table;
 use buffer::Buffer;
 use chars::{Chars, Entry, Kind};
 pub use isa::Path;
+use scan::Source;
 use table::{Found, GROUP, Key, Table, WORD_BYTES, Words};
 
 use crate::added::Part;
@@ -34,7 +35,6 @@ const MAX_ID: u32 = 1 << 24;
 #[derive(Debug, Clone)]
 pub(crate) struct Fast {
     path: Path,
-    lowercase: bool,
     chars: Chars,
     /// What a thread's table is at first.
     table: Table,
@@ -42,8 +42,6 @@ pub(crate) struct Fast {
     lengths: Vec<u32>,
     prefix_len: u32,
     unk_id: u32,
-    /// Whether the normalized text is wanted to the last space, because added tokens are searched for in it.
-    exact_text: bool,
 }
 
 /// What a thread keeps between texts.
@@ -147,8 +145,8 @@ impl Fast {
             }
         }
         let prefix_len = prefix.len() as u32;
-        let chars = Chars::new(*bert);
-        Some(Fast { path, lowercase: bert.lowercase, chars, table, lengths, prefix_len, unk_id, exact_text })
+        let chars = Chars::new(*bert, exact_text);
+        Some(Fast { path, chars, table, lengths, prefix_len, unk_id })
     }
 
     /// The memory of a new thread.
@@ -261,14 +259,15 @@ impl Fast {
     /// Normalizes `part[at..]` up to `end` or a few bytes further (to the end of a character), into the buffer; `None`
     /// where only the pipeline can.
     fn normalize(&self, part: &str, mut at: usize, end: usize, buffer: &mut Buffer) -> Option<usize> {
-        let bytes = part.as_bytes();
+        let end = part.ceil_char_boundary(end);
         while at < end {
-            at = self.path.scan(bytes, at, end, self.lowercase, buffer);
-            // Then characters one by one, until eight bytes of ASCII promise that a block is worth it again.
+            let source = Source { text: part, at, end, chars: &self.chars };
+            at = self.path.scan(source, buffer);
+            // What does not fit into a block, character by character, until one does, or eight bytes of ASCII.
             while at < end {
-                let byte = bytes[at];
+                let byte = part.as_bytes()[at];
                 if byte < 128 {
-                    if bytes.get(at..at + 8).is_some_and(|next| next.is_ascii()) && !is_removed(byte) {
+                    if part.as_bytes().get(at..at + 8).is_some_and(|next| next.is_ascii()) {
                         break;
                     }
                     self.ascii(byte, buffer);
@@ -280,13 +279,8 @@ impl Fast {
                 let Entry { kind, len, bytes: [a, b, d, e, f, g] } = self.chars.get(c);
                 let (text, len) = ([a, b, d, e, f, g, 0, 0], len as usize);
                 match kind {
-                    Kind::Inside => buffer.push_short_in_word(text, len, units),
-                    Kind::Space => {
-                        buffer.push_space(units);
-                        buffer.unit += units;
-                    }
-                    Kind::Word => buffer.push_word(text, len, units),
-                    Kind::Ideograph if !self.exact_text => buffer.push_word(text, len, units),
+                    Kind::Inside | Kind::Space | Kind::Word => break,
+                    Kind::Longer => buffer.push_short_in_word(text, len, units),
                     Kind::Ideograph => {
                         // The spaces around it stand for it as well.
                         buffer.push_space(units);
@@ -320,7 +314,7 @@ impl Fast {
                 buffer.unit += 1;
             }
             _ if is_removed(byte) => buffer.unit += 1,
-            b'A'..=b'Z' if self.lowercase => buffer.push_short_in_word([byte + 32, 0, 0, 0, 0, 0, 0, 0], 1, 1),
+            b'A'..=b'Z' if self.chars.lowercase() => buffer.push_short_in_word([byte + 32, 0, 0, 0, 0, 0, 0, 0], 1, 1),
             _ if byte.is_ascii_alphanumeric() => buffer.push_short_in_word(bytes, 1, 1),
             _ => buffer.push_word(bytes, 1, 1),
         }

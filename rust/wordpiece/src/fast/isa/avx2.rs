@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::{Isa, VALUE_AT};
 use crate::fast::buffer::Buffer;
-use crate::fast::scan::{BLOCK, Masks, scan_with};
+use crate::fast::scan::{BLOCK, Masks, Source, scan_with};
 use crate::fast::table::{Found, Key, Miss, Table, Words, look_up_with};
 
 /// The proof that the CPU has AVX2 and BMI.
@@ -23,9 +23,9 @@ impl Avx2 {
     }
 
     /// As [`super::Path::scan`].
-    pub(super) fn scan(self, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
-        // SAFETY: `self` is the proof that the CPU has the features; the caller has checked `at` and `end`.
-        unsafe { scan_features(self, text, at, end, lower, buffer) }
+    pub(super) fn scan(self, source: Source<'_>, buffer: &mut Buffer) -> usize {
+        // SAFETY: `self` is the proof that the CPU has the features.
+        unsafe { scan_features(self, source, buffer) }
     }
 
     /// As [`super::Path::look_up`].
@@ -39,9 +39,9 @@ impl Avx2 {
 ///
 /// As for [`scan_with`]; the features are those of `isa`.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn scan_features(isa: Avx2, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
+unsafe fn scan_features(isa: Avx2, source: Source<'_>, buffer: &mut Buffer) -> usize {
     // SAFETY: the caller's.
-    unsafe { scan_with(isa, text, at, end, lower, buffer) }
+    unsafe { scan_with(isa, source, buffer) }
 }
 
 /// # Safety

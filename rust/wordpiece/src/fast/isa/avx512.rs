@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::{Isa, VALUE_AT};
 use crate::fast::buffer::Buffer;
-use crate::fast::scan::{BLOCK, Masks, scan_with};
+use crate::fast::scan::{BLOCK, Masks, Source, scan_with};
 use crate::fast::table::{
     FACTORS, Found, GROUP, Group, KEY_BYTES, Key, LINE_BYTES, Miss, Place, Table, Words,
     look_up_with,
@@ -31,9 +31,9 @@ impl Avx512 {
     }
 
     /// As [`super::Path::scan`].
-    pub(super) fn scan(self, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
-        // SAFETY: `self` is the proof that the CPU has the features; the caller has checked `at` and `end`.
-        unsafe { scan_features(self, text, at, end, lower, buffer) }
+    pub(super) fn scan(self, source: Source<'_>, buffer: &mut Buffer) -> usize {
+        // SAFETY: `self` is the proof that the CPU has the features.
+        unsafe { scan_features(self, source, buffer) }
     }
 
     /// As [`super::Path::look_up`].
@@ -47,9 +47,9 @@ impl Avx512 {
 ///
 /// As for [`scan_with`]; the features are those of `isa`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn scan_features(isa: Avx512, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
+unsafe fn scan_features(isa: Avx512, source: Source<'_>, buffer: &mut Buffer) -> usize {
     // SAFETY: the caller's.
-    unsafe { scan_with(isa, text, at, end, lower, buffer) }
+    unsafe { scan_with(isa, source, buffer) }
 }
 
 /// # Safety
@@ -144,6 +144,31 @@ unsafe impl Isa for Avx512 {
                 _mm512_storeu_si512(from.add(16 * i).cast(), numbers);
                 _mm512_storeu_si512(to.add(16 * i).cast(), _mm512_add_epi32(numbers, _mm512_set1_epi32(1)));
                 numbers = _mm512_add_epi32(numbers, sixteen);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn squeeze(self, kept: u64, text: *mut u8, masks: [u64; 3]) -> [u64; 3] {
+        // SAFETY: the caller allows 64 bytes.
+        unsafe {
+            let bytes = _mm512_maskz_compress_epi8(kept, _mm512_loadu_si512(text.cast()));
+            _mm512_storeu_si512(text.cast(), bytes);
+            masks.map(|mask| _pext_u64(mask, kept))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn squeeze_numbers(self, kept: u64, list: *mut u32) {
+        // SAFETY: the caller allows 64 numbers, and none is written behind where it was read.
+        unsafe {
+            let mut to = list;
+            for i in 0..4 {
+                let kept = (kept >> (16 * i)) as u16;
+                let numbers = _mm512_maskz_compress_epi32(kept, _mm512_loadu_si512(list.add(16 * i).cast()));
+                // A store of all 16 would destroy those that are still to be read.
+                _mm512_mask_storeu_epi32(to.cast(), ((1u32 << kept.count_ones()) - 1) as u16, numbers);
+                to = to.add(kept.count_ones() as usize);
             }
         }
     }

@@ -12,7 +12,7 @@ mod neon;
 mod scalar;
 
 use super::buffer::Buffer;
-use super::scan::Masks;
+use super::scan::{Masks, Source};
 use super::table::{Found, GROUP, Group, Key, Miss, Place, Table, VALUES_AT, Value, Words, read_keys};
 
 /// One instruction set.
@@ -42,6 +42,44 @@ pub(super) unsafe trait Isa: Copy {
     ///
     /// 64 numbers can be written at both.
     unsafe fn count_up(self, base: u32, from: *mut u32, to: *mut u32);
+
+    /// Moves the bytes whose bit is set to the front of a block, and those bits of other masks with them.
+    ///
+    /// # Safety
+    ///
+    /// 64 bytes can be read and written at `text`.
+    #[inline(always)]
+    unsafe fn squeeze(self, kept: u64, text: *mut u8, masks: [u64; 3]) -> [u64; 3] {
+        let mut to = [0; 3];
+        let (mut rest, mut n) = (kept, 0);
+        while rest != 0 {
+            let i = rest.trailing_zeros() as usize;
+            // SAFETY: the caller allows 64 bytes; `n` never passes `i`.
+            unsafe { text.add(n).write(text.add(i).read()) };
+            for (to, mask) in to.iter_mut().zip(masks) {
+                *to |= (mask >> i & 1) << n;
+            }
+            n += 1;
+            rest &= rest - 1;
+        }
+        to
+    }
+
+    /// Moves the numbers whose bit is set to the front.
+    ///
+    /// # Safety
+    ///
+    /// 64 numbers can be read and written at `list`.
+    #[inline(always)]
+    unsafe fn squeeze_numbers(self, kept: u64, list: *mut u32) {
+        let (mut rest, mut n) = (kept, 0);
+        while rest != 0 {
+            // SAFETY: the caller allows 64 numbers; `n` never passes the bit.
+            unsafe { list.add(n).write(list.add(rest.trailing_zeros() as usize).read()) };
+            n += 1;
+            rest &= rest - 1;
+        }
+    }
 
     /// Reads the keys of the words `text[starts[i]..ends[i]]` and where their lines stand; a bit is set for each word
     /// that is too long for a key, whose key and line may be anything.
@@ -138,17 +176,16 @@ impl Path {
         }
     }
 
-    /// Scans `text[at..end]` up to the first odd byte, into `buffer`; returns where it stopped.
-    pub(super) fn scan(self, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
-        assert!(at <= end && end <= text.len());
+    /// Scans a text up to the first character that does not fit where it stands, into `buffer`; returns where it stopped.
+    pub(super) fn scan(self, source: Source<'_>, buffer: &mut Buffer) -> usize {
         match self {
-            Path::Scalar => scalar::scan(text, at, end, lower, buffer),
+            Path::Scalar => scalar::scan(source, buffer),
             #[cfg(target_arch = "x86_64")]
-            Path::Avx2(isa) => isa.scan(text, at, end, lower, buffer),
+            Path::Avx2(isa) => isa.scan(source, buffer),
             #[cfg(target_arch = "x86_64")]
-            Path::Avx512(isa) => isa.scan(text, at, end, lower, buffer),
+            Path::Avx512(isa) => isa.scan(source, buffer),
             #[cfg(target_arch = "aarch64")]
-            Path::Neon(isa) => isa.scan(text, at, end, lower, buffer),
+            Path::Neon(isa) => isa.scan(source, buffer),
         }
     }
 

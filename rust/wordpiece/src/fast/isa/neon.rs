@@ -4,7 +4,7 @@ use std::arch::aarch64::*;
 
 use super::Isa;
 use crate::fast::buffer::Buffer;
-use crate::fast::scan::{BLOCK, Masks, scan_with};
+use crate::fast::scan::{BLOCK, Masks, Source, scan_with};
 use crate::fast::table::{Found, Miss, Table, Words, look_up_with};
 
 /// The proof that the CPU has NEON.
@@ -18,9 +18,9 @@ impl Neon {
     }
 
     /// As [`super::Path::scan`].
-    pub(super) fn scan(self, text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
-        // SAFETY: `self` is the proof that the CPU has NEON; the caller has checked `at` and `end`.
-        unsafe { scan_with(self, text, at, end, lower, buffer) }
+    pub(super) fn scan(self, source: Source<'_>, buffer: &mut Buffer) -> usize {
+        // SAFETY: `self` is the proof that the CPU has NEON.
+        unsafe { scan_with(self, source, buffer) }
     }
 
     /// As [`super::Path::look_up`].

@@ -2,7 +2,7 @@
 
 use super::Isa;
 use crate::fast::buffer::Buffer;
-use crate::fast::scan::{BLOCK, Masks, scan_with};
+use crate::fast::scan::{BLOCK, Masks, Source, scan_with};
 use crate::fast::table::{Found, Miss, Table, Words, look_up_with};
 
 /// What a byte is to the scan.
@@ -80,9 +80,9 @@ unsafe impl Isa for Scalar {
 }
 
 /// As [`super::Path::scan`].
-pub(super) fn scan(text: &[u8], at: usize, end: usize, lower: bool, buffer: &mut Buffer) -> usize {
-    // SAFETY: needs nothing of the CPU; the caller has checked `at` and `end`.
-    unsafe { scan_with(Scalar, text, at, end, lower, buffer) }
+pub(super) fn scan(source: Source<'_>, buffer: &mut Buffer) -> usize {
+    // SAFETY: needs nothing of the CPU.
+    unsafe { scan_with(Scalar, source, buffer) }
 }
 
 /// As [`super::Path::look_up`].
