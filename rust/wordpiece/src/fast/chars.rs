@@ -52,7 +52,22 @@ const TABLE: usize = 1 << 16;
 pub(super) struct Chars {
     options: BertNormalizer,
     exact_text: bool,
+    /// What there is to do for each character: a byte where an entry has eight, so that the characters of a script stay in
+    /// the nearest cache.
+    plans: Box<[Plan; TABLE]>,
     entries: Vec<Entry>,
+}
+
+/// What there is to do for a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Plan {
+    /// Nothing: it stays as it is inside a word.
+    Inside = 0,
+    /// It stays as it is, a word of its own.
+    Word = 1,
+    /// Its entry says.
+    Look = 2,
 }
 
 impl Chars {
@@ -63,12 +78,30 @@ impl Chars {
             Some(c) => make(&options, exact_text, c, &mut form),
             None => Entry { kind: Kind::Other, len: 0, bytes: [0; FITS] },
         };
-        Chars { options, exact_text, entries: (0..TABLE as u32).map(entry).collect() }
+        let entries: Vec<Entry> = (0..TABLE as u32).map(entry).collect();
+        let mut plans = vec![Plan::Look; TABLE];
+        for (code, (plan, entry)) in plans.iter_mut().zip(&entries).enumerate() {
+            let same = char::from_u32(code as u32)
+                .is_some_and(|c| c.encode_utf8(&mut [0; 4]).as_bytes() == &entry.bytes[..entry.len as usize]);
+            match entry.kind {
+                Kind::Inside if same => *plan = Plan::Inside,
+                Kind::Word if same => *plan = Plan::Word,
+                _ => {}
+            }
+        }
+        let plans = plans.try_into().expect("as many as the table has");
+        Chars { options, exact_text, plans, entries }
     }
 
     /// Whether letters become lower case.
     pub fn lowercase(&self) -> bool {
         self.options.lowercase
+    }
+
+    /// What there is to do for a character of the Basic Multilingual Plane.
+    #[inline(always)]
+    pub fn plan(&self, code: u16) -> Plan {
+        self.plans[code as usize]
     }
 
     /// What a character becomes.

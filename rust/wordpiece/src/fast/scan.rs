@@ -1,17 +1,17 @@
 //! Text, 64 bytes at a time: lower case, what cleaning removes, and where words begin and end.
 //!
 //! ASCII becomes three masks, a bit for each byte: `word` (letters, digits and all else that makes words), `punct` (each a
-//! word of its own) and `odd` (bytes that are not ASCII, or removed by cleaning); what is in none of them is white space.
-//! Of odd bytes, characters are read one by one; a table says what each becomes, and mostly that takes as many bytes or
-//! fewer: it is written where the character stood, the bits of the masks follow, and bytes that nothing is left of are
-//! squeezed out of the block at the end.
+//! word of its own) and `odd` (first bytes of characters that are not ASCII, or that cleaning removes); what is in none of
+//! them is white space, or inside a character. Odd characters are read one by one; a table says what each becomes, and mostly
+//! that takes as many bytes or fewer: it is written where the character stood, the bits of the masks follow, and bytes that
+//! nothing is left of are squeezed out of the block at the end.
 //!
 //! A word begins where `word` follows something else, and at the first byte of each `punct`; it ends where `word` is
 //! followed by something else, and after the last byte of each `punct`. Two shifts and a few ands say so for 64 bytes at
 //! once, without a branch; a carry of one bit leads from block to block.
 
 use super::buffer::Buffer;
-use super::chars::{Chars, Entry, Kind};
+use super::chars::{Chars, Entry, Kind, Plan};
 use super::isa::Isa;
 
 /// Bytes classified at a time.
@@ -162,37 +162,57 @@ unsafe fn read_odd<const ALIGNED: bool>(
     to_units: *mut u32,
     block: &mut Block,
 ) {
+    let bits = |n: usize| (1u64 << n) - 1;
+    // Characters are read four bytes at a time: the last ones of a text where bytes follow.
+    let mut last = [0; BLOCK + 3];
+    let mut bytes = &text.as_bytes()[at..];
+    if bytes.len() < last.len() {
+        last[..bytes.len()].copy_from_slice(bytes);
+        bytes = &last;
+    }
+    let bytes = bytes.as_ptr();
     while odd != 0 {
         let place = odd.trailing_zeros() as usize;
-        let (c, bytes) = four_bytes(text, at + place);
-        let units = c.len_utf8();
-        let Entry { kind, len, bytes: [a, b, d, e, _, _] } = chars.get(c);
-        if !kind.fits() || place + units > BLOCK {
-            // A character over the edge begins the next block.
-            (block.n, block.stopped) = (place, !kind.fits());
+        odd &= odd - 1;
+        // SAFETY: four bytes from a place in the block on are in the text or in the copy.
+        let four = unsafe { u32::from_le_bytes(bytes.add(place).cast::<[u8; 4]>().read()) };
+        let (code, units) = decode(four);
+        if place + units > BLOCK {
+            // It begins the next block.
+            block.n = place;
             return;
         }
-        let len = len as usize;
-        let bits = |n: usize| (1u64 << n) - 1;
-        odd &= !(bits(units) << place);
-        block.kept &= !((bits(units) ^ bits(len)) << place);
-        match kind {
-            Kind::Inside => block.word |= bits(len) << place,
-            Kind::Space => {}
-            _ => {
-                block.first |= 1 << place;
-                block.last |= 1 << (place + len - 1);
+        let plan = if units < 4 { chars.plan(code as u16) } else { Plan::Look };
+        if plan != Plan::Look {
+            // Which of the two it is cannot be guessed where they mix: by arithmetic.
+            let alone = plan as u64;
+            block.word |= (bits(units) << place) & alone.wrapping_sub(1);
+            block.first |= alone << place;
+            block.last |= alone << (place + units - 1);
+        } else {
+            // SAFETY: decoded from a str, at the beginning of a character.
+            let c = unsafe { char::from_u32_unchecked(code) };
+            let Entry { kind, len, bytes: [a, b, d, e, _, _] } = chars.get(c);
+            if !kind.fits() {
+                (block.n, block.stopped) = (place, true);
+                return;
             }
-        }
-        let shown = bits(8 * units) as u32;
-        let becomes = u32::from_le_bytes([a, b, d, e]);
-        if becomes != bytes & shown {
-            // Most characters stay as they are. SAFETY: the character lies in the block; what is written behind it, and
-            // behind the block, is what was there.
+            let len = len as usize;
+            block.kept &= !((bits(units) ^ bits(len)) << place);
+            match kind {
+                Kind::Inside => block.word |= bits(len) << place,
+                Kind::Space => {}
+                _ => {
+                    block.first |= 1 << place;
+                    block.last |= 1 << (place + len - 1);
+                }
+            }
+            // SAFETY: the character lies in the block; what is written behind it, and behind the block, is what was there.
             unsafe {
+                let shown = bits(8 * units) as u32;
                 let to = to.add(place).cast::<[u8; 4]>();
                 let old = u32::from_le_bytes(to.read());
-                to.write((becomes | old & !shown).to_le_bytes());
+                to.write((u32::from_le_bytes([a, b, d, e]) | old & !shown).to_le_bytes());
             }
         }
         if ALIGNED {
@@ -207,24 +227,16 @@ unsafe fn read_odd<const ALIGNED: bool>(
     }
 }
 
-/// The character at byte `at` of a text and its bytes, up to four of them, and whatever follows in the text.
+/// The character that begins four bytes of UTF-8, and how many of them it takes.
 #[inline(always)]
-fn four_bytes(text: &str, at: usize) -> (char, u32) {
-    let all = text.as_bytes();
-    let bytes = match all.get(at..at + 4) {
-        Some(four) => u32::from_le_bytes(four.try_into().expect("four bytes")),
-        None => all[at..].iter().rev().fold(0, |bytes, &byte| bytes << 8 | u32::from(byte)),
-    };
+fn decode(bytes: u32) -> (u32, usize) {
     let tail = |i: u32| bytes >> (8 * i) & 0x3F;
-    let code = match bytes as u8 {
-        0..=0xBF => bytes & 0x7F,
-        0xC0..=0xDF => (bytes & 0x1F) << 6 | tail(1),
-        0xE0..=0xEF => (bytes & 0x0F) << 12 | tail(1) << 6 | tail(2),
-        0xF0.. => (bytes & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
-    };
-    debug_assert_eq!(char::from_u32(code), text[at..].chars().next());
-    // SAFETY: decoded from a str, at the beginning of a character.
-    (unsafe { char::from_u32_unchecked(code) }, bytes)
+    match bytes as u8 {
+        0..=0xBF => (bytes & 0x7F, 1),
+        0xC0..=0xDF => ((bytes & 0x1F) << 6 | tail(1), 2),
+        0xE0..=0xEF => ((bytes & 0x0F) << 12 | tail(1) << 6 | tail(2), 3),
+        0xF0.. => ((bytes & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4),
+    }
 }
 
 #[cfg(test)]

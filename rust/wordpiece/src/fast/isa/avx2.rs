@@ -82,6 +82,8 @@ unsafe impl Isa for Avx2 {
                 // `~` is 126, so one above it still is a signed byte.
                 let graphic = between(b'!', b'~');
                 let space = or(or(equal(b' '), equal(b'\n')), or(equal(b'\t'), equal(b'\r')));
+                // Bytes inside a character: as signed numbers, those below all that begin one.
+                let inside = _mm256_cmpgt_epi8(_mm256_set1_epi8(0xC0u8 as i8), bytes);
                 let mut out = _mm256_blendv_epi8(bytes, _mm256_set1_epi8(b' ' as i8), space);
                 if LOWER {
                     out = _mm256_add_epi8(out, _mm256_and_si256(upper, _mm256_set1_epi8(32)));
@@ -90,7 +92,7 @@ unsafe impl Isa for Avx2 {
                 let bits = |mask| u64::from(_mm256_movemask_epi8(mask) as u32) << (32 * half);
                 word |= bits(letters);
                 punct |= bits(_mm256_andnot_si256(letters, graphic));
-                odd |= !bits(or(graphic, space)) & (0xFFFF_FFFF << (32 * half));
+                odd |= !bits(or(or(graphic, space), inside)) & (0xFFFF_FFFF << (32 * half));
             }
         }
         let given = if n == BLOCK { u64::MAX } else { (1 << n) - 1 };

@@ -103,12 +103,14 @@ unsafe impl Isa for Avx512 {
             let word = upper | between(b'a', b'z') | between(b'0', b'9');
             let graphic = between(b'!', b'~');
             let space = equal(b' ') | equal(b'\n') | equal(b'\t') | equal(b'\r');
+            // Bytes inside a character: as signed numbers, those below all that begin one.
+            let inside = _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(0xC0u8 as i8));
             let mut out = _mm512_mask_blend_epi8(space, bytes, _mm512_set1_epi8(b' ' as i8));
             if LOWER {
                 out = _mm512_mask_add_epi8(out, upper, out, _mm512_set1_epi8(32));
             }
             _mm512_storeu_si512(to.cast(), out);
-            Masks { word: word & given, punct: graphic & !word & given, odd: !(graphic | space) & given }
+            Masks { word: word & given, punct: graphic & !word & given, odd: !(graphic | space | inside) & given }
         }
     }
 

@@ -71,6 +71,8 @@ unsafe impl Isa for Neon {
                 let letters = vorrq_u8(vorrq_u8(upper, between(b'a', b'z')), between(b'0', b'9'));
                 let graphic = between(b'!', b'~');
                 let space = vorrq_u8(vorrq_u8(equal(b' '), equal(b'\n')), vorrq_u8(equal(b'\t'), equal(b'\r')));
+                // Bytes inside a character, from 128 to 191.
+                let inside = between(0x80, 0xBF);
                 let mut out = vbslq_u8(space, vdupq_n_u8(b' '), bytes);
                 if LOWER {
                     out = vaddq_u8(out, vandq_u8(upper, vdupq_n_u8(32)));
@@ -78,7 +80,7 @@ unsafe impl Isa for Neon {
                 vst1q_u8(to.add(16 * quarter), out);
                 words[quarter] = letters;
                 puncts[quarter] = vbicq_u8(graphic, letters);
-                odds[quarter] = vmvnq_u8(vorrq_u8(graphic, space));
+                odds[quarter] = vmvnq_u8(vorrq_u8(vorrq_u8(graphic, space), inside));
             }
             let given = if n == BLOCK { u64::MAX } else { (1 << n) - 1 };
             Masks { word: bits(words) & given, punct: bits(puncts) & given, odd: bits(odds) & given }

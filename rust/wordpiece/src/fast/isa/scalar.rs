@@ -11,13 +11,15 @@ enum Class {
     Word,
     Punct,
     Space,
+    Inside,
     Odd,
 }
 
 const fn class(byte: u8) -> Class {
     match byte {
         b'\t' | b'\n' | b'\r' | b' ' => Class::Space,
-        0..=31 | 127..=255 => Class::Odd,
+        0x80..=0xBF => Class::Inside,
+        0..=31 | 127.. => Class::Odd,
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Class::Word,
         _ => Class::Punct,
     }
@@ -50,6 +52,7 @@ unsafe impl Isa for Scalar {
                 Class::Punct => masks.punct |= bit,
                 Class::Space => to[i] = b' ',
                 Class::Odd => masks.odd |= bit,
+                Class::Inside => {}
             }
             if LOWER {
                 to[i] = to[i].to_ascii_lowercase();
