@@ -380,7 +380,7 @@ impl Fast {
         ids: &mut Vec<u32>,
         out: &mut Vec<u32>,
     ) {
-        if table.look_beside(word, key, out) {
+        if table.look_elsewhere(word, key, out) {
             return;
         }
         ids.clear();

@@ -84,6 +84,11 @@ impl Key {
         Key { low: key.low, high: key.high | 0xFF << 56 }
     }
 
+    /// A key for a second place, somewhere else.
+    pub fn turned(self) -> Key {
+        Key { low: self.high.rotate_left(32) ^ FACTORS[2], high: self.low }
+    }
+
     /// Equal, without a branch between the halves.
     #[inline(always)]
     pub fn is(self, other: Key) -> bool {

@@ -199,13 +199,13 @@ unsafe fn copy_out<I: Isa>(
             let at = isa.find(&(*line).keys, group.keys.get_unchecked(i));
             let value = line.byte_add(at).cast::<Value>();
             let count = (*value).count;
-            if at == 0 || count > INLINE as u32 {
+            if at == 0 || count > INLINE as u8 {
                 stopped = Some((i, (at != 0).then(|| *value)));
                 break;
             }
             out.cast::<[u32; 4]>().write_unaligned(value.cast::<[u32; 4]>().read());
             if let Some(counts) = counts {
-                counts.add(i).write(count);
+                counts.add(i).write(count.into());
             }
             out = out.add(count as usize);
         }

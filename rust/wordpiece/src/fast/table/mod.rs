@@ -2,8 +2,9 @@
 //!
 //! A word is a key of 16 bytes. Two keys and what they stand for fill a cache line: a look-up reads one line, compares two
 //! keys and has up to three ids. Every whole word of the vocabulary is there from the start, so the first pass over a text
-//! is already warm; words of several pieces come in as they are met. A word whose line is full may stand in the line beside
-//! it. The table doubles while half of it is taken, up to a limit; from then on words leave when others want their places.
+//! is already warm; words of several pieces come in as they are met. A word whose line is full stands in the line beside it,
+//! or in one of two others; a line knows whether one of its words does. The table doubles while half of it is taken, up to a
+//! limit; from then on words leave when others want their places.
 
 mod key;
 mod look_up;
@@ -24,14 +25,17 @@ const INLINE: usize = 3;
 pub(super) struct Value {
     ids: [u32; INLINE],
     /// How many ids; 0: the place is free; [`STORED`]: they are in the store, and `ids` says where.
-    count: u32,
+    count: u8,
+    /// In the first value of a line: the steps of [`Table::lines_of`] at which words of this line stand elsewhere, a bit each.
+    elsewhere: u8,
+    unused: u16,
 }
 
 /// The count of values whose ids, or whose word, do not fit.
-const STORED: u32 = u32::MAX;
+const STORED: u8 = u8::MAX;
 
 /// A place that no word has taken.
-const FREE: (Key, Value) = (Key { low: 0, high: 1 }, Value { ids: [0; INLINE], count: 0 });
+const FREE: (Key, Value) = (Key { low: 0, high: 1 }, Value { ids: [0; INLINE], count: 0, elsewhere: 0, unused: 0 });
 
 /// Two words, a cache line.
 #[derive(Debug, Clone, Copy)]
@@ -95,10 +99,22 @@ impl Table {
         self.place.number(key) as usize
     }
 
-    /// Appends the ids of a word that is not in its own line but perhaps in the one beside it; whether it was.
-    pub fn look_beside(&self, word: &[u8], key: Key, out: &mut Vec<u32>) -> bool {
-        let line = &self.lines[self.line(key) ^ 1];
-        let Some(i) = line.keys.iter().position(|found| found.is(key)) else { return false };
+    /// The lines in which a word may stand, its own first.
+    fn lines_of(&self, key: Key) -> [usize; 4] {
+        let (own, other) = (self.line(key), self.line(key.turned()));
+        [own, own ^ 1, other, other ^ 1]
+    }
+
+    /// Appends the ids of a word that is not in its own line but perhaps elsewhere; whether it was.
+    pub fn look_elsewhere(&self, word: &[u8], key: Key, out: &mut Vec<u32>) -> bool {
+        let elsewhere = self.lines[self.line(key)].values[0].elsewhere;
+        if elsewhere == 0 {
+            return false;
+        }
+        let lines = self.lines_of(key);
+        let steps = (1..lines.len()).filter(|step| elsewhere >> step & 1 == 1);
+        let places = steps.flat_map(|step| [0, 1].map(|i| (&self.lines[lines[step]], i)));
+        let Some((line, i)) = places.into_iter().find(|(line, i)| line.keys[*i].is(key)) else { return false };
         let value = &line.values[i];
         if value.count != STORED {
             out.extend_from_slice(&value.ids[..value.count as usize]);
@@ -139,13 +155,13 @@ impl Table {
         }
         let value = self.value(word, ids);
         // Where there is no place the second word of the line gives way: what is forgotten is worked out again.
-        let place = self.free_place(key).unwrap_or((self.line(key), 1));
+        let place = self.free_place(key).unwrap_or((0, 1));
         self.put(place, key, value);
     }
 
     /// What stands for a word: its ids, or where they are stored.
     fn value(&mut self, word: &[u8], ids: &[u32]) -> Value {
-        let mut value = Value { ids: [0; INLINE], count: ids.len() as u32 };
+        let mut value = Value { ids: [0; INLINE], count: ids.len().min(INLINE) as u8, elsewhere: 0, unused: 0 };
         if word.len() <= KEY_BYTES && ids.len() <= INLINE {
             value.ids[..ids.len()].copy_from_slice(ids);
             return value;
@@ -154,7 +170,8 @@ impl Table {
             self.forget_stored();
         }
         let word = if word.len() > KEY_BYTES { word } else { b"" };
-        value = Value { ids: [self.store.len() as u32, ids.len() as u32, word.len() as u32], count: STORED };
+        value.ids = [self.store.len() as u32, ids.len() as u32, word.len() as u32];
+        value.count = STORED;
         for bytes in word.chunks(4) {
             let mut number = [0; 4];
             number[..bytes.len()].copy_from_slice(bytes);
@@ -164,17 +181,24 @@ impl Table {
         value
     }
 
-    /// A free place for a word, in its line or the one beside it.
+    /// A free place for a word: the step of [`Table::lines_of`] and which of the two there.
     fn free_place(&self, key: Key) -> Option<(usize, usize)> {
-        let line = self.line(key);
-        let places = [(line, 0), (line, 1), (line ^ 1, 0), (line ^ 1, 1)];
-        places.into_iter().find(|&(line, i)| self.lines[line].values[i].count == 0)
+        let is_free = |line: usize, i: usize| self.lines[line].values[i].count == 0;
+        // The other lines are looked at only when the own one is full: they are far in memory.
+        let lines = self.lines_of(key);
+        (0..lines.len()).flat_map(|step| [(step, 0), (step, 1)]).find(|&(step, i)| is_free(lines[step], i))
     }
 
-    fn put(&mut self, (line, i): (usize, usize), key: Key, value: Value) {
-        let line = &mut self.lines[line];
+    fn put(&mut self, (step, i): (usize, usize), key: Key, value: Value) {
+        let lines = self.lines_of(key);
+        let line = &mut self.lines[lines[step]];
         self.taken += usize::from(line.values[i].count == 0);
+        let elsewhere = line.values[0].elsewhere;
         (line.keys[i], line.values[i]) = (key, value);
+        line.values[0].elsewhere = elsewhere;
+        if step > 0 {
+            self.lines[lines[0]].values[0].elsewhere |= 1 << step;
+        }
     }
 
     /// Doubles the lines.
@@ -195,7 +219,8 @@ impl Table {
     fn forget_stored(&mut self) {
         for line in &mut self.lines {
             for (key, value) in line.keys.iter_mut().zip(&mut line.values).filter(|(_, value)| value.count == STORED) {
-                (*key, *value) = FREE;
+                *key = FREE.0;
+                value.count = 0;
                 self.taken -= 1;
             }
         }
@@ -243,7 +268,7 @@ mod tests {
             let words = unsafe { Words::new(&text, &starts, &ends) };
             path.look_up(&mut table, words, found, &mut |table, word, key, out| {
                 misses += 1;
-                if !table.look_beside(word, key, out) {
+                if !table.look_elsewhere(word, key, out) {
                     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
                     let i = std::str::from_utf8(&word[..digits]).unwrap().parse().unwrap();
                     out.extend(ids_of(i));
