@@ -8,7 +8,7 @@ use crate::inputs::assemble::{Sink, set_sequence, trimmed};
 use crate::inputs::layout::{Sequences, Slot};
 use crate::inputs::pieces::Pieces;
 use crate::inputs::{Encoding, PadLength, Padding, Side};
-use crate::pages;
+use crate::memory;
 use crate::scratch::Scratch;
 use crate::tokenizer::{EncodeOptions, Input, Text, Tokenizer, Wanted};
 use crate::vocab::Vocab;
@@ -109,15 +109,15 @@ impl BatchRows {
         let cut = options.truncation.filter(|_| !columns.windows);
         let most = cut.map_or(usize::MAX, |truncation| truncation.max_length.saturating_mul(inputs.len()));
         let n = (inputs.iter().map(Input::len).sum::<usize>() / 4).min(most);
-        pages::reserve(&mut self.ids, n);
+        memory::reserve(&mut self.ids, n);
         if columns.offsets {
-            pages::reserve(&mut self.offsets, 2 * n);
+            memory::reserve(&mut self.offsets, 2 * n);
         }
         if columns.word_ids {
-            pages::reserve(&mut self.word_ids, n);
+            memory::reserve(&mut self.word_ids, n);
         }
         if columns.sequence_ids {
-            pages::reserve(&mut self.sequence_ids, n);
+            memory::reserve(&mut self.sequence_ids, n);
         }
     }
 }
@@ -434,11 +434,11 @@ fn joined<N: Number>(chunks: Vec<Chunk>, target: Option<(usize, &Padding)>, colu
     let tokens = chunks.iter().map(|chunk| chunk.rows.ids.len()).sum::<usize>();
     let size = target.map_or(tokens, |(target, _)| tokens.max(rows.saturating_mul(target)));
     let room = |wanted: bool| if wanted { size } else { 0 };
-    pages::reserve(&mut out.ids, size);
-    pages::reserve(&mut out.type_ids, room(columns.type_ids));
-    pages::reserve(&mut out.attention_mask, room(columns.attention_mask));
-    pages::reserve(&mut out.special_tokens_mask, room(columns.special_tokens_mask));
-    pages::reserve(&mut out.offsets, 2 * room(columns.offsets));
+    memory::reserve(&mut out.ids, size);
+    memory::reserve(&mut out.type_ids, room(columns.type_ids));
+    memory::reserve(&mut out.attention_mask, room(columns.attention_mask));
+    memory::reserve(&mut out.special_tokens_mask, room(columns.special_tokens_mask));
+    memory::reserve(&mut out.offsets, 2 * room(columns.offsets));
     for chunk in chunks {
         let rows = &chunk.rows;
         out.overflow_to_sample.extend_from_slice(&rows.overflow_to_sample);

@@ -108,7 +108,7 @@ impl Vocab {
     }
 
     /// All tokens with their ids, by ascending id.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> + Clone {
         self.entries.iter().map(|&e| (self.text_of(e), e.id))
     }
 

@@ -259,7 +259,7 @@ impl Fast {
     /// Normalizes `part[at..]` up to `end` or a few bytes further (to the end of a character), into the buffer; `None`
     /// where only the pipeline can.
     fn normalize(&self, part: &str, mut at: usize, end: usize, buffer: &mut Buffer) -> Option<usize> {
-        let end = part.ceil_char_boundary(end);
+        let end = (end..part.len()).find(|&end| part.is_char_boundary(end)).unwrap_or(part.len());
         while at < end {
             let source = Source { text: part, at, end, chars: &self.chars };
             at = self.path.scan(source, buffer);

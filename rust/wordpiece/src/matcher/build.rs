@@ -1,6 +1,6 @@
 //! Making the automaton: two tries, then failure links in breadth-first order.
 
-use super::{Entry, Matcher, NONE, Node, Pops};
+use super::{Entry, Failure, Matcher, NONE, Pops};
 
 /// A token as the matcher sees it: what it matches, and the entry it gives.
 type Key<'a> = (&'a [u8], Entry);
@@ -26,8 +26,9 @@ impl Matcher {
             }
         }
         let mut matcher = Matcher {
-            nodes: Vec::new(),
+            children: vec![0],
             labels: Vec::new(),
+            failures: Vec::new(),
             entries: Vec::new(),
             joined: Vec::new(),
             start: 0,
@@ -56,57 +57,61 @@ impl Matcher {
     /// root. The entry of a node stands in its `pops` until `link` reads it.
     fn add_trie(&mut self, mut keys: Vec<Key<'_>>) -> u32 {
         keys.sort_unstable_by_key(|key| key.0);
-        let root = self.nodes.len() as u32;
+        // A node that nothing leads to takes the place of a root's parent: the children of all others stay side by side.
         self.push_node(0);
-        // Of each node that has none yet, in order: the keys that pass through it, and its depth.
-        let mut ranges = std::collections::VecDeque::from([(root, 0, keys.len(), 0)]);
-        while let Some((node, mut low, high, depth)) = ranges.pop_front() {
+        let root = self.labels.len() as u32;
+        self.push_node(0);
+        self.children.push(self.labels.len() as u32);
+        // Of each node that has no children yet, in order: the keys that pass through it, and its depth.
+        let mut ranges = std::collections::VecDeque::from([(0, keys.len(), 0)]);
+        let mut node = root as usize;
+        while let Some((mut low, high, depth)) = ranges.pop_front() {
             if low < high && keys[low].0.len() == depth {
-                self.nodes[node as usize].pops = Pops::entry(self.entries.len() as u32);
+                self.failures[node].pops = Pops::entry(self.entries.len() as u32);
                 self.entries.push(keys[low].1);
                 low += 1;
             }
-            self.nodes[node as usize].children = self.nodes.len() as u32;
             while low < high {
                 let byte = keys[low].0[depth];
-                let next = low + keys[low..high].partition_point(|key| key.0[depth] == byte);
-                self.nodes[node as usize].degree += 1;
-                ranges.push_back((self.nodes.len() as u32, low, next, depth + 1));
+                let next = low + 1 + keys[low + 1..high].partition_point(|key| key.0[depth] == byte);
+                ranges.push_back((low, next, depth + 1));
                 self.push_node(byte);
                 low = next;
             }
+            self.children.push(self.labels.len() as u32);
+            node += 1;
         }
         root
     }
 
+    /// Adds a node, which has no children yet.
     fn push_node(&mut self, label: u8) {
-        self.nodes.push(Node { children: 0, degree: 0, fail: NONE, pops: Pops::EMPTY });
+        self.failures.push(Failure { next: NONE, pops: Pops::EMPTY });
         self.labels.push(label);
     }
 
     fn children_by_byte(&self, node: u32) -> Box<[u32; 256]> {
         let mut table = Box::new([NONE; 256]);
-        let Node { children, degree, .. } = self.nodes[node as usize];
-        for child in children..children + degree {
-            table[self.labels[child as usize] as usize] = child;
+        for child in self.children(node) {
+            table[self.labels[child] as usize] = child as u32;
         }
         table
     }
 
-    /// Sets `fail` and `pops` of all nodes below `root`, parents before children.
+    /// Sets the failures of all nodes below `root`, parents before children.
     ///
     /// A token's own node pops that token and goes on inside the word. Any other node does what its parent would do, and
     /// then, as long as the byte does not fit there, what that place would do.
     fn link(&mut self, root: u32) {
-        for parent in root..self.nodes.len() as u32 {
-            let Node { children, degree, fail: parent_fail, pops: parent_pops } = self.nodes[parent as usize];
-            for child in children..children + degree {
-                let byte = self.labels[child as usize];
-                let own = self.nodes[child as usize].pops;
-                let (fail, pops) = if own != Pops::EMPTY {
+        for parent in root..self.labels.len() as u32 {
+            let of_parent = self.failures[parent as usize];
+            for child in self.children(parent) {
+                let byte = self.labels[child];
+                let own = self.failures[child].pops;
+                let (next, pops) = if own != Pops::EMPTY {
                     (self.inside, own)
                 } else {
-                    let (mut place, mut pops) = (parent_fail, parent_pops);
+                    let Failure { next: mut place, mut pops } = of_parent;
                     loop {
                         if place == NONE {
                             break (NONE, Pops::EMPTY);
@@ -114,12 +119,12 @@ impl Matcher {
                         if let Some(next) = self.child(place, byte) {
                             break (next, pops);
                         }
-                        pops = self.join(pops, self.nodes[place as usize].pops);
-                        place = self.nodes[place as usize].fail;
+                        let Failure { next, pops: more } = self.failures[place as usize];
+                        pops = self.join(pops, more);
+                        place = next;
                     }
                 };
-                self.nodes[child as usize].fail = fail;
-                self.nodes[child as usize].pops = pops;
+                self.failures[child] = Failure { next, pops };
             }
         }
     }

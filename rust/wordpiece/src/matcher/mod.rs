@@ -14,15 +14,11 @@ pub(crate) use walk::Walk;
 /// No node, no entry.
 const NONE: u32 = u32::MAX;
 
-/// One state of the automaton.
+/// What to do in a state when no child fits.
 #[derive(Debug, Clone, Copy)]
-struct Node {
-    /// The children are the nodes from here on …
-    children: u32,
-    /// … so many of them.
-    degree: u32,
-    /// Where to go on when no child fits; `NONE`: the word has no pieces.
-    fail: u32,
+struct Failure {
+    /// Where to go on; `NONE`: the word has no pieces.
+    next: u32,
     /// The pieces that are certain then.
     pops: Pops,
 }
@@ -57,9 +53,12 @@ pub(crate) struct Entry {
 /// The automaton over a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Matcher {
-    nodes: Vec<Node>,
+    /// Where the children of each node begin; they end where those of the next node begin. Four bytes for a node and one
+    /// for its label is all that most steps read.
+    children: Vec<u32>,
     /// The byte that leads to each node.
     labels: Vec<u8>,
+    failures: Vec<Failure>,
     entries: Vec<Entry>,
     joined: Vec<(Pops, Pops)>,
     /// Where a word begins, and where a continuation does.

@@ -47,21 +47,26 @@ impl Matcher {
         } else if node == self.start {
             self.from_start[byte as usize]
         } else {
-            let super::Node { children, degree, .. } = self.nodes[node as usize];
-            let labels = &self.labels[children as usize..(children + degree) as usize];
-            labels.iter().position(|&label| label == byte).map_or(NONE, |at| children + at as u32)
+            let children = self.children(node);
+            let start = children.start;
+            self.labels[children].iter().position(|&label| label == byte).map_or(NONE, |at| (start + at) as u32)
         };
         (found != NONE).then_some(found)
+    }
+
+    #[inline]
+    pub(super) fn children(&self, node: u32) -> std::ops::Range<usize> {
+        self.children[node as usize] as usize..self.children[node as usize + 1] as usize
     }
 
     /// Emits what is certain at `node` and returns where to go on.
     #[inline]
     fn pop(&self, node: u32, walk: &mut Walk) -> u32 {
-        let node = self.nodes[node as usize];
-        if node.fail != NONE {
-            self.emit(node.pops, walk);
+        let failure = self.failures[node as usize];
+        if failure.next != NONE {
+            self.emit(failure.pops, walk);
         }
-        node.fail
+        failure.next
     }
 
     fn emit(&self, pops: Pops, walk: &mut Walk) {

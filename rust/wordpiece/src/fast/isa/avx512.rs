@@ -6,8 +6,7 @@ use super::{Isa, VALUE_AT};
 use crate::fast::buffer::Buffer;
 use crate::fast::scan::{BLOCK, Masks, Source, scan_with};
 use crate::fast::table::{
-    FACTORS, Found, GROUP, Group, KEY_BYTES, Key, LINE_BYTES, Miss, Place, Table, Words,
-    look_up_with,
+    FACTORS, Found, GROUP, Group, KEY_BYTES, Key, LINE_BYTES, Miss, Place, Table, Words, look_up_with,
 };
 
 /// The proof that the CPU has AVX-512 F, BW, DQ, VL, VBMI and VBMI2.

@@ -48,8 +48,7 @@ impl Key {
     #[inline(always)]
     pub unsafe fn read(from: *const u8, n: usize) -> Key {
         // SAFETY: 16 bytes can be read, at any alignment.
-        let (low, high) =
-            unsafe { (from.cast::<u64>().read_unaligned(), from.add(8).cast::<u64>().read_unaligned()) };
+        let (low, high) = unsafe { (from.cast::<u64>().read_unaligned(), from.add(8).cast::<u64>().read_unaligned()) };
         let kept = &KEPT[n.min(KEY_BYTES)];
         Key { low: u64::from_le(low) & kept.low, high: u64::from_le(high) & kept.high }
     }

@@ -2,6 +2,7 @@
 
 use super::{GROUP, Group, INLINE, Key, STORED, Table, Value};
 use crate::fast::isa::Isa;
+use crate::memory::prefetch;
 
 /// Words of a text, by where they begin and end.
 #[derive(Debug, Clone, Copy)]
@@ -51,17 +52,6 @@ pub(in crate::fast) struct Found<'a> {
 /// Appends the ids of a word that is not in its line.
 pub(in crate::fast) type Miss<'a> = dyn FnMut(&mut Table, &[u8], Key, &mut Vec<u32>) + 'a;
 
-/// Asks the memory for a line that will be read soon.
-#[inline(always)]
-fn prefetch(_line: *const super::Line) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; no address can do harm.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(_line.cast());
-    }
-}
-
 /// Looks all words up. Inlined into a function of each instruction set, so that its intrinsics are.
 ///
 /// # Safety
@@ -105,7 +95,14 @@ unsafe fn read<I: Isa>(isa: I, words: Words<'_>, from: usize, table: &Table, gro
 /// A function of its own, because words that are new or long are few, and the loop is to stay small.
 #[cold]
 #[inline(never)]
-fn look_further(value: Option<Value>, word: &[u8], key: Key, table: &mut Table, ids: &mut Vec<u32>, miss: &mut Miss<'_>) {
+fn look_further(
+    value: Option<Value>,
+    word: &[u8],
+    key: Key,
+    table: &mut Table,
+    ids: &mut Vec<u32>,
+    miss: &mut Miss<'_>,
+) {
     match value.filter(|value| value.count == STORED).and_then(|value| table.stored(&value, word)) {
         Some(stored) => ids.extend_from_slice(stored),
         None => miss(table, word, key, ids),

@@ -9,12 +9,12 @@
 mod key;
 mod look_up;
 
-pub(super) use key::{GROUP, Group, KEY_BYTES, Key, LINE_BYTES, Place, WORD_BYTES, read_keys};
-pub(super) use look_up::{Found, Miss, Words, look_up_with};
 #[cfg(target_arch = "x86_64")]
 pub(super) use key::FACTORS;
+pub(super) use key::{GROUP, Group, KEY_BYTES, Key, LINE_BYTES, Place, WORD_BYTES, read_keys};
+pub(super) use look_up::{Found, Miss, Words, look_up_with};
 
-use crate::pages;
+use crate::memory;
 
 /// Ids that fit into a value.
 const INLINE: usize = 3;
@@ -75,7 +75,7 @@ pub(super) const MOST_BYTES: usize = MOST_LINES * size_of::<Line>() + MOST_STORE
 impl Clone for Table {
     fn clone(&self) -> Table {
         let mut lines = Vec::new();
-        pages::reserve(&mut lines, self.lines.len());
+        memory::reserve(&mut lines, self.lines.len());
         lines.extend_from_slice(&self.lines);
         Table { lines, store: self.store.clone(), ..*self }
     }
@@ -89,7 +89,7 @@ impl Table {
 
     fn of_lines(n: usize) -> Table {
         let mut lines = Vec::new();
-        pages::reserve(&mut lines, n);
+        memory::reserve(&mut lines, n);
         lines.resize(n, EMPTY);
         Table { lines, place: Place { shift: 64 - n.trailing_zeros() }, taken: 0, store: Vec::new() }
     }
