@@ -239,6 +239,15 @@ pub enum Error {
         /// What is wrong with it.
         problem: Problem,
     },
+    /// A text in a column that cannot be taken.
+    BadRow {
+        /// The name of the file.
+        file: String,
+        /// The row, counted from 0.
+        row: u64,
+        /// What is wrong with it.
+        problem: Problem,
+    },
     /// A path to a field of JSON lines with an empty key.
     BadFieldPath {
         /// The path.
@@ -250,6 +259,13 @@ pub enum Error {
     NoThread {
         /// Why.
         message: String,
+    },
+    /// An error in a text of a file.
+    AtPlace {
+        /// Where the text stands.
+        place: String,
+        /// What went wrong with it.
+        error: Box<Error>,
     },
     /// An error in one item of a batch.
     AtIndex {
@@ -296,17 +312,23 @@ impl Error {
             | PatternFailed { .. }
             | FileUnreadable { code: None, .. }
             | BadText { .. }
+            | BadRow { .. }
             | BadFieldPath { .. }
             | EmptySeparator
             | NoThread { .. } => ErrorKind::Input,
             FileUnreadable { code: Some(_), .. } => ErrorKind::File,
-            AtIndex { error, .. } => error.kind(),
+            AtIndex { error, .. } | AtPlace { error, .. } => error.kind(),
         }
     }
 
     /// The same error, told to be that of one item of a batch.
     pub fn at_index(self, index: usize) -> Error {
         Error::AtIndex { index, error: Box::new(self) }
+    }
+
+    /// The same error, told to be that of a text of a file.
+    pub fn at_place(self, place: String) -> Error {
+        Error::AtPlace { place, error: Box::new(self) }
     }
 }
 
@@ -403,11 +425,13 @@ impl fmt::Display for Error {
             BadText { file, line, offset, problem } => {
                 write!(f, "{file}: line {line}, byte offset {offset}: {problem}")
             }
+            BadRow { file, row, problem } => write!(f, "{file}: row {row}: {problem}"),
             BadFieldPath { path } => {
                 write!(f, "the field {path:?} has an empty key: keys stand between dots, as in \"meta.title\"")
             }
             EmptySeparator => write!(f, "the separator is empty; to take each file as one text, give none"),
             NoThread { message } => write!(f, "no thread to read files with: {message}"),
+            AtPlace { place, error } => write!(f, "{place}: {error}"),
             AtIndex { index, error } => write!(f, "item {index}: {error}"),
         }
     }

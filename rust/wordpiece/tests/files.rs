@@ -353,10 +353,22 @@ fn reading_ahead_gives_the_same_blocks_and_ends() {
 }
 
 #[test]
-fn parts_that_do_not_fit_are_no_block() {
-    let block = |text: &str, ends: &[usize]| Block::from_parts("p", text.to_owned(), ends, 7);
-    let good = block("aé", &[1, 1, 3]).unwrap();
-    assert_eq!(good.texts().collect::<Vec<_>>(), ["a", "", "é"]);
-    assert_eq!(good.place(2), "p line 9");
-    assert!(block("aé", &[2]).is_none() && block("aé", &[4]).is_none() && block("aé", &[1, 0]).is_none());
+fn a_column_of_strings_is_a_block() {
+    let valid = [true, true, false, true];
+    let block = |bytes, ends: &[i64], on_error| {
+        Block::from_arrow("p", 7, &[(bytes, ends, Some(&valid[..ends.len()]))], on_error)
+    };
+    let good = block("aé".as_bytes(), &[1, 3, 3, 3], OnError::Skip).unwrap();
+    assert_eq!(good.texts().collect::<Vec<_>>(), ["a", "é", ""]);
+    assert_eq!((good.place(2), good.skipped_count()), ("p row 10".to_owned(), 1));
+    let problem = |bytes, ends: &[i64]| block(bytes, ends, OnError::Strict).unwrap_err().to_string();
+    assert_eq!(problem(b"a", &[1, 1, 1]), "p: row 9: null, which is no text; errors=\"skip\" leaves it out");
+    assert!(problem("aé".as_bytes(), &[2]).starts_with("p: row 7: not UTF-8"));
+    for ends in [&[9][..], &[1, 0], &[-1]] {
+        assert!(problem(b"aa", ends).contains("offsets"), "{ends:?}");
+    }
+    let columns: [wordpiece::files::Column<'_>; 2] = [(b"ab", &[1, 2], None), (b"c\xff", &[1, 2], None)];
+    let pairs = Block::from_arrow("p", 0, &columns, OnError::Replace).unwrap();
+    assert_eq!(pairs.texts().zip(pairs.second_texts()).collect::<Vec<_>>(), [("a", "c"), ("b", "\u{fffd}")]);
+    assert_eq!(Block::from_arrow("p", 0, &columns, OnError::Skip).unwrap().len(), 1);
 }

@@ -1,9 +1,16 @@
 //! Some megabytes of whole texts, and where each comes from.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::problem::Problem;
+use super::reader::OnError;
+use crate::error::{Error, Result};
 use crate::tokenizer::Input;
+
+/// A column of strings as Arrow has it: their bytes one after the other, where each ends, and whether each is there.
+pub type Column<'a> = (&'a [u8], &'a [i64], Option<&'a [bool]>);
 
 /// Texts that were read together. One kept from call to call keeps its memory.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +22,8 @@ pub struct Block {
     pub(super) seconds: Vec<Range<usize>>,
     pub(super) starts: Vec<Start>,
     pub(super) names: Arc<[String]>,
-    pub(super) whole: bool,
+    /// What the numbers of `starts` count; nothing where a file is one text.
+    pub(super) unit: &'static str,
     pub(super) skipped: Vec<String>,
     pub(super) skipped_count: usize,
     pub(super) bytes_read: u64,
@@ -25,27 +33,48 @@ pub struct Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Start {
     pub file: u32,
-    /// Counted from 1.
-    pub line: u64,
+    /// A line, counted from 1, or a row, counted from 0.
+    pub number: u64,
 }
 
 /// Texts left out that a block describes; the rest it counts.
 const SKIPPED_TOLD: usize = 20;
 
 impl Block {
-    /// Takes texts that stand one after the other, such as the strings of an Arrow array: text *i* ends at `ends[i]`.
+    /// Takes the strings of an Arrow column, or of two for pairs.
     ///
-    /// `None` where the ends do not rise, point behind the text or cut a character.
-    pub fn from_parts(name: &str, text: String, ends: &[usize], first_row: u64) -> Option<Block> {
-        let mut start = 0;
-        let mut spans = Vec::with_capacity(ends.len());
-        for &end in ends {
-            text.get(start..end)?;
-            spans.push(start..end);
-            start = end;
+    /// A column is its text, the ends of the strings in it, and which of them are not null (`None`: all).
+    pub fn from_arrow(name: &str, first_row: u64, columns: &[Column<'_>], on_error: OnError) -> Result<Block> {
+        let mut block = Block { names: Arc::from([name.to_owned()]), unit: "row", ..Block::default() };
+        let rows = columns.first().map_or(0, |(_, ends, _)| ends.len());
+        for i in 0..rows {
+            let row = first_row + i as u64;
+            let begin = block.text.len();
+            let mut spans = [0..0, 0..0];
+            let taken = columns.iter().zip(&mut spans).try_for_each(|(column, span)| {
+                let from = block.text.len();
+                block.text.push_str(&string(column, i, on_error)?);
+                *span = from..block.text.len();
+                Ok(())
+            });
+            match taken {
+                Ok(()) => {
+                    let [first, second] = spans;
+                    block.spans.push(first);
+                    block.seconds.extend((columns.len() > 1).then_some(second));
+                    block.starts.push(Start { file: 0, number: row });
+                }
+                Err(problem) => {
+                    block.text.truncate(begin);
+                    let error = Error::BadRow { file: name.to_owned(), row, problem };
+                    if on_error != OnError::Skip {
+                        return Err(error);
+                    }
+                    block.skip(|| error.to_string());
+                }
+            }
         }
-        let starts = (first_row..).take(ends.len()).map(|line| Start { file: 0, line }).collect();
-        Some(Block { text, spans, starts, names: Arc::from([name.to_owned()]), ..Block::default() })
+        Ok(block)
     }
 
     /// The number of texts; a pair counts once.
@@ -84,9 +113,9 @@ impl Block {
 
     /// Where text `i` comes from, in words: `a.txt line 3`; the name alone where a file is one text.
     pub fn place(&self, i: usize) -> String {
-        let Start { file, line } = self.starts[i];
+        let Start { file, number } = self.starts[i];
         let name = &self.names[file as usize];
-        if self.whole { name.clone() } else { format!("{name} line {line}") }
+        if self.unit.is_empty() { name.clone() } else { format!("{name} {} {number}", self.unit) }
     }
 
     /// How many texts were left out on the way to this block.
@@ -125,5 +154,21 @@ impl Block {
         if self.skipped.len() < SKIPPED_TOLD {
             self.skipped.push(what());
         }
+    }
+}
+
+/// String `i` of a column.
+fn string<'a>(column: &Column<'a>, i: usize, on_error: OnError) -> std::result::Result<Cow<'a, str>, Problem> {
+    let (bytes, ends, valid) = *column;
+    if !valid.is_none_or(|valid| valid.get(i) == Some(&true)) {
+        return Err(Problem::Null);
+    }
+    let start = if i == 0 { 0 } else { ends[i - 1] };
+    let range = usize::try_from(start).ok().zip(ends.get(i).and_then(|&end| usize::try_from(end).ok()));
+    let bytes = range.and_then(|(start, end)| bytes.get(start..end)).ok_or(Problem::BadOffsets)?;
+    match str::from_utf8(bytes) {
+        Ok(text) => Ok(Cow::Borrowed(text)),
+        Err(_) if on_error == OnError::Replace => Ok(String::from_utf8_lossy(bytes)),
+        Err(error) => Err(Problem::NotUtf8 { byte: bytes[error.valid_up_to()], utf16: false }),
     }
 }

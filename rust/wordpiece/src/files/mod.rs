@@ -25,7 +25,7 @@ mod source;
 mod window;
 
 pub use ahead::{Next, ReadAhead};
-pub use block::Block;
+pub use block::{Block, Column};
 pub use field::FieldPath;
 pub use problem::Problem;
 pub use reader::{OnError, ReadOptions, Split, TextReader};

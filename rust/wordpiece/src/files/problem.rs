@@ -36,6 +36,10 @@ pub enum Problem {
         /// The field.
         field: String,
     },
+    /// A null in a column.
+    Null,
+    /// Strings of a column that do not follow each other, or lie outside its bytes.
+    BadOffsets,
     /// A text larger than a text may be.
     TooLong {
         /// The limit in bytes.
@@ -75,6 +79,8 @@ impl fmt::Display for Problem {
                     "the field {field:?} has a lone surrogate, which is no character; errors=\"replace\" takes it"
                 )
             }
+            Problem::Null => write!(f, "null, which is no text; errors=\"skip\" leaves it out"),
+            Problem::BadOffsets => write!(f, "the offsets of the column are broken"),
             Problem::TooLong { limit } => {
                 write!(f, "a text of more than {limit} bytes begins here: is the separator right?")
             }

@@ -126,7 +126,7 @@ impl TextReader {
     pub fn next_block(&mut self, block: &mut Block) -> Result<bool> {
         block.clear();
         block.names = Arc::clone(&self.names);
-        block.whole = self.options.split == Split::Whole;
+        block.unit = if self.options.split == Split::Whole { "" } else { "line" };
         // The text that fills it is in it whole.
         block.text.reserve(self.options.block_bytes + self.options.block_bytes / 8);
         while self.has_room(block) {
@@ -265,7 +265,7 @@ impl Taking<'_> {
             if lines && ended && self.bytes[text.clone()].last() == Some(&b'\r') {
                 text.end -= 1;
             }
-            let start = Start { file: self.index, line };
+            let start = Start { file: self.index, number: line };
             match valid {
                 Some(_) if !json => {
                     block.spans.push(at + text.start..at + text.end);
@@ -294,7 +294,7 @@ impl Taking<'_> {
             }
             Err(error) => {
                 let at = error.valid_up_to();
-                let line = start.line + memchr::memchr_iter(b'\n', &raw[..at]).count() as u64;
+                let line = start.number + memchr::memchr_iter(b'\n', &raw[..at]).count() as u64;
                 let problem = Problem::NotUtf8 { byte: raw[at], utf16: self.utf16 };
                 self.refuse(problem, span.start + at, line, block)
             }
@@ -326,7 +326,7 @@ impl Taking<'_> {
             }
             Err(problem) => {
                 block.text.truncate(begin);
-                self.refuse(problem, at, start.line, block)
+                self.refuse(problem, at, start.number, block)
             }
         }
     }
