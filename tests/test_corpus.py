@@ -24,8 +24,9 @@ from hypothesis import strategies as st
 
 import wordpiece_bert as wb
 from small_tokenizer import TEXTS, tokenizer, with_file_settings
-from wordpiece_bert.corpus import NpyWriter, TextReader
 from wordpiece_bert.corpus import encode as corpus_encode
+from wordpiece_bert.corpus.texts import TextReader
+from wordpiece_bert.corpus.writers import NpyWriter
 
 
 @pytest.fixture(autouse=True)
@@ -227,7 +228,7 @@ def test_a_missing_file_is_what_python_says_it_is() -> None:
 def test_a_reader_belongs_to_its_process() -> None:
     code = """
         import os, pathlib, wordpiece_bert as wb
-        from wordpiece_bert.corpus import TextReader
+        from wordpiece_bert.corpus.texts import TextReader
         pathlib.Path("t").write_text("a\\n" * 10)
         blocks = iter(TextReader("t", block_texts=1))
         next(blocks)

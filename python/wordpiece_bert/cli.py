@@ -26,7 +26,10 @@ import numpy as np
 from wordpiece_bert import __version__
 from wordpiece_bert.bert import BertConfig
 from wordpiece_bert.bert.checkpoint import find_weights
-from wordpiece_bert.corpus import ID_DTYPES, NpyWriter, Table, TextReader, check_output, json_lines, progress
+from wordpiece_bert.corpus.progress import progress
+from wordpiece_bert.corpus.table import ID_DTYPES, Table
+from wordpiece_bert.corpus.texts import TextReader
+from wordpiece_bert.corpus.writers import NpyWriter, check_output, json_lines
 from wordpiece_bert.errors import InputError, ModelNotFoundError, WordPieceError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
@@ -151,7 +154,9 @@ def _parser() -> argparse.ArgumentParser:
         help="text files to vectors",
         description="Turn every text into a vector, and write them as one NumPy array, float32 [texts, width].",
     )
-    embed.add_argument("files", nargs="+", metavar="FILE", help="UTF-8 text file; - is standard input")
+    embed.add_argument(
+        "files", nargs="+", metavar="FILE", help="UTF-8 text file, also .gz or .zst; - is standard input"
+    )
     embed.add_argument("-o", "--output", required=True, type=Path, metavar="VECTORS.npy", help="the file to write")
     embed.add_argument(
         "-m", "--model", default="minilm", help="minilm, a folder, or a cached org/name (default: minilm)"
@@ -331,6 +336,9 @@ def _encode(options: argparse.Namespace) -> None:
         raise InputError(message)
     if options.output and (options.text or options.tokens):
         message = "--output takes no --text and no --tokens: print them, or redirect what is printed into a file"
+        raise InputError(message)
+    if options.whole and options.separator != "\n":
+        message = "give either --whole or --separator"
         raise InputError(message)
     if options.padding and options.max_length is None:
         message = "--padding fills rows up to --max-length: give that too"

@@ -19,7 +19,7 @@ from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch, model_inputs
-from wordpiece_bert.corpus import EncodeSummary, FileEncoder, FileOptions, write_encoded
+from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, FileOptions, write_encoded
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.options import Defaults, EncodeOptions, PaddingSettings, TruncationSettings, resolve, whole_number

@@ -117,10 +117,10 @@ def _rows_a_block(metadata: Any, columns: Sequence[str]) -> int:  # noqa: ANN401
 def _strings(pyarrow: Any, array: Any) -> Strings:  # noqa: ANN401
     """Look at the buffers of an array of strings, of whatever kind."""
     array = array.cast(pyarrow.large_string())
+    if not len(array):
+        return NO_BYTES, np.empty(0, np.int64), None
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     valid = None if array.null_count == 0 else np.asarray(array.is_valid())
-    if not len(array):
-        return NO_BYTES, np.empty(0, np.int64), None
     start, end = int(bounds[0]), int(bounds[-1])
     return np.frombuffer(data, np.uint8)[start:end] if end else NO_BYTES, bounds[1:] - start, valid

@@ -160,7 +160,7 @@ impl Block {
 /// String `i` of a column.
 fn string<'a>(column: &Column<'a>, i: usize, on_error: OnError) -> std::result::Result<Cow<'a, str>, Problem> {
     let (bytes, ends, valid) = *column;
-    if !valid.is_none_or(|valid| valid.get(i) == Some(&true)) {
+    if valid.is_some_and(|valid| valid.get(i) != Some(&true)) {
         return Err(Problem::Null);
     }
     let start = if i == 0 { 0 } else { ends[i - 1] };
