@@ -222,7 +222,7 @@ def write_encoded(
         truncated=cut,
         truncated_places=tuple(places),
         skipped=texts.skipped_count,
-        skipped_reasons=tuple(texts.skipped[:PLACES_TOLD]),
+        skipped_reasons=tuple(texts.skipped),
         bytes=size,
         seconds=time.perf_counter() - start,
     )

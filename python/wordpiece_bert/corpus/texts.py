@@ -25,6 +25,8 @@ STDIN = "-"
 # Files whose lines are no texts, and what takes the texts out of them.
 HOLDERS = {".jsonl": "field", ".ndjson": "field", ".parquet": "column"}
 COMPRESSED = (".gz", ".zst")
+# Texts left out whose reasons are kept; the others are counted.
+SKIPPED_TOLD = 20
 
 
 class TextReader:
@@ -120,7 +122,7 @@ class TextReader:
             self.bytes_read = bytes_read
             self.count += len(block)
             self.skipped_count += block.skipped_count
-            self.skipped += block.skipped
+            self.skipped += block.skipped[: SKIPPED_TOLD - len(self.skipped)]
             yield block
 
 

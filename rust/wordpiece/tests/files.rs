@@ -314,6 +314,32 @@ fn skipped_texts_are_counted_and_told() {
     assert_eq!(block.skipped()[0], "t: line 2, byte offset 11: no field \"a\"; there are: \"b\"");
 }
 
+/// Gives two bytes, then fails.
+struct Broken(bool);
+
+impl Read for Broken {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0 {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        self.0 = true;
+        buffer[..2].copy_from_slice(b"xy");
+        Ok(2)
+    }
+}
+
+#[test]
+fn after_a_file_that_breaks_the_next_one_is_read() {
+    let sources =
+        vec![Source::reader("a", Broken(false)), Source::reader("b", &b"b\xff"[..]), trickle("c", b"c", &[1])];
+    let mut reader = TextReader::new(sources, ReadOptions::default()).unwrap();
+    let mut block = Block::default();
+    assert_eq!(reader.next_block(&mut block).unwrap_err().to_string(), "a: the disk is gone");
+    assert!(reader.next_block(&mut block).unwrap_err().to_string().starts_with("b: line 1, byte offset 1"));
+    assert!(reader.next_block(&mut block).unwrap());
+    assert_eq!(block.texts().zip([block.place(0)]).collect::<Vec<_>>(), [("c", "c line 1".to_owned())]);
+}
+
 #[test]
 fn an_empty_separator_is_refused() {
     let options = ReadOptions { split: Split::Separator(String::new()), ..ReadOptions::default() };

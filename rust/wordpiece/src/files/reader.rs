@@ -122,7 +122,7 @@ impl TextReader {
 
     /// Fills a block with the next texts; false where there are no more. What was in it is gone.
     ///
-    /// After an error the rest of that file is not read; the block has the texts before it.
+    /// After an error the rest of that file is not read; the next call goes on with the next one.
     pub fn next_block(&mut self, block: &mut Block) -> Result<bool> {
         block.clear();
         block.names = Arc::clone(&self.names);
@@ -153,6 +153,7 @@ impl TextReader {
 
     fn open_next(&mut self) -> Result<bool> {
         let Some((index, source)) = self.sources.next() else { return Ok(false) };
+        self.window.clear(); // of one that could not be opened before
         let unreadable = |error| unreadable(&self.names[index], &error);
         let mut bytes = source.open(&self.bytes_read).map_err(unreadable)?;
         let mut ended = false;
