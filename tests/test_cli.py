@@ -116,6 +116,15 @@ def test_embed_whole_takes_a_file_as_one_text(encoder: wb.SentenceEncoder) -> No
     np.testing.assert_allclose(np.load("vectors.npy"), encoder.encode(["one\ntwo\n"]), atol=1e-6, rtol=0)
 
 
+def test_embed_takes_texts_out_of_fields_and_leaves_out_bad_ones(
+    encoder: wb.SentenceEncoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("texts.jsonl").write_text('{"a": {"b": "one"}}\n{}\n{"a": {"b": "two"}}\n')
+    assert main(["embed", "texts.jsonl", "--jsonl-field", "a.b", "--errors", "skip", "-o", "vectors.npy"]) == 0
+    np.testing.assert_allclose(np.load("vectors.npy"), encoder.encode(["one", "two"]), atol=1e-6, rtol=0)
+    assert "1 text left out: texts.jsonl: line 2, byte offset 20: no field" in capsys.readouterr().err
+
+
 def test_embed_of_no_text_is_an_empty_array_of_the_right_width(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").touch()
     assert main(["embed", "texts.txt", "-o", "vectors.npy"]) == 0
@@ -211,6 +220,7 @@ def test_an_interrupted_embed_leaves_what_was_there(
         (["encode", "a.txt", "--whole", "--separator", ";"], "--whole"),
         (["encode", "a.txt", "--dtype", "int8"], "--dtype"),
         (["info", "no/such-model"], "no/such-model"),
+        (["embed", "a.txt", "-o", "v.npy", "--jsonl-field", "a", "--jsonl-field", "b"], "a vector belongs to one text"),
         (["frobnicate"], "frobnicate"),
         ([], "COMMAND"),
     ],

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from wordpiece_bert.corpus import EncodeSummary
-    from wordpiece_bert.corpus.texts import Fields
+    from wordpiece_bert.corpus.texts import Fields, ReadingOptions
     from wordpiece_bert.options import EncodeOptions
     from wordpiece_bert.tokenizer import Item
 
@@ -142,10 +142,34 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
     texts = _Parser(add_help=False)
-    texts.add_argument(
-        "--whole",
-        action="store_true",
-        help="take each file as one text; otherwise each line is one (lines end at \\n or \\r\\n, empty lines count)",
+    reading = texts.add_argument_group("what is read")
+    reading.add_argument("--whole", action="store_true", help="take each file as one text")
+    reading.add_argument(
+        "--separator",
+        type=_separator,
+        default="\n",
+        metavar="S",
+        help=r"what texts end with, such as \n\n or \0 (default: \n, and \r\n is one as well; empty lines count)",
+    )
+    reading.add_argument(
+        "--jsonl-field",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="files are JSON lines with the text in this field (text, meta.title); twice for pairs",
+    )
+    reading.add_argument(
+        "--parquet-column",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="files are Parquet with the texts in this column; twice for pairs",
+    )
+    reading.add_argument(
+        "--errors",
+        choices=["strict", "replace", "skip"],
+        default="strict",
+        help="a text that cannot be read is an error, has wrong bytes replaced, or is left out (default: strict)",
     )
 
     embed = commands.add_parser(
@@ -192,35 +216,6 @@ def _parser() -> argparse.ArgumentParser:
         help="vocab.txt, tokenizer.json, a folder, minilm, or a cached org/name (default: minilm)",
     )
     encode.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
-
-    reading = encode.add_argument_group("what is read")
-    reading.add_argument(
-        "--separator",
-        type=_separator,
-        default="\n",
-        metavar="S",
-        help=r"what texts end with, such as \n\n or \0 (default: \n, and \r\n is one as well)",
-    )
-    reading.add_argument(
-        "--jsonl-field",
-        action="append",
-        default=[],
-        metavar="FIELD",
-        help="files are JSON lines with the text in this field (text, meta.title); twice for pairs",
-    )
-    reading.add_argument(
-        "--parquet-column",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="files are Parquet with the texts in this column; twice for pairs",
-    )
-    reading.add_argument(
-        "--errors",
-        choices=["strict", "replace", "skip"],
-        default="strict",
-        help="a text that cannot be read is an error, has wrong bytes replaced, or is left out (default: strict)",
-    )
 
     rows = encode.add_argument_group("what a row is")
     rows.add_argument("--tokens", action="store_true", help="add the tokens (printed only)")
@@ -279,11 +274,10 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 def _embed(options: argparse.Namespace) -> None:
     start = time.perf_counter()
     check_output(options.output, [".npy"], "vectors")
-    texts = TextReader(
-        options.files,
-        separator=None if options.whole else "\n",
-        block_texts=BATCHES_PER_GROUP * options.batch_size,
-    )
+    if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
+        message = "a vector belongs to one text: give one --jsonl-field or --parquet-column"
+        raise InputError(message)
+    texts = TextReader(options.files, block_texts=BATCHES_PER_GROUP * options.batch_size, **_reading(options))
     encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads)
     places_cut: list[str] = []
 
@@ -291,6 +285,7 @@ def _embed(options: argparse.Namespace) -> None:
         NpyWriter(options.output, (encoder.dimension,), np.float32) as rows,
         progress(texts, show=False if options.quiet else None) as show_progress,
     ):
+        rows.begin()
         for block in texts:
             vectors, truncated = encoder.encode(
                 block.texts(),
@@ -302,6 +297,7 @@ def _embed(options: argparse.Namespace) -> None:
             places_cut += map(block.place, np.flatnonzero(truncated).tolist())
             show_progress()
         rows.commit()
+    _tell_left_out(texts.skipped_count, texts.skipped)
     _tell_cut(
         len(places_cut),
         places_cut,
@@ -337,9 +333,6 @@ def _encode(options: argparse.Namespace) -> None:
     if options.output and (options.text or options.tokens):
         message = "--output takes no --text and no --tokens: print them, or redirect what is printed into a file"
         raise InputError(message)
-    if options.whole and options.separator != "\n":
-        message = "give either --whole or --separator"
-        raise InputError(message)
     if options.padding and options.max_length is None:
         message = "--padding fills rows up to --max-length: give that too"
         raise InputError(message)
@@ -355,12 +348,6 @@ def _encode(options: argparse.Namespace) -> None:
         sys.stdout.flush()
         _tell_cut(len(places), places)
         return
-    reading = {
-        "separator": None if options.whole else options.separator,
-        "field": _one_or_two(options.jsonl_field, "--jsonl-field"),
-        "column": _one_or_two(options.parquet_column, "--parquet-column"),
-        "errors": options.errors,
-    }
     if options.output:
         summary = tokenizer.encode_files(
             options.files,
@@ -370,12 +357,12 @@ def _encode(options: argparse.Namespace) -> None:
             return_offsets=options.offsets,
             return_word_ids=options.word_ids,
             threads=options.threads,
-            **reading,
+            **_reading(options),
             **asked,
         )
         _tell(summary, options)
         return
-    texts = TextReader(options.files, block_texts=TEXTS_PRINTED_AT_ONCE, **reading)
+    texts = TextReader(options.files, block_texts=TEXTS_PRINTED_AT_ONCE, **_reading(options))
     places_cut: list[str] = []
     for block in texts:
         places_cut += map(block.place, _print_rows(tokenizer, block.texts(), asked, options))
@@ -416,6 +403,19 @@ def _tell_left_out(count: int, reasons: Sequence[str]) -> None:
     if count:
         told = "; ".join(reasons[:REASONS_SHOWN]) + (f"; and {count - REASONS_SHOWN:,} more" * (count > REASONS_SHOWN))
         print(f"{PROGRAM}: warning: {_counted(count, 'text')} left out: {told}", file=sys.stderr)
+
+
+def _reading(options: argparse.Namespace) -> ReadingOptions:
+    """Say how files are read."""
+    if options.whole and options.separator != "\n":
+        message = "give either --whole or --separator"
+        raise InputError(message)
+    return {
+        "separator": None if options.whole else options.separator,
+        "field": _one_or_two(options.jsonl_field, "--jsonl-field"),
+        "column": _one_or_two(options.parquet_column, "--parquet-column"),
+        "errors": options.errors,
+    }
 
 
 def _one_or_two(names: list[str], option: str) -> Fields | None:

@@ -18,7 +18,8 @@ __all__ = ["PartFile", "write_text"]
 class PartFile:
     """A file that is written beside its place: whoever looks there finds what was there before, or the whole new one.
 
-    Links are followed, so that they stay links. After an error, or without `commit`, nothing remains of it.
+    Links are followed, so that they stay links. After an error, or without `commit`, nothing remains of it. The file is
+    opened by `begin` and not sooner: a signal that comes between opening it and entering the context would leave it.
 
     Parameters
     ----------
@@ -30,10 +31,20 @@ class PartFile:
         self.path = path
         self._place = Path(os.path.realpath(path))
         self._part = self._place.with_name(f".{self._place.name}.{secrets.token_hex(8)}.part")
-        self.file: BinaryIO = self._part.open("xb")
+        self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
         return self
+
+    def begin(self) -> None:
+        """Open the file, within the context."""
+        self._file = self._part.open("xb")
+
+    @property
+    def file(self) -> BinaryIO:
+        """The file to write to."""
+        assert self._file is not None, "begin comes first"
+        return self._file
 
     @contextmanager
     def naming(self) -> Iterator[None]:
@@ -56,8 +67,9 @@ class PartFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # what a full disk did not take stays in the buffer, and closing tries it once more
-            self.file.close()
+        if self._file is not None:
+            with suppress(OSError):  # what a full disk did not take stays in the buffer, and closing tries it once more
+                self._file.close()
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
 
@@ -65,6 +77,7 @@ class PartFile:
 def write_text(path: Path, text: str) -> Path:
     """Write a text as UTF-8 beside its place, then move it there: a reader finds the old file or the new one whole."""
     with PartFile(path) as part:
+        part.begin()
         with part.naming():
             part.file.write(text.encode("utf-8"))
         part.commit()

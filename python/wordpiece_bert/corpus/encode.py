@@ -14,7 +14,7 @@ from wordpiece_bert import _core
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.corpus.progress import progress
 from wordpiece_bert.corpus.table import Table, id_dtype
-from wordpiece_bert.corpus.texts import Errors, Fields, StrPath, TextReader
+from wordpiece_bert.corpus.texts import ReadingOptions, StrPath, TextReader
 from wordpiece_bert.corpus.writers import table_writer
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.options import EncodeOptions
@@ -40,17 +40,9 @@ COLUMNS = {
 PLACES_TOLD = 20
 
 
-class FileOptions(EncodeOptions, total=False):
-    """What is read from files and how it is encoded, all by keyword; the first four are those of `TextReader`."""
+class FileOptions(ReadingOptions, EncodeOptions, total=False):
+    """How files are read and how texts are encoded, all by keyword."""
 
-    #: What texts end with; None: each file is one text. ``"\\n"`` by default, and ``\\r\\n`` is one as well.
-    separator: str | None
-    #: The files hold JSON lines, with the text in this field (``"text"``, ``"meta.title"``); two fields make pairs.
-    field: Fields | None
-    #: The files are Parquet, with the texts in this column; two columns make pairs.
-    column: Fields | None
-    #: What to do about a text that cannot be read; "strict" by default.
-    errors: Errors
     #: What to work out beside ids, as for `Tokenizer.encode_batch`.
     return_offsets: bool
     return_word_ids: bool
@@ -105,7 +97,7 @@ class FileEncoder:
         options: FileOptions,
     ) -> None:
         rest: Any = dict(options)
-        reading = {name: rest.pop(name) for name in ("separator", "field", "column", "errors") if name in rest}
+        reading = {name: rest.pop(name) for name in ReadingOptions.__annotations__ if name in rest}
         self._threads = rest.pop("threads", None)
         self._columns = [column for option, column in COLUMNS.items() if rest.pop(option, False)]
         self._core = core
@@ -206,6 +198,7 @@ def write_encoded(
         table_writer(Path(output), encoder.row_length, table_of(encoder.encode(_no_texts()), 0)) as writer,
         progress(texts, show=show_progress_bar) as show,
     ):
+        writer.begin()
         for block, batch in encoder:
             table = table_of(batch, texts.count - len(block))
             writer.append(table)

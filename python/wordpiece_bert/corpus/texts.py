@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from wordpiece_bert import _core
 from wordpiece_bert.corpus.parquet import parquet_blocks
@@ -14,16 +14,32 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Errors", "Fields", "StrPath", "TextReader"]
+__all__ = ["Errors", "Fields", "ReadingOptions", "StrPath", "TextReader"]
 
 StrPath = str | os.PathLike[str]
 #: The name of a field or column; two names make pairs.
 Fields = str | tuple[str, str]
 Errors = Literal["strict", "replace", "skip"]
 
+
+class ReadingOptions(TypedDict, total=False):
+    """How files are read, as in `TextReader`."""
+
+    #: What texts end with; None: each file is one text. ``"\\n"`` by default, and ``\\r\\n`` is one as well.
+    separator: str | None
+    #: The files hold JSON lines, with the text in this field (``"text"``, ``"meta.title"``); two fields make pairs.
+    field: Fields | None
+    #: The files are Parquet, with the texts in this column; two columns make pairs.
+    column: Fields | None
+    #: What to do about a text that cannot be read; "strict" by default.
+    errors: Errors
+
+
 STDIN = "-"
-# Files whose lines are no texts, and what takes the texts out of them.
-HOLDERS = {".jsonl": "field", ".ndjson": "field", ".parquet": "column"}
+# Files whose lines are no texts, and what takes the texts out of them: an argument, an option of the command.
+FIELD = ("field", "--jsonl-field")
+COLUMN = ("column", "--parquet-column")
+HOLDERS = {".jsonl": FIELD, ".ndjson": FIELD, ".parquet": COLUMN}
 COMPRESSED = (".gz", ".zst")
 # Texts left out whose reasons are kept; the others are counted.
 SKIPPED_TOLD = 20
@@ -32,9 +48,9 @@ SKIPPED_TOLD = 20
 class TextReader:
     r"""Reads texts out of files: lines, parts between separators, whole files, fields of JSON lines, Parquet columns.
 
-    Iterated over, it yields blocks: some megabytes of whole texts, each with the place it comes from. Files are read on
-    a thread of their own, a block or two ahead. Gzip and Zstandard are decompressed, a byte order mark at the start of
-    a file is left out. An empty text is a text; what follows the last separator is one where it is not empty.
+    Iterated over, it yields blocks: some megabytes of whole texts, each with the place it comes from. All but Parquet
+    is read on a thread of its own, a block or two ahead. Gzip and Zstandard are decompressed, a byte order mark at the
+    start of a file is left out. An empty text is a text; what follows the last separator is one where it is not empty.
 
     Parameters
     ----------
@@ -157,8 +173,8 @@ def _check_holder(name: str, given: str | None) -> None:
     """Refuse to take JSON or Parquet for text, and the reverse, where a file's name tells what it is."""
     suffixes = [suffix for suffix in Path(name).suffixes[-2:] if suffix not in COMPRESSED]
     needed = HOLDERS.get(suffixes[-1]) if suffixes and name != STDIN else None
-    if needed is not None and needed != given:
-        message = f"{name}: name the {needed} that has the texts, {needed}='text'"
+    if needed is not None and needed[0] != given:
+        message = f"{name}: name the {needed[0]} that has the texts: {needed[0]}='text' ({needed[1]} text)"
     elif given == "column" and name == STDIN:
         message = "Parquet cannot be read from standard input: give its path"
     else:

@@ -1,7 +1,7 @@
 """Encoded rows into files: NumPy arrays, Arrow, Parquet, JSON lines.
 
-A writer is a context: it takes one table after the other with `append`, and `commit` moves what it wrote to its place.
-Without that nothing remains.
+A writer is a context. In it `begin` opens the files, `append` takes one table after the other, and `commit` moves what
+was written to its place. Without that nothing remains.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ class TableWriter(Protocol):
     """Takes tables and makes files of them."""
 
     def __enter__(self) -> Self: ...
+
+    def begin(self) -> None:
+        """Open the files."""
 
     def append(self, table: Table) -> None:
         """Add the rows of a table, whose columns are those of the first, at the end."""
@@ -89,13 +92,16 @@ class NpyWriter:
     def __enter__(self) -> Self:
         return self
 
+    def begin(self) -> None:
+        """Open the file."""
+        self._part.begin()
+        self._write_header()
+
     def append(self, rows: npt.NDArray[Any]) -> None:
         """Add rows [n, *width] at the end."""
         assert rows.shape[1:] == self.shape[1:]
         assert rows.dtype == self.dtype
         with self._part.naming():
-            if not self._part.file.tell():
-                self._write_header()
             self._part.file.write(np.ascontiguousarray(rows).data)
         self.shape = (self.shape[0] + len(rows), *self.shape[1:])
 
@@ -149,9 +155,13 @@ class _NpyTable:
                 check_output(path, [".npy"], "arrays")
                 self._files[name] = stack.enter_context(NpyWriter(path, array.shape[1:], array.dtype))
             self._rows = stack.pop_all()
+        return self
+
+    def begin(self) -> None:
+        for file in self._files.values():
+            file.begin()
         if "row_offsets" in self._files:
             self._files["row_offsets"].append(np.zeros(1, np.int64))
-        return self
 
     def _arrays(self, table: Table) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         for name, array in table.columns.items():
@@ -193,6 +203,9 @@ class _OneFile:
     def __enter__(self) -> Self:
         return self
 
+    def begin(self) -> None:
+        self._part.begin()
+
     def commit(self) -> list[Path]:
         self._part.commit()
         return [self.path]
@@ -213,19 +226,15 @@ class _ArrowTable(_OneFile):
         self._pyarrow = import_pyarrow(f"writing {path.suffix}")
         self._schema = self._batch(empty).schema
         self._writer: Any = None
-        self._closed = False
         super().__init__(path)
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:  # the first bytes are written already here
-            stack.push(super().__exit__)
-            if self.path.suffix == ".parquet":
-                self._writer = self._pyarrow.parquet.ParquetWriter(self._part.file, self._schema, compression="zstd")
-            else:
-                new = self._pyarrow.ipc.new_file if self.path.suffix == ".arrow" else self._pyarrow.ipc.new_stream
-                self._writer = new(self._part.file, self._schema)
-            stack.pop_all()
-        return self
+    def begin(self) -> None:
+        super().begin()
+        if self.path.suffix == ".parquet":
+            self._writer = self._pyarrow.parquet.ParquetWriter(self._part.file, self._schema, compression="zstd")
+        else:
+            new = self._pyarrow.ipc.new_file if self.path.suffix == ".arrow" else self._pyarrow.ipc.new_stream
+            self._writer = new(self._part.file, self._schema)
 
     def _batch(self, table: Table) -> Any:  # noqa: ANN401
         pyarrow = self._pyarrow
@@ -247,14 +256,14 @@ class _ArrowTable(_OneFile):
     def commit(self) -> list[Path]:
         with self._part.naming():
             self._writer.close()
-        self._closed = True
+        self._writer = None
         return super().commit()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Left open it would close itself some time later, and complain that the file is gone.
-        if not self._closed:
+        if self._writer is not None:
             with suppress(OSError, self._pyarrow.ArrowException):
                 self._writer.close()
         super().__exit__(kind, error, trace)
