@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import io
+import gzip
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 import wordpiece_bert as wb
@@ -20,7 +26,7 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 MODEL = "minilm"
 pytestmark = pytest.mark.model
@@ -39,11 +45,19 @@ def encoder() -> wb.SentenceEncoder:
 
 
 @pytest.fixture
-def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
-    def give(content: bytes) -> None:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+def stdin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[bytes], None]]:
+    """Give the process another standard input, the real one: the core reads it, not sys.stdin."""
+    before = os.dup(0)
 
-    return give
+    def give(content: bytes) -> None:
+        path = tmp_path_factory.mktemp("stdin") / "content"
+        path.write_bytes(content)
+        with path.open("rb") as file:
+            os.dup2(file.fileno(), 0)
+
+    yield give
+    os.dup2(before, 0)
+    os.close(before)
 
 
 def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -102,6 +116,15 @@ def test_embed_whole_takes_a_file_as_one_text(encoder: wb.SentenceEncoder) -> No
     np.testing.assert_allclose(np.load("vectors.npy"), encoder.encode(["one\ntwo\n"]), atol=1e-6, rtol=0)
 
 
+def test_embed_takes_texts_out_of_fields_and_leaves_out_bad_ones(
+    encoder: wb.SentenceEncoder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("texts.jsonl").write_text('{"a": {"b": "one"}}\n{}\n{"a": {"b": "two"}}\n')
+    assert main(["embed", "texts.jsonl", "--jsonl-field", "a.b", "--errors", "skip", "-o", "vectors.npy"]) == 0
+    np.testing.assert_allclose(np.load("vectors.npy"), encoder.encode(["one", "two"]), atol=1e-6, rtol=0)
+    assert "1 text left out: texts.jsonl: line 2, byte offset 20: no field" in capsys.readouterr().err
+
+
 def test_embed_of_no_text_is_an_empty_array_of_the_right_width(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").touch()
     assert main(["embed", "texts.txt", "-o", "vectors.npy"]) == 0
@@ -153,7 +176,7 @@ def test_an_interrupted_embed_leaves_what_was_there(
     def encode(self: object, texts: list[str], **_: object) -> object:
         if "bad" in texts:
             raise interruption
-        return np.zeros((len(texts), 4), np.float32), np.zeros(len(texts), bool)
+        return np.zeros((len(texts), 384), np.float32), np.zeros(len(texts), bool)
 
     monkeypatch.setattr(wb.SentenceEncoder, "encode", encode)
     monkeypatch.setattr("wordpiece_bert.cli.BATCHES_PER_GROUP", 1)
@@ -187,7 +210,17 @@ def test_an_interrupted_embed_leaves_what_was_there(
         (["encode", "--text", "a", "--cased"], "--cased goes with a vocab.txt"),
         (["encode", "--text", "a", "--max-length", "1"], "max_length"),
         (["encode", "--text", "a", "--vocab", "broken.json"], "broken.json"),
+        (["encode", "a.txt", "-o", "o.txt"], "o.txt: tokens are written as .npy"),
+        (["encode", "a.txt", "-o", "nowhere/o.npy"], "nowhere does not exist"),
+        (["encode", "a.txt", "-o", "o.npy", "--tokens"], "--output takes no --text and no --tokens"),
+        (["encode", "a.txt", "-o", "o.npy", "--padding"], "--padding fills rows up to --max-length"),
+        (["encode", "a.txt", "-o", "o.npy", "--jsonl-field", "a"], "a.txt: line 1, byte offset 0: not JSON"),
+        (["encode", "a.txt", *["--jsonl-field", "a"] * 3], "--jsonl-field is given 3 times"),
+        (["encode", "a.txt", "--separator", ""], "to take each file as one text, use --whole"),
+        (["encode", "a.txt", "--whole", "--separator", ";"], "--whole"),
+        (["encode", "a.txt", "--dtype", "int8"], "--dtype"),
         (["info", "no/such-model"], "no/such-model"),
+        (["embed", "a.txt", "-o", "v.npy", "--jsonl-field", "a", "--jsonl-field", "b"], "a vector belongs to one text"),
         (["frobnicate"], "frobnicate"),
         ([], "COMMAND"),
     ],
@@ -284,6 +317,136 @@ def test_a_closed_pipe_ends_the_command_in_silence() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+def test_encode_prints_texts_of_any_separator_field_or_column(
+    stdin: Callable[[bytes], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("texts.txt").write_bytes(b"a\r\nb\0\nc\0")
+    [first, second] = records(capsys, "texts.txt", "--separator", r"\0", "--tokens", "--word-ids")
+    assert first["tokens"] == ["[CLS]", "a", "b", "[SEP]"]
+    assert second == {"ids": [101, 1039, 102], "tokens": ["[CLS]", "c", "[SEP]"], "word_ids": [None, 0, None]}
+    assert records(capsys, "texts.txt", "--whole") == [{"ids": [101, 1037, 1038, 1039, 102]}]
+    Path("texts.jsonl").write_text('{"q": {"a": "a"}, "b": "b"}\n')
+    pair = [{"ids": [101, 1037, 102, 1038, 102]}]
+    assert records(capsys, "texts.jsonl", "--jsonl-field", "q.a", "--jsonl-field", "b") == pair
+    pyarrow.parquet.write_table(pyarrow.table({"x": ["a"], "y": ["b"]}), "texts.parquet")
+    assert records(capsys, "texts.parquet", "--parquet-column", "x", "--parquet-column", "y") == pair
+    stdin(gzip.compress(b"a\n\nb"))
+    assert [row["ids"] for row in records(capsys, "-")] == [[101, 1037, 102], [101, 102], [101, 1038, 102]]
+
+
+def test_encode_replaces_or_leaves_out_what_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").write_bytes(b"a\xff\nb\n")
+    assert "line 1, byte offset 1: not UTF-8" in error_of(capsys, "encode", "texts.txt")
+    assert [row["ids"] for row in records(capsys, "texts.txt", "--errors", "replace")] == [
+        [101, 1037, 102],
+        [101, 1038, 102],
+    ]
+    for arguments in ([], ["-o", "out.npy", "-q"]):
+        assert main(["encode", "texts.txt", "--errors", "skip", *arguments]) == 0
+        err = capsys.readouterr().err
+        assert err.startswith("wordpiece-bert: warning: 1 text left out: texts.txt: line 1, byte offset 1: not UTF-8")
+        assert err.count("\n") == 1
+    assert np.load("out.npy").tolist() == [101, 1038, 102]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".arrow", ".parquet", ".jsonl"])
+def test_encode_writes_what_the_library_writes(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").write_text("one\ntwo three\n" + "many " * 50 + "\n")
+    options = [
+        "--max-length",
+        "6",
+        "--offsets",
+        "--word-ids",
+        "--no-special-tokens",
+        "--dtype",
+        "uint16",
+        "--threads",
+        "2",
+    ]
+    assert main(["encode", "texts.txt", "-o", f"a{suffix}", *options]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    cut, summary = err.splitlines()
+    assert cut == "wordpiece-bert: warning: 1 text cut: texts.txt line 3"
+    assert summary.startswith(f"a{suffix}: 9 tokens in 3 rows of 3 texts (0.0 MB in ")
+    wb.Tokenizer.from_pretrained(MODEL).encode_files(
+        "texts.txt",
+        f"b{suffix}",
+        truncation=True,
+        max_length=6,
+        padding=False,
+        add_special_tokens=False,
+        return_offsets=True,
+        return_word_ids=True,
+        dtype="uint16",
+    )
+    written = sorted(path.name for path in Path().glob("a*"))
+    assert [name.replace("a", "b", 1) for name in written] == sorted(path.name for path in Path().glob("b*"))
+    for name in written:
+        assert Path(name).read_bytes() == Path(name.replace("a", "b", 1)).read_bytes()
+
+
+def test_what_encode_writes_as_json_lines_is_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").write_text("one\ntwo three\n")
+    options = ["--max-length", "3", "--offsets", "--word-ids"]
+    assert main(["encode", "texts.txt", "-o", "out.jsonl", "-q", *options]) == 0
+    assert main(["encode", "texts.txt", *options]) == 0
+    assert Path("out.jsonl").read_text() == capsys.readouterr().out
+
+
+def test_encode_pads_to_one_array() -> None:
+    Path("texts.txt").write_text("one\ntwo three\n")
+    assert main(["encode", "texts.txt", "-o", "out.npy", "--max-length", "4", "--padding", "-q"]) == 0
+    assert np.load("out.npy").tolist() == [[101, 2028, 102, 0], [101, 2048, 2093, 102]]
+
+
+SIGNALS = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "ended by SIGTERM"), ("SIGHUP", 129, "ended by SIGHUP")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+@pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+@pytest.mark.parametrize("silent", [False, True], ids=["busy", "waiting"])
+def test_a_signal_ends_encode_soon_and_leaves_nothing(
+    name: str, code: int, said: str, suffix: str, silent: bool
+) -> None:
+    output = Path(f"out{suffix}")
+    output.write_bytes(b"old")
+    command = [sys.executable, "-m", "wordpiece_bert", "encode", "-", "-o", str(output)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+
+        def feed() -> None:
+            with suppress(BrokenPipeError):
+                while process.poll() is None:
+                    process.stdin.write(b"some words and then some more of them\n" * 10_000)  # type: ignore[union-attr]
+
+        feeder = threading.Thread(target=feed)
+        if not silent:
+            feeder.start()
+        try:
+            deadline = time.monotonic() + 60
+            # At work: there is a part of the output; and where texts come, more than the header that waits in a buffer.
+            while not any(silent or part.stat().st_size for part in Path().glob(".out*.part")):
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.send_signal(getattr(signal, name))
+            start = time.monotonic()
+            assert process.wait(timeout=30) == code
+            assert time.monotonic() - start < 5  # a second, and four for a busy machine
+        finally:
+            process.kill()
+            if not silent:
+                feeder.join()
+        assert process.stderr.read() == f"wordpiece-bert: {said}\n".encode()
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    assert output.read_bytes() == b"old"
+    assert os.listdir() == [output.name]
 
 
 # --- info

@@ -1,7 +1,8 @@
 # The compiled part: what the classes of wordpiece_bert.tokenizer and wordpiece_bert.batch stand on. Where it takes any
 # object, it refuses the wrong ones itself with an InputError.
 
-from typing import Any, ClassVar, Final, final
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ __all__ = [
     "Encoding",
     "Options",
     "Rows",
+    "TextBlock",
+    "TextReader",
     "Tokenizer",
     "__version__",
     "_panic",
@@ -67,7 +70,45 @@ class Encoding:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
-class Options: ...
+class Options:
+    @property
+    def truncation(self) -> TruncationSettings | None: ...
+    @property
+    def padding(self) -> PaddingSettings | None: ...
+
+@final
+class TextReader:
+    def __new__(
+        cls,
+        files: Sequence[str | None],
+        separator: str | None,
+        fields: Sequence[str],
+        errors: str,
+        block_texts: int | None,
+    ) -> Self: ...
+    def next_block(self) -> TextBlock | None: ...
+
+@final
+class TextBlock:
+    @staticmethod
+    def from_arrow(
+        name: str,
+        first_row: int,
+        columns: Sequence[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]],
+        errors: str,
+    ) -> TextBlock: ...
+    def __len__(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def bytes_read(self) -> int: ...
+    @property
+    def skipped_count(self) -> int: ...
+    @property
+    def skipped(self) -> list[str]: ...
+    def place(self, i: int) -> str: ...
+    def texts(self) -> list[Any]: ...
+    def encode(self, tokenizer: Tokenizer, options: Options, columns: list[str], threads: int | None) -> Rows: ...
 
 @final
 class Rows:

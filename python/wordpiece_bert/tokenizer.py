@@ -19,6 +19,7 @@ from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch, model_inputs
+from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, FileOptions, write_encoded
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.options import Defaults, EncodeOptions, PaddingSettings, TruncationSettings, resolve, whole_number
@@ -386,6 +387,79 @@ class Tokenizer:
             sequence_ids=rows.sequence_ids,
             overflow_to_sample=rows.overflow_to_sample,
             n_tokens=rows.n_tokens,
+        )
+
+    def iter_files(self, files: StrPath | Iterable[StrPath], **options: Unpack[FileOptions]) -> Iterator[RaggedBatch]:
+        """Encode texts out of files that may be larger than memory, block by block.
+
+        Parameters
+        ----------
+        files
+            A path, or paths; ``-`` is standard input. Gzip and Zstandard are decompressed.
+        **options
+            As in `FileOptions`: what stands between texts or holds them, what to do about bad ones, what to work out,
+            and the options of `encode`.
+
+        Returns
+        -------
+        Iterator of RaggedBatch
+            The rows of some megabytes of text each, in the order of the files; `overflow_to_sample` counts from the
+            first text of its batch.
+
+        Raises
+        ------
+        InputError
+            As for `encode_batch`, and for texts that cannot be read; the message has file, line and byte offset. Also
+            padding to the longest row: a stream has none, pad to a ``max_length``.
+        OSError
+            A file that is not there or cannot be read.
+        """
+        return (batch for _, batch in FileEncoder(self._inner, files, self._resolve, options))
+
+    def encode_files(
+        self,
+        files: StrPath | Iterable[StrPath],
+        output: StrPath,
+        *,
+        dtype: npt.DTypeLike = "uint32",
+        show_progress_bar: bool | None = None,
+        **options: Unpack[FileOptions],
+    ) -> EncodeSummary:
+        """Encode texts out of files into a file, in memory that does not grow with them.
+
+        Under its final name the output is whole or not there, whatever interrupts the work.
+
+        Parameters
+        ----------
+        files, **options
+            As for `iter_files`.
+        output
+            The file to make or to replace. ``X.npy``: the ids of all rows as one array [n], with the places where rows
+            begin, int64 [rows + 1], in ``X.row_offsets.npy``; with ``padding="max_length"`` one array [rows, length].
+            What else is asked for is in ``X.offsets.npy`` and so on. ``.arrow`` (``.arrows``: a stream) and
+            ``.parquet``: a table with a row for each row and the columns ``ids`` and what else was asked for; they need
+            pyarrow. ``.jsonl``: the same as JSON lines. With truncation there is a column ``truncated``.
+        dtype
+            Of the ids: uint16 (where the vocabulary allows it), uint32, int32 or int64.
+        show_progress_bar
+            None: where standard error is a terminal and tqdm is installed.
+
+        Returns
+        -------
+        EncodeSummary
+            How many texts, rows and tokens, what was cut, what was left out.
+
+        Raises
+        ------
+        InputError, OSError
+            As for `iter_files`; also for an output that cannot be made, and ids that `dtype` does not hold.
+        """
+        return write_encoded(
+            FileEncoder(self._inner, files, self._resolve, options),
+            output,
+            vocabulary=len(self),
+            dtype=dtype,
+            show_progress_bar=show_progress_bar,
         )
 
     def encodings(

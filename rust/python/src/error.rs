@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use wordpiece::{Error, ErrorKind};
 
@@ -14,11 +15,15 @@ mod classes {
 
 /// The exception for an error of the core.
 pub fn to_py(error: Error) -> PyErr {
+    if let Error::FileUnreadable { file, code: Some(code), message } = error {
+        // With the number OSError becomes the class that people catch: FileNotFoundError, PermissionError, …
+        return PyOSError::new_err((code, message, file));
+    }
     let message = error.to_string();
     match error.kind() {
         ErrorKind::Vocab => classes::VocabError::new_err(message),
         ErrorKind::Format => classes::TokenizerFormatError::new_err(message),
-        ErrorKind::Input => classes::InputError::new_err(message),
+        ErrorKind::Input | ErrorKind::File => classes::InputError::new_err(message),
     }
 }
 

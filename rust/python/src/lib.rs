@@ -1,6 +1,6 @@
 //! The binding of the crate `wordpiece`: the only code that knows both Rust and Python.
 //!
-//! It converts (`convert`: texts in, `options`: settings in and out, `encoding` and `batch`: results out), releases the
+//! It converts (`convert`: texts in, `options`: settings in and out, `encoding` and `batch`: results out, `files`: texts out of files), releases the
 //! interpreter while the core works, chooses the threads (`threads`) and turns what goes wrong into the exceptions of
 //! `wordpiece_bert.errors` (`error`). What the Python package shows to its users stands in `python/wordpiece_bert`; nothing
 //! here is public.
@@ -9,6 +9,7 @@ mod batch;
 mod convert;
 mod encoding;
 mod error;
+mod files;
 mod options;
 mod threads;
 mod tokenizer;
@@ -22,6 +23,8 @@ mod _core {
     use super::encoding::{_restore_encoding, Encoding};
     #[pymodule_export]
     use super::error::_panic;
+    #[pymodule_export]
+    use super::files::{TextBlock, TextReader};
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]

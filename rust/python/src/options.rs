@@ -106,6 +106,21 @@ pub struct Options {
     pub core: EncodeOptions,
 }
 
+#[pymethods]
+impl Options {
+    /// The truncation of the call.
+    #[getter]
+    fn truncation(&self) -> Option<TruncationSettings> {
+        self.core.truncation.as_ref().map(TruncationSettings::from)
+    }
+
+    /// The padding of the call.
+    #[getter]
+    fn padding(&self) -> Option<PaddingSettings> {
+        self.core.padding.as_ref().map(PaddingSettings::from)
+    }
+}
+
 impl Options {
     pub fn build(
         add_special_tokens: bool,

@@ -32,7 +32,7 @@ type TokenFields<T> = (T, bool, bool, bool, bool, bool);
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct Tokenizer {
     /// Shared with the encodings that may be asked for more.
-    core: Arc<wordpiece::Tokenizer>,
+    pub core: Arc<wordpiece::Tokenizer>,
 }
 
 impl Tokenizer {

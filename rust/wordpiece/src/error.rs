@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::files::Problem;
+
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -14,6 +16,8 @@ pub enum ErrorKind {
     Format,
     /// A text, an id or an option of a call.
     Input,
+    /// A file that the operating system refuses.
+    File,
 }
 
 /// Everything that can go wrong, with the value that was wrong and what to do about it.
@@ -215,6 +219,54 @@ pub enum Error {
         /// What the engine said.
         message: String,
     },
+    /// A file that cannot be read.
+    FileUnreadable {
+        /// Its name.
+        file: String,
+        /// The number of the operating system's error; none where compressed data is broken.
+        code: Option<i32>,
+        /// What was said.
+        message: String,
+    },
+    /// A text in a file that cannot be read.
+    BadText {
+        /// The name of the file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// The byte offset in the file, decompressed.
+        offset: u64,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+    /// A text in a column that cannot be taken.
+    BadRow {
+        /// The name of the file.
+        file: String,
+        /// The row, counted from 0.
+        row: u64,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+    /// A path to a field of JSON lines with an empty key.
+    BadFieldPath {
+        /// The path.
+        path: String,
+    },
+    /// A separator between texts that is empty.
+    EmptySeparator,
+    /// Files are read on a thread, and there is none.
+    NoThread {
+        /// Why.
+        message: String,
+    },
+    /// An error in a text of a file.
+    AtPlace {
+        /// Where the text stands.
+        place: String,
+        /// What went wrong with it.
+        error: Box<Error>,
+    },
     /// An error in one item of a batch.
     AtIndex {
         /// The index of the item, from 0.
@@ -257,14 +309,26 @@ impl Error {
             | ZeroMultiple
             | TooLarge { .. }
             | UnknownId { .. }
-            | PatternFailed { .. } => ErrorKind::Input,
-            AtIndex { error, .. } => error.kind(),
+            | PatternFailed { .. }
+            | FileUnreadable { code: None, .. }
+            | BadText { .. }
+            | BadRow { .. }
+            | BadFieldPath { .. }
+            | EmptySeparator
+            | NoThread { .. } => ErrorKind::Input,
+            FileUnreadable { code: Some(_), .. } => ErrorKind::File,
+            AtIndex { error, .. } | AtPlace { error, .. } => error.kind(),
         }
     }
 
     /// The same error, told to be that of one item of a batch.
     pub fn at_index(self, index: usize) -> Error {
         Error::AtIndex { index, error: Box::new(self) }
+    }
+
+    /// The same error, told to be that of a text of a file.
+    pub fn at_place(self, place: String) -> Error {
+        Error::AtPlace { place, error: Box::new(self) }
     }
 }
 
@@ -357,6 +421,17 @@ impl fmt::Display for Error {
             PatternFailed { pattern, message } => {
                 write!(f, "the pattern {pattern:?} failed on this text: {message}")
             }
+            FileUnreadable { file, message, .. } => write!(f, "{file}: {message}"),
+            BadText { file, line, offset, problem } => {
+                write!(f, "{file}: line {line}, byte offset {offset}: {problem}")
+            }
+            BadRow { file, row, problem } => write!(f, "{file}: row {row}: {problem}"),
+            BadFieldPath { path } => {
+                write!(f, "the field {path:?} has an empty key: keys stand between dots, as in \"meta.title\"")
+            }
+            EmptySeparator => write!(f, "the separator is empty; to take each file as one text, give none"),
+            NoThread { message } => write!(f, "no thread to read files with: {message}"),
+            AtPlace { place, error } => write!(f, "{place}: {error}"),
             AtIndex { index, error } => write!(f, "item {index}: {error}"),
         }
     }

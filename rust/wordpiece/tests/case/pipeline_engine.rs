@@ -16,6 +16,7 @@ fn failure(error: Error) -> Failure {
         ErrorKind::Vocab => "VocabError",
         ErrorKind::Format => "TokenizerFormatError",
         ErrorKind::Input => "InputError",
+        ErrorKind::File => "OSError",
     };
     Failure { class, message: error.to_string() }
 }

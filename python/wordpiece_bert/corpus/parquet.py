@@ -1,0 +1,126 @@
+"""Columns of Parquet files as blocks of texts, in bounded memory. Needs pyarrow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert import _core
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["import_pyarrow", "parquet_blocks"]
+
+# As for other files about so many bytes a block. The sizes that a file tells are those of its encodings: of a text that
+# stands in a million rows it has one copy, and memory a million. So rows are few as well.
+BLOCK_BYTES = 4 << 20
+BLOCK_ROWS = 1 << 14
+
+#: The bytes of a column, where its strings end, and which of them are not null (None: all).
+Strings = tuple["npt.NDArray[np.uint8]", "npt.NDArray[np.int64]", "npt.NDArray[np.bool_] | None"]
+
+NO_BYTES = np.empty(0, np.uint8)
+
+
+def import_pyarrow(what: str) -> Any:  # noqa: ANN401
+    """Import pyarrow, or tell how to get it."""
+    try:
+        import pyarrow.parquet
+    except ImportError as cause:
+        message = f"{what} needs pyarrow: pip install 'wordpiece-bert[arrow]'"
+        raise InputError(message) from cause
+    return pyarrow
+
+
+def parquet_blocks(
+    files: Sequence[tuple[str, int]], columns: Sequence[str], errors: str
+) -> Iterator[tuple[_core.TextBlock, int]]:
+    """Open Parquet files one after the other and yield their texts.
+
+    Parameters
+    ----------
+    files
+        Paths and sizes in bytes.
+    columns
+        One column, or two for pairs.
+    errors
+        As for `TextReader`.
+
+    Yields
+    ------
+    tuple
+        A block, and how many bytes had been read by then, in proportion to the rows.
+
+    Raises
+    ------
+    InputError
+        pyarrow is not installed; a file is not Parquet or has no such column, or one that is not text; a null.
+    """
+    pyarrow = import_pyarrow("reading Parquet")
+    return _blocks(pyarrow, files, columns, errors)
+
+
+def _blocks(
+    pyarrow: Any,  # noqa: ANN401
+    files: Sequence[tuple[str, int]],
+    columns: Sequence[str],
+    errors: str,
+) -> Iterator[tuple[_core.TextBlock, int]]:
+    before = 0
+    for name, size in files:
+        try:
+            # Through a small buffer, and not a row group at once: those may be of any size.
+            file = pyarrow.parquet.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)
+        except pyarrow.ArrowInvalid as cause:
+            message = f"{name}: not a Parquet file: {cause}"
+            raise InputError(message) from cause
+        with file:
+            _check_columns(pyarrow, name, file.schema_arrow, columns)
+            rows = 0
+            for batch in file.iter_batches(_rows_a_block(file.metadata, columns), columns=list(dict.fromkeys(columns))):
+                strings = [_strings(pyarrow, batch.column(column)) for column in columns]
+                block = _core.TextBlock.from_arrow(name, rows, strings, errors)
+                rows += batch.num_rows
+                yield block, before + size * rows // max(file.metadata.num_rows, 1)
+        before += size
+
+
+def _check_columns(pyarrow: Any, name: str, schema: Any, columns: Sequence[str]) -> None:  # noqa: ANN401
+    for column in columns:
+        if schema.names.count(column) != 1:
+            message = f"{name}: no column {column!r}; there are: {', '.join(map(repr, schema.names))}"
+            raise InputError(message)
+        kind = schema.field(column).type
+        if pyarrow.types.is_dictionary(kind):
+            kind = kind.value_type
+        if kind not in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()):
+            message = f"{name}: the column {column!r} is {kind}, not text"
+            raise InputError(message)
+
+
+def _rows_a_block(metadata: Any, columns: Sequence[str]) -> int:  # noqa: ANN401
+    """Work out how many rows make a block where they are as long as the longest row group's are on the average."""
+    most = 1.0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        chunks = [group.column(j) for j in range(group.num_columns)]
+        size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in columns)
+        most = max(most, size / max(group.num_rows, 1))
+    return max(1, min(BLOCK_ROWS, int(BLOCK_BYTES / most)))
+
+
+def _strings(pyarrow: Any, array: Any) -> Strings:  # noqa: ANN401
+    """Look at the buffers of an array of strings, of whatever kind."""
+    array = array.cast(pyarrow.large_string())
+    if not len(array):
+        return NO_BYTES, np.empty(0, np.int64), None
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    valid = None if array.null_count == 0 else np.asarray(array.is_valid())
+    start, end = int(bounds[0]), int(bounds[-1])
+    return np.frombuffer(data, np.uint8)[start:end] if end else NO_BYTES, bounds[1:] - start, valid

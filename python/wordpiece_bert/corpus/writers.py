@@ -1,0 +1,326 @@
+"""Encoded rows into files: NumPy arrays, Arrow, Parquet, JSON lines.
+
+A writer is a context. In it `begin` opens the files, `append` takes one table after the other, and `commit` moves what
+was written to its place. Without that nothing remains.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from wordpiece_bert.corpus.parquet import import_pyarrow
+from wordpiece_bert.corpus.table import TOKEN_COLUMNS, Table
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.written import PartFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+    import numpy.typing as npt
+
+__all__ = ["FORMATS", "NpyWriter", "TableWriter", "check_output", "json_lines", "table_writer"]
+
+
+class TableWriter(Protocol):
+    """Takes tables and makes files of them."""
+
+    def __enter__(self) -> Self: ...
+
+    def begin(self) -> None:
+        """Open the files."""
+
+    def append(self, table: Table) -> None:
+        """Add the rows of a table, whose columns are those of the first, at the end."""
+
+    def commit(self) -> Sequence[Path]:
+        """Put the files in their places; returns their paths, the main one first."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:
+    """Check, before any work is done, that a result can be put there.
+
+    Raises
+    ------
+    InputError
+        Another suffix, a folder, something that is no ordinary file, or a folder that does not exist.
+    """
+    real = Path(os.path.realpath(path))
+    if path.suffix not in suffixes:
+        listed = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+        message = f"{path}: {what} are written as {listed}; give the output a name that ends so"
+    elif real.is_dir():
+        message = f"{path}: is a folder; name a file in it"
+    elif real.exists() and not real.is_file():
+        message = f"{path}: is not an ordinary file, and the result would replace it"
+    elif not real.parent.is_dir():
+        message = f"{path}: the folder {real.parent} does not exist; make it first"
+    else:
+        return
+    raise InputError(message)
+
+
+class NpyWriter:
+    """Writes the rows of one array as they come.
+
+    Parameters
+    ----------
+    path
+        The .npy file to make or to replace.
+    width
+        Shape of a row.
+    dtype
+        Of the array.
+    """
+
+    def __init__(self, path: Path, width: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+        self.shape = (0, *width)
+        self.dtype = np.dtype(dtype)
+        self._part = PartFile(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def begin(self) -> None:
+        """Open the file."""
+        self._part.begin()
+        self._write_header()
+
+    def append(self, rows: npt.NDArray[Any]) -> None:
+        """Add rows [n, *width] at the end."""
+        assert rows.shape[1:] == self.shape[1:]
+        assert rows.dtype == self.dtype
+        with self._part.naming():
+            self._part.file.write(np.ascontiguousarray(rows).data)
+        self.shape = (self.shape[0] + len(rows), *self.shape[1:])
+
+    def _write_header(self) -> None:
+        # The header of the .npy format is padded so that the first axis can grow without moving the data.
+        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": self.shape}
+        np.lib.format.write_array_header_1_0(self._part.file, header)
+
+    def finish(self) -> None:
+        """Write the header anew, with the number of rows."""
+        with self._part.naming():
+            self._part.file.seek(0)
+            self._write_header()
+
+    def commit(self) -> None:
+        """Put the file in its place."""
+        self.finish()
+        self._part.commit()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._part.__exit__(kind, error, trace)
+
+
+class _NpyTable:
+    """A file for each column: ids in ``X.npy``, the others in ``X.row_offsets.npy``, ``X.offsets.npy`` and so on.
+
+    Parameters
+    ----------
+    path
+        Where ids go.
+    length
+        Of all rows: arrays are [rows, length] and need no row offsets. None: ids are flat, [n].
+    empty
+        A table without rows, with the columns that will come.
+    """
+
+    def __init__(self, path: Path, length: int | None, empty: Table) -> None:
+        self.path = path
+        self._length = length
+        self._rows = ExitStack()
+        self._files: dict[str, NpyWriter] = {}
+        self._columns = dict(self._arrays(empty))
+        self._tokens = 0
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:  # should one of them fail, those before it are cleared away
+            for name, array in self._columns.items():
+                path = self.path if name == "ids" else self.path.with_suffix(f".{name}.npy")
+                check_output(path, [".npy"], "arrays")
+                self._files[name] = stack.enter_context(NpyWriter(path, array.shape[1:], array.dtype))
+            self._rows = stack.pop_all()
+        return self
+
+    def begin(self) -> None:
+        for file in self._files.values():
+            file.begin()
+        if "row_offsets" in self._files:
+            self._files["row_offsets"].append(np.zeros(1, np.int64))
+
+    def _arrays(self, table: Table) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+        for name, array in table.columns.items():
+            if self._length is not None and name in TOKEN_COLUMNS:
+                yield name, array.reshape(len(table), self._length, *array.shape[1:])
+            else:
+                yield name, array
+        if self._length is None:
+            yield "row_offsets", table.row_offsets[1:]
+
+    def append(self, table: Table) -> None:
+        for name, array in self._arrays(table):
+            self._files[name].append(array + self._tokens if name == "row_offsets" else array)
+        self._tokens += int(table.row_offsets[-1])
+
+    def commit(self) -> list[Path]:
+        for file in self._files.values():
+            file.finish()
+        # The ids of before go first and the new ones come last, so that ids never stand beside columns of others.
+        if len(self._files) > 1:
+            Path(os.path.realpath(self.path)).unlink(missing_ok=True)
+        for name in reversed(self._files):
+            self._files[name].commit()
+        return [self.path, *(self.path.with_suffix(f".{name}.npy") for name in self._files if name != "ids")]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._rows.__exit__(kind, error, trace)
+
+
+class _OneFile:
+    """What writers of a single file have in common."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._part = PartFile(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def begin(self) -> None:
+        self._part.begin()
+
+    def commit(self) -> list[Path]:
+        self._part.commit()
+        return [self.path]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._part.__exit__(kind, error, trace)
+
+
+class _ArrowTable(_OneFile):
+    """Arrow (IPC files, or streams) and Parquet: a record batch or a row group a table.
+
+    Columns of tokens are lists, offsets lists of two numbers each.
+    """
+
+    def __init__(self, path: Path, length: int | None, empty: Table) -> None:
+        self._pyarrow = import_pyarrow(f"writing {path.suffix}")
+        self._schema = self._batch(empty).schema
+        self._writer: Any = None
+        super().__init__(path)
+
+    def begin(self) -> None:
+        super().begin()
+        if self.path.suffix == ".parquet":
+            self._writer = self._pyarrow.parquet.ParquetWriter(self._part.file, self._schema, compression="zstd")
+        else:
+            new = self._pyarrow.ipc.new_file if self.path.suffix == ".arrow" else self._pyarrow.ipc.new_stream
+            self._writer = new(self._part.file, self._schema)
+
+    def _batch(self, table: Table) -> Any:  # noqa: ANN401
+        pyarrow = self._pyarrow
+        offsets = pyarrow.array(table.row_offsets.astype(np.int32))
+        arrays = {}
+        for name, column in table.columns.items():
+            values = pyarrow.array(column.reshape(-1))
+            if name in TOKEN_COLUMNS:
+                if column.ndim == 2:
+                    values = pyarrow.FixedSizeListArray.from_arrays(values, column.shape[1])
+                values = pyarrow.ListArray.from_arrays(offsets, values)
+            arrays[name] = values
+        return pyarrow.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+    def append(self, table: Table) -> None:
+        with self._part.naming():
+            self._writer.write_batch(self._batch(table))
+
+    def commit(self) -> list[Path]:
+        with self._part.naming():
+            self._writer.close()
+        self._writer = None
+        return super().commit()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Left open it would close itself some time later, and complain that the file is gone.
+        if self._writer is not None:
+            with suppress(OSError, self._pyarrow.ArrowException):
+                self._writer.close()
+        super().__exit__(kind, error, trace)
+
+
+class _JsonTable(_OneFile):
+    """JSON lines."""
+
+    def __init__(self, path: Path, length: int | None, empty: Table) -> None:
+        super().__init__(path)
+
+    def append(self, table: Table) -> None:
+        with self._part.naming():
+            self._part.file.write("".join(json_lines(table)).encode())
+
+
+def json_lines(table: Table, tokens: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
+    """Yield each row of a table as a line of JSON: ids, tokens where they are given, and the other columns."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    columns: dict[str, Any] = {}
+    bounds = list(pairwise(table.row_offsets.tolist()))
+    for name, array in table.columns.items():
+        values = array.tolist()
+        if name in ("word_ids", "sequence_ids"):
+            values = [None if value < 0 else value for value in values]
+        columns[name] = [values[start:end] for start, end in bounds] if name in TOKEN_COLUMNS else values
+        if name == "ids" and tokens is not None:
+            columns["tokens"] = tokens
+    for row in zip(*columns.values(), strict=True):
+        yield encode(dict(zip(columns, row, strict=True))) + "\n"
+
+
+FORMATS: dict[str, Callable[[Path, int | None, Table], TableWriter]] = {
+    ".npy": _NpyTable,
+    ".arrow": _ArrowTable,
+    ".arrows": _ArrowTable,
+    ".parquet": _ArrowTable,
+    ".jsonl": _JsonTable,
+}
+
+
+def table_writer(path: Path, length: int | None, empty: Table) -> TableWriter:
+    """Make the writer for a path, by its suffix.
+
+    Parameters
+    ----------
+    path
+        The file to make or to replace.
+    length
+        Of all rows, where they are padded.
+    empty
+        A table without rows, with the columns that will come.
+
+    Raises
+    ------
+    InputError
+        As for `check_output`; pyarrow is needed and not installed.
+    """
+    check_output(path, list(FORMATS), "tokens")
+    return FORMATS[path.suffix](path, length, empty)

@@ -1,0 +1,85 @@
+//! What texts are read from: a file, standard input, anything that gives bytes; compressed or not.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Something to read texts from, with a name for messages. Gzip and Zstandard are recognised by their first bytes, with
+/// which no UTF-8 text begins, and decompressed.
+pub struct Source {
+    pub(super) name: String,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Path(PathBuf),
+    Stdin,
+    Reader(Box<dyn Read + Send>),
+}
+
+impl Source {
+    /// A file, opened when its turn comes.
+    pub fn path(path: impl Into<PathBuf>) -> Source {
+        let path = path.into();
+        Source { name: path.display().to_string(), bytes: Bytes::Path(path) }
+    }
+
+    /// Standard input.
+    pub fn stdin() -> Source {
+        Source { name: "standard input".to_owned(), bytes: Bytes::Stdin }
+    }
+
+    /// Anything that gives bytes.
+    pub fn reader(name: impl Into<String>, reader: impl Read + Send + 'static) -> Source {
+        Source { name: name.into(), bytes: Bytes::Reader(Box::new(reader)) }
+    }
+
+    /// Opens it; what is read from it is added to `count`.
+    pub(super) fn open(self, count: &Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
+        let inner: Box<dyn Read + Send> = match self.bytes {
+            Bytes::Path(path) => Box::new(File::open(path)?),
+            Bytes::Stdin => Box::new(io::stdin()),
+            Bytes::Reader(reader) => reader,
+        };
+        decompressed(Counted { inner, count: Arc::clone(count) })
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Source").field(&self.name).finish()
+    }
+}
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+fn decompressed(mut bytes: Counted) -> io::Result<Box<dyn Read + Send>> {
+    let mut first = Vec::with_capacity(ZSTANDARD.len());
+    bytes.by_ref().take(ZSTANDARD.len() as u64).read_to_end(&mut first)?;
+    let (gzip, zstandard) = (first.starts_with(GZIP), first.starts_with(ZSTANDARD));
+    let bytes = Cursor::new(first).chain(bytes);
+    Ok(if gzip {
+        Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, bytes)))
+    } else if zstandard {
+        Box::new(zstd::stream::read::Decoder::new(bytes)?)
+    } else {
+        Box::new(bytes)
+    })
+}
+
+struct Counted {
+    inner: Box<dyn Read + Send>,
+    count: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
