@@ -175,6 +175,23 @@ def test_any_iterable_of_texts_is_taken(encoder: SentenceEncoder) -> None:
         np.testing.assert_array_equal(encoder.encode(texts), expected)
 
 
+def test_texts_may_stand_in_a_column(encoder: SentenceEncoder) -> None:
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    texts = ["A cat sat.", "", "Rain, again."]
+    vectors = encoder.encode(texts)
+    for column in (
+        pa.array(texts),
+        pa.chunked_array([texts[:1], texts[1:]]),
+        pl.Series(texts),
+        pl.DataFrame({"a": texts}),
+    ):
+        np.testing.assert_array_equal(encoder.encode(column), vectors)
+    with pytest.raises(InputError, match=r"^item 1 is null"):
+        encoder.encode(pa.array(["a", None]))
+    with pytest.raises(InputError, match=r"^texts is a table of 2 columns \(a, b\); choose one column"):
+        encoder.encode(pl.DataFrame({"a": texts, "b": texts}))
+
+
 def test_token_vectors_are_those_of_each_text_alone(encoder: SentenceEncoder) -> None:
     rows = encoder.encode(["cat", LONG, ""], output_value="token_embeddings", batch_size=3)
     assert [row.shape for row in rows] == [(3, 32), (12, 32), (2, 32)]
@@ -305,11 +322,11 @@ def test_a_progress_bar_without_tqdm_says_what_to_install(
         ([b"a"], r"texts\[0\] must be a str, not bytes: b'a'"),
         ([["a"]], r"texts\[0\] must be a str, not list"),
         ([("a", "b")], r"texts\[0\] must be a str, not tuple"),
-        (None, "texts must be a str or a list of str, not NoneType"),
-        (3, "texts must be a str or a list of str, not int"),
-        (b"abc", "texts must be a str or a list of str, not bytes"),
-        ({"a": 1}, "texts must be a str or a list of str, not dict"),
-        ({"a"}, "texts must be a str or a list of str, not set"),
+        (None, "texts must be a str, a list of str or a column of strings, not NoneType"),
+        (3, "texts must be a str, a list of str or a column of strings, not int"),
+        (b"abc", "texts must be a str, a list of str or a column of strings, not bytes"),
+        ({"a": 1}, "texts must be a str, a list of str or a column of strings, not dict"),
+        ({"a"}, "texts must be a str, a list of str or a column of strings, not set"),
     ],
 )
 def test_what_is_no_text_is_told_with_its_index(encoder: SentenceEncoder, texts: Any, message: str) -> None:

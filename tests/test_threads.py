@@ -92,8 +92,11 @@ def without_threads(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "threads"}
 
 
-def test_other_threads_run_while_a_batch_is_encoded() -> None:
+@pytest.mark.parametrize("kind", ["list", "column"])
+def test_other_threads_run_while_a_batch_is_encoded(kind: str) -> None:
     tok, texts = tokenizer(), many_texts(20_000)
+    if kind == "column":
+        texts = pytest.importorskip("pyarrow").array([text if isinstance(text, str) else text[0] for text in texts])
     ticks = 0
     stop = False
 

@@ -11,6 +11,7 @@ from `WordPieceError`; the others are in `wordpiece_bert.errors`.
 
 from wordpiece_bert._core import Encoding, __version__, set_num_threads
 from wordpiece_bert.added_token import AddedToken
+from wordpiece_bert.arrow import ArrowTable
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch
 from wordpiece_bert.bert import BertModel
 from wordpiece_bert.errors import WordPieceError
@@ -19,6 +20,7 @@ from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = [
     "AddedToken",
+    "ArrowTable",
     "BatchEncoding",
     "BertModel",
     "Encoding",

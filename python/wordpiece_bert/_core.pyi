@@ -17,6 +17,10 @@ __all__ = [
     "TextReader",
     "Tokenizer",
     "__version__",
+    "_arrow_array",
+    "_arrow_schema",
+    "_arrow_stream",
+    "_column_texts",
     "_panic",
     "_restore_encoding",
     "set_num_threads",
@@ -25,6 +29,12 @@ __all__ = [
 __version__: Final[str]
 
 def set_num_threads(n: int | None) -> None: ...
+def _arrow_schema(arrays: list[tuple[str, npt.NDArray[Any]]], row_offsets: npt.NDArray[Any], alone: bool) -> object: ...
+def _arrow_array(
+    arrays: list[tuple[str, npt.NDArray[Any]]], row_offsets: npt.NDArray[Any], alone: bool
+) -> tuple[object, object]: ...
+def _arrow_stream(arrays: list[tuple[str, npt.NDArray[Any]]], row_offsets: npt.NDArray[Any], alone: bool) -> object: ...
+def _column_texts(texts: object) -> list[str] | None: ...
 def _panic(message: str) -> None: ...
 def _restore_encoding(state: dict[str, Any]) -> Encoding: ...
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert import _core
+from wordpiece_bert.arrow import ArrowTable
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from wordpiece_bert import _core
 
 __all__ = ["BatchEncoding", "RaggedBatch"]
 
@@ -76,8 +76,17 @@ class RaggedBatch:
         """Return the ids as a list of lists."""
         return _rows(self.ids, self.row_offsets)
 
+    def __arrow_c_schema__(self) -> object:
+        return _core._arrow_schema([("ids", self.ids)], self.row_offsets, alone=True)
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Pass the ids on to a library that knows Arrow, not copied: large_list<uint32>, whatever is asked for."""
+        return _core._arrow_array([("ids", self.ids)], self.row_offsets, alone=True)
+
     def to_arrow(self) -> pyarrow.LargeListArray:
-        """Return the ids as an Arrow array of lists of uint32, not copied; needs pyarrow.
+        """Return the ids as an array of pyarrow, large_list<uint32> [rows], not copied.
+
+        Other libraries take the batch itself: ``polars.Series(batch)``.
 
         Raises
         ------
@@ -89,7 +98,31 @@ class RaggedBatch:
         except ImportError as cause:
             message = "to_arrow needs pyarrow: pip install 'wordpiece-bert[arrow]'"
             raise InputError(message) from cause
-        return pyarrow.LargeListArray.from_arrays(pyarrow.array(self.row_offsets), pyarrow.array(self.ids))
+        return pyarrow.array(self)
+
+    def to_arrow_table(self) -> ArrowTable:
+        """Return all that was asked for as columns for a library that knows Arrow; needs none itself.
+
+        Returns
+        -------
+        ArrowTable
+            ``ids``, large_list<uint32>; if asked for ``offsets``, large_list<fixed_size_list<int64>[2]>,
+            ``word_ids`` and ``sequence_ids``, large_list<int32> with null for none, ``overflow_to_sample`` and
+            ``n_tokens``, int64; at last ``truncated``, bool. What is known of a text stands at each of its rows. Lists
+            and int64 columns share the memory of the batch, but for ``n_tokens`` where windows are rows.
+        """
+        per_row = {"n_tokens": self.n_tokens, "truncated": self.truncated}
+        if self.overflow_to_sample is not None:
+            per_row = {name: None if a is None else a[self.overflow_to_sample] for name, a in per_row.items()}
+        columns = {
+            "ids": self.ids,
+            "offsets": self.offsets,
+            "word_ids": self.word_ids,
+            "sequence_ids": self.sequence_ids,
+            "overflow_to_sample": self.overflow_to_sample,
+            **per_row,
+        }
+        return ArrowTable({name: array for name, array in columns.items() if array is not None}, self.row_offsets)
 
 
 class BatchEncoding(Mapping[str, Any]):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.pretrained import AddedTokenFields, LoadedFolder
 
 __all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "Tokenizer"]
@@ -47,6 +48,8 @@ StrPath = str | os.PathLike[str]
 Text = Union[str, "Sequence[str]", "npt.NDArray[Any]"]
 #: What becomes a row of a batch: a text, or a pair of texts.
 Item = Union[Text, "tuple[Text, Text]"]
+#: Many of them: an iterable, an array of NumPy, a column of Arrow.
+Batch = Union["Iterable[Item]", "ArrowArray", "ArrowStream"]
 #: A list of ids, an array, anything that yields whole numbers.
 Ids = Union["Iterable[SupportsIndex]", "npt.NDArray[Any]"]
 
@@ -336,7 +339,7 @@ class Tokenizer:
 
     def encode_batch(
         self,
-        texts: Iterable[Item],
+        texts: Batch,
         *,
         return_offsets: bool = False,
         return_word_ids: bool = False,
@@ -352,7 +355,8 @@ class Tokenizer:
         ----------
         texts
             A list (or another iterable, an array) of texts and of pairs, ``(text, pair)``; with
-            ``is_split_into_words=True`` each text is a list of words.
+            ``is_split_into_words=True`` each text is a list of words. Or a column of Arrow from any library, which is
+            read in place: strings, a table or struct of two columns of strings for pairs, lists of strings for words.
         return_offsets, return_word_ids, return_sequence_ids
             What to work out beside ids.
         return_overflowing_tokens
@@ -367,7 +371,7 @@ class Tokenizer:
         Raises
         ------
         InputError
-            As for `encode`; the message has the index of the item.
+            As for `encode`, and a null in a column; the message has the index of the item.
         """
         columns = _chosen(
             offsets=return_offsets,
@@ -464,7 +468,7 @@ class Tokenizer:
 
     def encodings(
         self,
-        texts: Iterable[Item],
+        texts: Batch,
         *,
         threads: int | None = None,
         **options: Unpack[EncodeOptions],
@@ -474,15 +478,15 @@ class Tokenizer:
         Parameters
         ----------
         texts, threads, **options
-            As for `encode_batch`.
+            As for `encode_batch`. Encodings of texts that were cut hold their text, of a column the whole column.
         """
         split, resolved = self._resolve(options)
         return self._inner.encodings(texts, split, resolved, threads)
 
     def __call__(
         self,
-        text: Text | Iterable[Item],
-        text_pair: Text | Iterable[Text] | None = None,
+        text: Text | Batch,
+        text_pair: Text | Batch | None = None,
         *,
         return_tensors: Literal["np"] | None = "np",
         dtype: npt.DTypeLike = "int64",
@@ -503,9 +507,9 @@ class Tokenizer:
         Parameters
         ----------
         text
-            A text, or a list of texts and pairs as for `encode_batch`. One text makes a batch of one row.
+            A text, or a list or column of texts and pairs as for `encode_batch`. One text makes a batch of one row.
         text_pair
-            The second text, or a list of as many second texts.
+            The second text, or a list or column of as many second texts.
         return_tensors
             ``"np"``: arrays; None: lists, for a single text those of its row.
         dtype

@@ -6,11 +6,12 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert import _core
 from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.errors import ConfigError, InputError, TruncationWarning
@@ -23,12 +24,15 @@ from wordpiece_bert.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import os
 
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.tokenizer import RaggedBatch
 
 __all__ = ["SentenceEncoder"]
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"]
 Vectors = npt.NDArray[Any]
+#: An iterable of texts, or a column of them.
+Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
 
 # The prompt that encode_document uses is the first of these that the model has.
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
@@ -134,7 +138,7 @@ class SentenceEncoder:
     @overload
     def encode(
         self,
-        texts: str | Iterable[str],
+        texts: str | Texts,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
@@ -150,7 +154,7 @@ class SentenceEncoder:
     @overload
     def encode(
         self,
-        texts: str | Iterable[str],
+        texts: str | Texts,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
@@ -166,7 +170,7 @@ class SentenceEncoder:
     @overload
     def encode(
         self,
-        texts: str | Iterable[str],
+        texts: str | Texts,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
@@ -181,7 +185,7 @@ class SentenceEncoder:
 
     def encode(
         self,
-        texts: str | Iterable[str],
+        texts: str | Texts,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
@@ -198,7 +202,7 @@ class SentenceEncoder:
         Parameters
         ----------
         texts
-            Texts, or one text.
+            Texts (a list or another iterable, an array, a column of Arrow), or one text.
         prompt_name
             A prompt of the model to put before each text; by default the model's own default, if it has one.
         prompt
@@ -268,7 +272,7 @@ class SentenceEncoder:
 
     def encode_query(
         self,
-        texts: str | Iterable[str],
+        texts: str | Texts,
         prompt_name: str | None = None,
         prompt: str | None = None,
         **options: Any,  # noqa: ANN401
@@ -280,7 +284,7 @@ class SentenceEncoder:
 
     def encode_document(
         self,
-        texts: str | Iterable[str],
+        texts: str | Texts,
         prompt_name: str | None = None,
         prompt: str | None = None,
         **options: Any,  # noqa: ANN401
@@ -370,8 +374,11 @@ def _check_texts(texts: object) -> tuple[bool, list[str]]:
     """Return whether it is one text, and the texts as a list."""
     if isinstance(texts, str):
         return True, [texts]
+    column = _core._column_texts(texts)
+    if column is not None:
+        return False, column
     if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray | Mapping | AbstractSet):
-        message = f"texts must be a str or a list of str, not {type(texts).__name__}"
+        message = f"texts must be a str, a list of str or a column of strings, not {type(texts).__name__}"
         raise InputError(message)
     items = list(texts)
     for index, item in enumerate(items):

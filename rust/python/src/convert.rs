@@ -5,13 +5,17 @@
 //! here and nowhere else.
 
 use std::fmt;
+use std::sync::Arc;
 
 use pyo3::Borrowed;
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PySet, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PySet, PyString, PyTuple, PyType,
+};
 use wordpiece::{Input, Text};
 
+use crate::arrow::Column;
 use crate::error;
 
 /// Where in the arguments something stands, as messages say it: `item 3, second text, word 0`.
@@ -35,11 +39,13 @@ impl Place {
         Place { index: Some(index), ..Place::argument(name) }
     }
 
-    fn second(self) -> Place {
+    /// The second text of a pair.
+    pub fn second(self) -> Place {
         Place { second: true, ..self }
     }
 
-    fn inner(self, name: &'static str, index: usize) -> Place {
+    /// Something in it, which is called `name`.
+    pub fn inner(self, name: &'static str, index: usize) -> Place {
         Place { inner: Some((name, index)), ..self }
     }
 }
@@ -100,7 +106,7 @@ pub fn string<'py>(value: &Bound<'py, PyAny>, place: Place, expected: &str) -> P
     }
 }
 
-/// A list of what a sequence holds: of a list, a tuple, an array (NumPy's, pandas', Arrow's).
+/// A list of what a sequence holds: of a list, a tuple, an array (NumPy's, pandas', polars', Arrow's).
 ///
 /// An array of `str` is asked for its strings: its buffer has them in a form of its own.
 fn listed<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
@@ -111,7 +117,7 @@ fn listed<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>
         return Ok(Some(tuple.to_list()));
     }
     if !is_lump(value) {
-        for method in ["tolist", "to_pylist"] {
+        for method in ["tolist", "to_pylist", "to_list"] {
             if value.hasattr(method)? {
                 return Ok(value.call_method0(method)?.cast_into::<PyList>().ok());
             }
@@ -120,7 +126,7 @@ fn listed<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>
     Ok(None)
 }
 
-/// A list of what an iterable yields; none of what has no order or is one lump.
+/// A list of what an iterable yields; none of what has no order, is one lump, or would yield names of columns.
 fn drained<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
     let unordered =
         value.is_instance_of::<PyDict>() || value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>();
@@ -129,6 +135,9 @@ fn drained<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>
     }
     if let Some(list) = listed(value)? {
         return Ok(Some(list));
+    }
+    if value.hasattr("keys")? {
+        return Ok(None);
     }
     match value.try_iter() {
         Err(_) => Ok(None),
@@ -141,10 +150,12 @@ fn is_lump(value: &Bound<'_, PyAny>) -> bool {
         || value.is_instance_of::<PyBytes>()
         || value.is_instance_of::<PyByteArray>()
         || value.is_instance_of::<PyMemoryView>()
+        // The methods of a class are not its own.
+        || value.is_instance_of::<PyType>()
 }
 
 /// A text as Python holds it.
-enum Source {
+pub enum Source {
     Raw(Py<PyString>),
     Words(Vec<Py<PyString>>),
 }
@@ -178,10 +189,12 @@ impl Source {
     }
 }
 
-/// What becomes one row, as Python holds it.
-pub struct Item {
-    first: Source,
-    second: Option<Source>,
+/// What becomes one row, as it was given.
+pub enum Item {
+    /// Texts that Python holds.
+    Texts { first: Source, second: Option<Source> },
+    /// A row of a column.
+    Row(Arc<Column>, usize),
 }
 
 impl Item {
@@ -189,7 +202,7 @@ impl Item {
     pub fn new(text: &Bound<'_, PyAny>, pair: Option<&Bound<'_, PyAny>>, split: bool) -> PyResult<Item> {
         let first = Source::read(text, split, Place::argument("text"))?;
         let second = pair.map(|pair| Source::read(pair, split, Place::argument("pair"))).transpose()?;
-        Ok(Item { first, second })
+        Ok(Item::Texts { first, second })
     }
 
     /// An item of a batch: a text or a pair of texts.
@@ -206,75 +219,127 @@ impl Item {
             }
             let first = Source::read(&both.get_item(0)?, split, place)?;
             let second = Source::read(&both.get_item(1)?, split, place.second())?;
-            return Ok(Item { first, second: Some(second) });
+            return Ok(Item::Texts { first, second: Some(second) });
         }
-        Ok(Item { first: Source::read(value, split, place)?, second: None })
+        Ok(Item::Texts { first: Source::read(value, split, place)?, second: None })
     }
 
     /// What the core takes, borrowed.
     pub fn input(&self, py: Python<'_>) -> PyResult<Input<'_>> {
-        let second = self.second.as_ref().map(|text| text.text(py)).transpose()?;
-        Ok(Input { first: self.first.text(py)?, second })
+        match self {
+            Item::Texts { first, second } => {
+                let second = second.as_ref().map(|text| text.text(py)).transpose()?;
+                Ok(Input { first: first.text(py)?, second })
+            }
+            Item::Row(column, row) => column.input(*row),
+        }
     }
 }
 
-/// The items of a batch; with `pairs`, a second list, the two are zipped.
-pub fn items<'py>(texts: &Bound<'py, PyAny>, pairs: Option<&Bound<'py, PyAny>>, split: bool) -> PyResult<Vec<Item>> {
-    let batch = |value: &Bound<'py, PyAny>, name| {
-        let expected = "a batch is a list of texts, each a str or a pair of them";
-        drained(value)?.ok_or_else(|| refuse(Place::argument(name), value, expected))
-    };
-    let texts = batch(texts, "text")?;
-    let Some(pairs) = pairs else {
-        return texts.iter().enumerate().map(|(i, value)| Item::read(&value, split, i)).collect();
-    };
-    let pairs = batch(pairs, "text_pair")?;
+/// The argument that should be a batch, as it holds its items.
+pub enum Batch<'py> {
+    /// A list or another iterable: references of our own to its items, which nobody can take away.
+    List(Bound<'py, PyTuple>),
+    /// A column of Arrow, or strings of NumPy in a form that is as good.
+    Column(Arc<Column>),
+}
+
+impl<'py> Batch<'py> {
+    /// Takes the items, not yet looking at them. With `single` each is to be a text, as there are second texts elsewhere.
+    pub fn hold(value: &Bound<'py, PyAny>, name: &'static str, split: bool, single: bool) -> PyResult<Batch<'py>> {
+        if let Ok(list) = value.cast::<PyList>() {
+            return Ok(Batch::List(list.to_tuple()));
+        }
+        if let Ok(tuple) = value.cast::<PyTuple>() {
+            return Ok(Batch::List(tuple.clone()));
+        }
+        let column = match Column::import(value, name, split, single)? {
+            None if !split => Column::from_unicode(value, name),
+            column => column,
+        };
+        if let Some(column) = column {
+            return Ok(Batch::Column(Arc::new(column)));
+        }
+        match drained(value)? {
+            Some(list) => Ok(Batch::List(list.to_tuple())),
+            None => {
+                let expected = "a batch is a list of texts, each a str or a pair of them, or a column of strings";
+                Err(refuse(Place::argument(name), value, expected))
+            }
+        }
+    }
+
+    /// The items one by one.
+    pub fn items(&self, split: bool) -> PyResult<Vec<Item>> {
+        match self {
+            Batch::List(list) => list.iter().enumerate().map(|(i, value)| Item::read(&value, split, i)).collect(),
+            Batch::Column(column) => Ok((0..column.len()).map(|row| Item::Row(Arc::clone(column), row)).collect()),
+        }
+    }
+
+    /// The items where none is a pair, the first texts of a batch or, as `place` has it, the second ones.
+    pub fn sources(&self, split: bool, place: fn(usize) -> Place) -> PyResult<Sources<'_>> {
+        match self {
+            Batch::Column(column) => Ok(Sources::Column(column, place)),
+            Batch::List(list) => {
+                let source = |(i, value): (usize, Bound<'py, PyAny>)| Source::read(&value, split, place(i));
+                list.iter().enumerate().map(source).collect::<PyResult<_>>().map(Sources::List)
+            }
+        }
+    }
+}
+
+/// One text for each row of a batch.
+pub enum Sources<'a> {
+    List(Vec<Source>),
+    /// With what errors call the rows.
+    Column(&'a Column, fn(usize) -> Place),
+}
+
+impl Sources<'_> {
+    fn texts(&self, py: Python<'_>) -> PyResult<Vec<Text<'_>>> {
+        match self {
+            Sources::List(sources) => sources.iter().map(|source| source.text(py)).collect(),
+            Sources::Column(column, place) => py.detach(|| column.texts(place)),
+        }
+    }
+}
+
+/// What the core takes of texts and their second texts, borrowed.
+pub fn zipped<'a>(py: Python<'_>, texts: &'a Sources<'_>, pairs: &'a Sources<'_>) -> PyResult<Vec<Input<'a>>> {
+    let (texts, pairs) = (texts.texts(py)?, pairs.texts(py)?);
     let (n, m) = (texts.len(), pairs.len());
     if n != m {
         return Err(error::input(format!(
             "batch length of `text`: {n} does not match batch length of `text_pair`: {m}"
         )));
     }
-    let zipped = texts.iter().zip(pairs.iter()).enumerate().map(|(i, (text, pair))| {
-        let place = Place::item("item", i);
-        let first = Source::read(&text, split, place)?;
-        Ok(Item { first, second: Some(Source::read(&pair, split, place.second())?) })
-    });
-    zipped.collect()
+    Ok(texts.into_iter().zip(pairs).map(|(first, second)| Input { first, second: Some(second) }).collect())
 }
 
-/// A list or tuple of texts and nothing else, held in a tuple of its own.
+/// What the core takes of a tuple with texts and nothing else, borrowed; `None` when something is no text.
 ///
 /// Most batches are one. Copying the references at once and borrowing from the copy costs a fraction of taking items one
 /// by one; what is not such a list goes the general way, which tells what is wrong with it.
-pub struct Plain<'py>(Bound<'py, PyTuple>);
-
-impl<'py> Plain<'py> {
-    /// Takes the references.
-    pub fn hold(texts: &Bound<'py, PyAny>) -> Option<Plain<'py>> {
-        match texts.cast::<PyList>() {
-            Ok(list) => Some(Plain(list.to_tuple())),
-            Err(_) => texts.cast::<PyTuple>().ok().map(|tuple| Plain(tuple.clone())),
-        }
+pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<Input<'a>>> {
+    fn text<'a>(item: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
+        let string = item.cast::<PyString>().ok()?;
+        let text = string.to_str().ok()?;
+        // SAFETY: the UTF-8 of a str lives as long as the str and never changes, and the str as long as the tuple
+        // it was borrowed from. PyO3 says so for the str alone.
+        Some(unsafe { std::mem::transmute::<&str, &'a str>(text) })
     }
-
-    /// What the core takes, borrowed; `None` when something is no text.
-    pub fn inputs(&self) -> Option<Vec<Input<'_>>> {
-        fn text<'a>(item: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
-            let string = item.cast::<PyString>().ok()?;
-            let text = string.to_str().ok()?;
-            // SAFETY: the UTF-8 of a str lives as long as the str and never changes, and the str as long as the tuple
-            // it was borrowed from. PyO3 says so for the str alone.
-            Some(unsafe { std::mem::transmute::<&str, &'a str>(text) })
-        }
-        self.0.iter_borrowed().map(|item| text(item).map(Input::single)).collect()
-    }
+    list.iter_borrowed().map(|item| text(item).map(Input::single)).collect()
 }
 
 /// Whether an argument is one text rather than a batch of them.
 pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
     if !split {
         return Ok(value.is_instance_of::<PyString>());
+    }
+    // A column is a batch, and some can be read but once.
+    if Column::is_passed_on_by(value) {
+        return Ok(false);
     }
     let first = listed(value)?.and_then(|list| list.get_item(0).ok());
     Ok(first.is_some_and(|first| first.is_instance_of::<PyString>()))

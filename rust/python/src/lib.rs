@@ -1,10 +1,12 @@
 //! The binding of the crate `wordpiece`: the only code that knows both Rust and Python.
 //!
-//! It converts (`convert`: texts in, `options`: settings in and out, `encoding` and `batch`: results out, `files`: texts out of files), releases the
+//! It converts (`convert` and `arrow`: texts in, `options`: settings in and out, `encoding` and `batch`: results out,
+//! `files`: texts out of files), releases the
 //! interpreter while the core works, chooses the threads (`threads`) and turns what goes wrong into the exceptions of
 //! `wordpiece_bert.errors` (`error`). What the Python package shows to its users stands in `python/wordpiece_bert`; nothing
 //! here is public.
 
+mod arrow;
 mod batch;
 mod convert;
 mod encoding;
@@ -17,6 +19,8 @@ mod tokenizer;
 /// The compiled part of wordpiece_bert.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::arrow::{_arrow_array, _arrow_schema, _arrow_stream, _column_texts};
     #[pymodule_export]
     use super::batch::Rows;
     #[pymodule_export]

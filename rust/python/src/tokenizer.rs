@@ -12,7 +12,7 @@ use wordpiece::normalize::{BertNormalizer, Normalizer};
 use wordpiece::{AddedToken, Columns, Decoder, Definition, Error, Input, Vocab};
 
 use crate::batch::{self, Rows};
-use crate::convert::{self, Item, Place, Plain};
+use crate::convert::{self, Batch, Item, Place};
 use crate::encoding::{Encoding, WindowSource};
 use crate::error::{guarded, to_py};
 use crate::options::{Options, PaddingSettings, TruncationSettings};
@@ -251,8 +251,16 @@ impl Tokenizer {
     ) -> PyResult<Vec<Encoding>> {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
-            let items = convert::items(texts, None, split)?;
-            let inputs = items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?;
+            let batch = Batch::hold(texts, "text", split, false)?;
+            let of_column = match &batch {
+                Batch::Column(column) => Some(py.detach(|| column.inputs())?),
+                Batch::List(_) => None,
+            };
+            let items = batch.items(split)?;
+            let inputs = match of_column {
+                Some(inputs) => inputs,
+                None => items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?,
+            };
             let rows = py.detach(|| {
                 let pool = threads::pool(threads, inputs.iter().map(Input::len).sum());
                 self.core.encodings(&inputs, &options.core, pool)
@@ -298,14 +306,23 @@ impl Tokenizer {
                     Rows::new(py, rows.map_err(to_py)?, &columns)
                 }
             };
-            if let Some(plain) = Plain::hold(texts).filter(|_| pairs.is_none() && !split)
-                && let Some(inputs) = plain.inputs()
-            {
-                return encode(&inputs);
+            let batch = Batch::hold(texts, "text", split, pairs.is_some())?;
+            if let Some(pairs) = pairs {
+                let pairs = Batch::hold(pairs, "text_pair", split, true)?;
+                let first = batch.sources(split, |i| Place::item("item", i))?;
+                let second = pairs.sources(split, |i| Place::item("item", i).second())?;
+                return encode(&convert::zipped(py, &first, &second)?);
             }
-            let items = convert::items(texts, pairs, split)?;
-            let inputs = items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?;
-            encode(&inputs)
+            match &batch {
+                Batch::Column(column) => encode(&py.detach(|| column.inputs())?),
+                Batch::List(list) => {
+                    if let Some(inputs) = convert::plain(list).filter(|_| !split) {
+                        return encode(&inputs);
+                    }
+                    let items = batch.items(split)?;
+                    encode(&items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?)
+                }
+            }
         })
     }
 

@@ -1,0 +1,784 @@
+"""Columns of Arrow: in, they say what the list of the same texts says; out, they say what the batch says."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import arrow_producer as producer
+import strategies
+import wordpiece_bert as wb
+from arrow_producer import Column, Columns, array, ends, schema, strings
+from small_tokenizer import TEXTS, fields, tokenizer
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+duckdb = pytest.importorskip("duckdb")
+na = pytest.importorskip("nanoarrow")
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+COLUMNS = ("ids", "row_offsets", "truncated", "offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
+EVERYTHING: dict[str, Any] = {
+    f"return_{name}": True for name in ("offsets", "word_ids", "sequence_ids", "n_tokens", "overflowing_tokens")
+} | {"truncation": True, "max_length": 7, "stride": 1}
+OTHERS = [*TEXTS[3:], *TEXTS[:3]]
+
+STRING_TYPES = {
+    "string": pa.string(),
+    "large_string": pa.large_string(),
+    "string_view": pa.string_view(),
+    "dictionary": pa.dictionary(pa.int32(), pa.string()),
+    "dictionary of large_string": pa.dictionary(pa.uint8(), pa.large_string()),
+    "dictionary with wide indices": pa.dictionary(pa.int64(), pa.string()),
+}
+
+
+def assert_same(ours: wb.RaggedBatch, theirs: wb.RaggedBatch) -> None:
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+
+
+def assert_reads(column: Callable[[], Any], texts: list[Any], *, split: bool = False) -> None:
+    """Every call answers for a column as for the list; `column` makes a new one for each."""
+    tok = tokenizer()
+    options: dict[str, Any] = EVERYTHING | {"is_split_into_words": split}
+    assert_same(tok.encode_batch(column(), **options), tok.encode_batch(texts, **options))
+    some = {"truncation": True, "max_length": 6, "is_split_into_words": split}
+    theirs = tok.encodings(texts, **some)
+    for ours in (tok.encodings(column(), **some), tok.encodings(column(), threads=3, **some)):
+        assert [fields(encoding) for encoding in ours] == [fields(encoding) for encoding in theirs]
+    ours, theirs = (tok(given, padding=True, is_split_into_words=split) for given in (column(), texts))
+    assert ours["input_ids"].tolist() == theirs["input_ids"].tolist()
+    assert ours["token_type_ids"].tolist() == theirs["token_type_ids"].tolist()
+
+
+def cast(texts: list[str | None], kind: Any) -> Any:  # noqa: ANN401
+    plain = pa.array(texts, pa.string())
+    if pa.types.is_dictionary(kind):
+        return plain.cast(kind.value_type).dictionary_encode().cast(kind)
+    return plain.cast(kind)
+
+
+# --- what libraries have
+
+
+@pytest.mark.parametrize("kind", STRING_TYPES.values(), ids=STRING_TYPES)
+def test_strings_of_every_type(kind: Any) -> None:  # noqa: ANN401
+    whole = cast(TEXTS, kind)
+    assert_reads(lambda: whole, TEXTS)
+    assert_reads(lambda: whole.slice(2, 4), TEXTS[2:6])
+    assert_reads(lambda: whole.slice(3), TEXTS[3:])
+    assert_reads(lambda: whole.slice(0, 0), [])
+    assert_reads(lambda: cast([], kind), [])
+    parts = [whole.slice(0, 3), whole.slice(0, 0), whole.slice(3, 1), whole.slice(4)]
+    assert_reads(lambda: pa.chunked_array(parts), TEXTS)
+    assert_reads(lambda: pa.chunked_array([], type=kind), [])
+    assert_reads(lambda: cast(["", "", ""], kind), ["", "", ""])
+
+
+def frame() -> Any:  # noqa: ANN401
+    return pa.table({"text": TEXTS})
+
+
+def query(frame: Any) -> Any:  # noqa: ANN401
+    """A query over the argument, which duckdb finds by its name."""
+    return duckdb.connect().sql("SELECT text FROM frame")
+
+
+LIBRARIES: dict[str, Callable[[], Any]] = {
+    "pyarrow.RecordBatch": lambda: frame().to_batches()[0],
+    "pyarrow.Table": frame,
+    "pyarrow.RecordBatchReader": lambda: frame().to_reader(),
+    "polars.Series": lambda: pl.Series(TEXTS),
+    "polars.Series in parts": lambda: pl.concat([pl.Series(TEXTS[:2]), pl.Series(TEXTS[2:])], rechunk=False),
+    "polars.Series, a slice": lambda: pl.Series(["x", *TEXTS, "y"])[1:-1],
+    "polars.Series of Categorical": lambda: pl.Series(TEXTS).cast(pl.Categorical),
+    "polars.Series of Enum": lambda: pl.Series(TEXTS).cast(pl.Enum(TEXTS)),
+    "polars.DataFrame": lambda: pl.DataFrame({"text": TEXTS}),
+    "duckdb": lambda: query(frame()),
+    "pandas.Series": lambda: pd.Series(TEXTS),
+    "pandas.Series of pyarrow": lambda: pd.Series(TEXTS, dtype=pd.ArrowDtype(pa.string())),
+    "pandas.Series of Python's strings": lambda: pd.Series(TEXTS, dtype=pd.StringDtype("python")),
+    "pandas.Series of object": lambda: pd.Series(TEXTS, dtype=object),
+    "pandas.Series of categories": lambda: pd.Series(TEXTS, dtype="category"),
+    "pandas.Series with an index": lambda: pd.Series(TEXTS, index=range(8, 0, -1)),
+    "pandas.Index": lambda: pd.Index(TEXTS),
+    "pandas.DataFrame": lambda: pd.DataFrame({"text": TEXTS}),
+    "nanoarrow.Array": lambda: na.Array(pa.chunked_array([TEXTS[:3], TEXTS[3:]])),
+    "nanoarrow.ArrayStream": lambda: na.ArrayStream(pa.chunked_array([TEXTS])),
+    "nanoarrow.c_array": lambda: na.c_array(TEXTS, na.string()),
+}
+
+
+@pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES)
+def test_what_libraries_have(make: Callable[[], Any]) -> None:
+    assert_reads(make, TEXTS)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pa.table({"a": TEXTS, "b": OTHERS}),
+        lambda: pa.table({"a": pa.array(TEXTS).dictionary_encode(), "b": pa.array(OTHERS, pa.string_view())}),
+        lambda: pa.StructArray.from_arrays([pa.array(TEXTS), pa.array(OTHERS, pa.large_string())], ["a", "b"]),
+        lambda: pa.StructArray.from_arrays(
+            [pa.array(["x", *TEXTS, "y"]), pa.array(["z", *OTHERS, "é"])], ["a", "b"]
+        ).slice(1, len(TEXTS)),
+        lambda: pa.StructArray.from_arrays(
+            [pa.array(["x", "y", *TEXTS]).slice(2), pa.array(["z", *OTHERS]).slice(1)], ["a", "b"]
+        ),
+        lambda: pa.array([list(pair) for pair in zip(TEXTS, OTHERS, strict=True)]),
+        lambda: pa.array([["x", "y"], *map(list, zip(TEXTS, OTHERS, strict=True))], pa.large_list(pa.string())).slice(
+            1
+        ),
+        lambda: pa.array([["x", "y"], *map(list, zip(TEXTS, OTHERS, strict=True))], pa.list_(pa.string(), 2)).slice(1),
+        lambda: pl.DataFrame({"a": TEXTS, "b": OTHERS}),
+        lambda: pl.DataFrame({"a": TEXTS, "b": OTHERS}).to_struct("pair"),
+        lambda: pd.DataFrame({"a": TEXTS, "b": OTHERS}),
+        lambda: pd.Series(list(zip(TEXTS, OTHERS, strict=True))),
+    ],
+)
+def test_pairs(make: Callable[[], Any]) -> None:
+    assert_reads(make, list(zip(TEXTS, OTHERS, strict=True)))
+
+
+WORDS = [["new", "york"], [], ["Unwanted", "", "café's mat"], ["a"]]
+MORE_WORDS = [["the"], ["cat"], [], ["b", "c"]]
+
+
+@pytest.mark.parametrize("lists", [pa.ListArray, pa.LargeListArray])
+@pytest.mark.parametrize("kind", [*STRING_TYPES.values()], ids=STRING_TYPES)
+def test_words(lists: Any, kind: Any) -> None:  # noqa: ANN401
+    words = cast([word for text in [["x", "y"], *WORDS] for word in text], kind)
+    whole = lists.from_arrays([0, 2, 4, 4, 7, 8], words)
+    assert_reads(lambda: whole.slice(1), WORDS, split=True)
+    assert_reads(lambda: pa.chunked_array([whole.slice(1, 2), whole.slice(3)]), WORDS, split=True)
+    assert_reads(lambda: pa.table({"words": whole}).slice(1), WORDS, split=True)
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_no_text_of_no_known_type(split: bool) -> None:
+    for make in (lambda: pa.array([]), lambda: pl.Series([]), lambda: pa.chunked_array([pa.array([])] * 3)):
+        assert_reads(make, [], split=split)
+    with pytest.raises(InputError, match=r"^item 0 is null"):
+        tokenizer().encode_batch(pa.nulls(2), is_split_into_words=split)
+
+
+def test_pairs_of_words() -> None:
+    both = list(zip(WORDS, MORE_WORDS, strict=True))
+    assert_reads(lambda: pa.table({"a": WORDS, "b": MORE_WORDS}), both, split=True)
+    assert_reads(lambda: pa.array(both, pa.list_(pa.list_(pa.string()))), both, split=True)
+    assert_reads(lambda: pl.DataFrame({"a": WORDS, "b": MORE_WORDS}), both, split=True)
+    assert_reads(
+        lambda: pa.array([["a", "b"], ["c", "d"]], pa.list_(pa.string(), 2)), [["a", "b"], ["c", "d"]], split=True
+    )
+
+
+def test_second_texts_in_a_column_of_their_own() -> None:
+    tok = tokenizer()
+    expected = tok(TEXTS, OTHERS, padding=True)["input_ids"].tolist()
+    firsts = [TEXTS, pa.array(TEXTS), pl.Series(TEXTS), np.array(TEXTS), pa.table({"a": TEXTS})]
+    seconds = [OTHERS, pa.array(OTHERS), pl.Series(OTHERS), np.array(OTHERS), pa.table({"b": OTHERS})]
+    for first in firsts:
+        for second in seconds:
+            assert tok(first, second, padding=True)["input_ids"].tolist() == expected
+    words = tok(WORDS, MORE_WORDS, padding=True, is_split_into_words=True)["input_ids"].tolist()
+    assert tok(pa.array(WORDS), MORE_WORDS, padding=True, is_split_into_words=True)["input_ids"].tolist() == words
+    assert tok(WORDS, pa.array(MORE_WORDS), padding=True, is_split_into_words=True)["input_ids"].tolist() == words
+    with pytest.raises(InputError, match="batch length of `text`: 8 does not match batch length of `text_pair`: 1"):
+        tok(pa.array(TEXTS), pa.array(["a"]))
+
+
+def test_one_text_of_words_may_be_an_array() -> None:
+    tok = tokenizer()
+    expected = tok.encode(["new", "york"], is_split_into_words=True)
+    for words in (pa.array(["new", "york"]), pl.Series(["new", "york"]), np.array(["new", "york"])):
+        assert tok.encode(words, is_split_into_words=True) == expected
+        assert tok.encodings([words], is_split_into_words=True) == [expected]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_number_of_threads_changes_nothing(threads: int) -> None:
+    tok, texts = tokenizer(), TEXTS * 300
+    column = pa.chunked_array([pa.array(texts[i : i + 700]) for i in range(0, len(texts), 700)])
+    assert_same(tok.encode_batch(column, threads=threads, **EVERYTHING), tok.encode_batch(texts, **EVERYTHING))
+
+
+# --- random columns
+
+
+@st.composite
+def columns(draw: st.DrawFn, items: st.SearchStrategy[Any]) -> tuple[list[str | None], Any]:
+    """Texts, and the same as a column of a random type, cut into random parts out of longer arrays."""
+    kind = draw(st.sampled_from(list(STRING_TYPES.values())))
+    parts, texts = [], []
+    for _ in range(draw(st.integers(0, 4))):
+        part = draw(st.lists(items, max_size=5))
+        before, behind = draw(st.integers(0, 9)), draw(st.integers(0, 2))
+        whole = cast([*["x", None, "é"][:before], *["y"] * (before - 3), *part, *[None] * behind], kind)
+        parts.append(whole.slice(before, len(part)))
+        texts += part
+    return texts, pa.chunked_array(parts, type=kind)
+
+
+@given(columns(strategies.texts))
+def test_a_column_says_what_the_list_says(drawn: tuple[list[str], Any]) -> None:
+    texts, column = drawn
+    tok = tokenizer()
+    assert_same(tok.encode_batch(column, **EVERYTHING), tok.encode_batch(texts, **EVERYTHING))
+    assert tok.encodings(pl.Series(column)) == tok.encodings(texts)
+
+
+@given(columns(st.none() | strategies.texts))
+def test_the_first_null_is_told(drawn: tuple[list[str | None], Any]) -> None:
+    texts, column = drawn
+    tok = tokenizer()
+    if None in texts:
+        with pytest.raises(InputError, match=f"^item {texts.index(None)} is null: fill nulls first"):
+            tok.encode_batch(column)
+    else:
+        assert tok.encode_batch(column).to_list() == tok.encode_batch(texts).to_list()
+
+
+@given(st.lists(st.none() | st.lists(st.none() | strategies.texts, max_size=3), max_size=5), st.integers(0, 2))
+def test_words_say_what_the_lists_say(texts: list[Any], start: int) -> None:
+    tok = tokenizer()
+    column = pa.array(texts, pa.list_(pa.string())).slice(start)
+    texts = texts[start:]
+    wrong = [
+        f"item {i} is null" if words is None else f"item {i}, word {words.index(None)} is null"
+        for i, words in enumerate(texts)
+        if words is None or None in words
+    ]
+    if wrong:
+        with pytest.raises(InputError, match=f"^{wrong[0]}"):
+            tok.encode_batch(column, is_split_into_words=True)
+    else:
+        options: dict[str, Any] = EVERYTHING | {"is_split_into_words": True}
+        assert_same(tok.encode_batch(column, **options), tok.encode_batch(texts, **options))
+
+
+@given(st.lists(strategies.texts, max_size=6), st.integers(0, 3))
+def test_strings_of_numpy_say_what_the_list_says(texts: list[str], start: int) -> None:
+    tok = tokenizer()
+    held = np.array(texts, dtype=np.str_)  # which drops zeros at the end
+    expected = tok.encode_batch(held.tolist(), **EVERYTHING)
+    for column in (
+        held,
+        held.astype(object),
+        held.astype(np.dtypes.StringDType()),
+        held.astype(held.dtype.newbyteorder()),
+    ):
+        assert_same(tok.encode_batch(column, **EVERYTHING), expected)
+    assert tok.encodings(held[start:]) == tok.encodings(held[start:].tolist())
+    assert tok.encodings(held[::-2]) == tok.encodings(held[::-2].tolist())
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (pa.array(["a", None, None]), "item 1 is null: fill nulls first (fill_null, fillna), or drop them"),
+        (pa.array([None, None]), "item 0 is null"),
+        (pa.chunked_array([["a", "b"], ["c", None]]), "item 3 is null"),
+        (pl.Series(["a", "b", None]), "item 2 is null"),
+        (pd.Series(["a", None]), "item 1 is null"),
+        (pa.DictionaryArray.from_arrays([0, 1], ["a", None]), "item 1 is null"),
+        (pa.DictionaryArray.from_arrays([0, None], ["a", "b"]), "item 1 is null"),
+        (pa.array([{"a": "x", "b": "y"}, None]), "item 1 is null"),
+        (pa.array([{"a": "x", "b": "y"}, {"a": "x", "b": None}]), "item 1, second text is null"),
+        (pa.array([["x", "y"], ["x", None]]), "item 1, second text is null"),
+        (pa.array([["x", "y"], ["x"]]), "item 1 is a list of 1 texts; a pair has two texts; for a list of words"),
+        (pa.array([1, 2]), "text is an Arrow column of int64; a batch is a column of strings (string, large_string"),
+        (pa.array([], pa.int8()), "text is an Arrow column of int8"),
+        (pa.array([b"a"]), "text is an Arrow column of binary"),
+        (pa.array([[1]]), "text is an Arrow column of list<int64>"),
+        (pa.array([[["a"]]]), "text is an Arrow column of list<list<string>>"),
+        (pa.array([[[[[["a"]]]]]]), "text is an Arrow column of list<list<"),
+        (pa.array([1]).dictionary_encode(), "text is an Arrow column of a dictionary of int64"),
+        (pa.RunEndEncodedArray.from_arrays([2], ["a"]), "text is an Arrow column of run_end_encoded"),
+        (
+            pa.table({"a": ["x"], "b": ["y"], "c": ["z"]}),
+            "text is a table of 3 columns (a, b, c); choose one column of str",
+        ),
+        (pa.table({"a": ["x"], "b": [1]}), "text is an Arrow column of struct<a: string, b: int64>"),
+        (pa.table({}), "text is a table of 0 columns ()"),
+        (pl.Series([1.5]), "text is an Arrow column of float64"),
+    ],
+    ids=str,
+)
+def test_what_is_no_column_of_texts_is_refused(column: Any, told: str) -> None:  # noqa: ANN401
+    tok = tokenizer()
+    for call in (tok.encode_batch, tok.encodings, tok):
+        with pytest.raises(InputError) as raised:
+            call(column)
+        assert str(raised.value).startswith(told)
+
+
+def test_words_and_texts_are_not_taken_for_each_other() -> None:
+    tok = tokenizer()
+    told = "text is an Arrow column of string; a batch is a column of lists of strings, for is_split_into_words=True"
+    for call in (tok.encode_batch, tok.encodings, tok):
+        with pytest.raises(InputError, match=told):
+            call(pa.array(["a"]), is_split_into_words=True)
+    with pytest.raises(InputError, match=r"^text is a table of 2 columns \(a, b\); choose one column of strings"):
+        tok(pa.table({"a": ["x"], "b": ["y"]}), ["z"])
+    with pytest.raises(InputError, match=r"^text_pair is an Arrow column of list<string>"):
+        tok(["z"], pa.array([["x", "y"]]))
+    with pytest.raises(InputError, match=r"^item 1, second text is null"):
+        tok(["z", "y"], pa.array(["x", None]))
+
+
+def test_what_is_no_text_in_other_collections_is_refused() -> None:
+    tok = tokenizer()
+    with pytest.raises(InputError, match=r"^item 1 is None"):
+        tok.encode_batch(pd.Series(["a", None], dtype=object))
+    with pytest.raises(InputError, match=r"^item 1 is float nan"):
+        tok.encode_batch(np.array(["a", np.nan], dtype=np.dtypes.StringDType(na_object=np.nan)))
+    with pytest.raises(InputError, match=r"^item 0 is bytes b'a'"):
+        tok.encode_batch(np.array([b"a"]))
+    with pytest.raises(InputError, match=r"^item 1 has a lone surrogate, '\\udc80', at position 0"):
+        tok.encode_batch(np.array(["a", "\udc80"]))
+    with pytest.raises(InputError, match=r"^text is str_ .*a batch is a list of texts"):
+        tok.encode_batch(np.str_("a"))
+    for kind in (str, list, pa.Array, pl.Series):
+        with pytest.raises(InputError, match=r"^text is \w+ <class .*a batch is a list of texts"):
+            tok.encode_batch(kind)
+    with pytest.raises(InputError, match=r"^text is ndarray .*a batch is a list of texts"):
+        tok.encode_batch(np.array("a"))
+    with pytest.raises(InputError, match=r"^text is Row .*a batch is a list of texts"):
+        tok.encode_batch(
+            type(
+                "Row", (), {"keys": lambda _: ["a"], "__getitem__": lambda *_: "b", "__iter__": lambda _: iter(["a"])}
+            )()
+        )
+
+
+def test_an_object_that_cannot_pass_its_column_on() -> None:
+    class Failing:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            message = "the library is not there"
+            raise ImportError(message)
+
+    class Listed(Failing):
+        def tolist(self) -> list[str]:
+            return ["a"]
+
+    with pytest.raises(
+        InputError, match="does not pass its columns on: ImportError: the library is not there"
+    ) as raised:
+        tokenizer().encode_batch(Failing())
+    assert isinstance(raised.value.__cause__, ImportError)
+    assert tokenizer().encode_batch(Listed()).to_list() == tokenizer().encode_batch(["a"]).to_list()
+
+
+# --- producers that break the rules
+
+UTF8, VIEW, LIST = schema(b"u"), schema(b"vu"), schema(b"+l", schema(b"u"))
+
+
+def again(kind: bytes, *children: bytes, **wrong: Any) -> producer.Schema:  # noqa: ANN401
+    return schema(kind, *map(schema, children), **wrong)
+
+
+def view(length: int, *rest: int) -> bytes:
+    return ends(length, *rest).ljust(16, b"\0")
+
+
+def cyclic(*, dictionary: bool = False) -> producer.Schema:
+    """A list of a list of itself, or a dictionary of a dictionary of itself."""
+    if dictionary:
+        made = again(b"i")
+        made.dictionary = producer.ctypes.pointer(made)
+        return again(b"i", dictionary=made)
+    made = again(b"+l", b"u")
+    made.children[0] = producer.ctypes.pointer(made)
+    return schema(b"+l", made)
+
+
+LONG = b"longer than twelve bytes"
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "no UTF-8": (
+        lambda: Column(again(b"u"), strings(b"a", b"ab\xffc")),
+        "item 1 is not valid UTF-8 from byte 2 on: repair the column",
+    ),
+    "no UTF-8, long": (
+        lambda: Column(again(b"u"), strings(b"a" * 100 + b"\xe4\xb8" + b"b" * 100)),
+        "item 0 is not valid UTF-8 from byte 100 on",
+    ),
+    "a character in two rows": (
+        lambda: Column(again(b"u"), array(2, [None, ends(0, 1, 2), "é".encode()])),
+        "item 0 is not valid UTF-8 from byte 0 on",
+    ),
+    "no UTF-8 in a view": (
+        lambda: Column(again(b"vu"), array(1, [None, view(1, 255), ends()])),
+        "item 0 is not valid UTF-8",
+    ),
+    "negative length": (lambda: Column(again(b"u"), strings(b"a", length=-1)), "an array has the length -1"),
+    "negative offset": (lambda: Column(again(b"u"), strings(b"a", offset=-1)), "an array has the offset -1"),
+    "impossible length": (lambda: Column(again(b"u"), strings(b"a", length=2**62)), "an array has the length 4611"),
+    "impossibly many rows": (
+        lambda: Column(again(b"n"), array(2**56, [])),
+        f"^text has {2**56} rows, more than there is memory for",
+    ),
+    "no buffers": (lambda: Column(again(b"u"), strings(b"a", buffers=None)), "an array of 1 rows has no buffer 1"),
+    "few buffers": (lambda: Column(again(b"u"), strings(b"a", n_buffers=2)), "an array of 1 rows has no buffer 2"),
+    "negative number of buffers": (lambda: Column(again(b"u"), strings(b"a", n_buffers=-3)), "has no buffer 1"),
+    "no ends": (lambda: Column(again(b"u"), array(1, [None, None, b"a"])), "an array of 1 rows has no buffer 1"),
+    "no bytes": (lambda: Column(again(b"u"), array(1, [None, ends(0, 1), None])), "an array of 1 rows has no buffer 2"),
+    "falling ends": (lambda: Column(again(b"u"), array(2, [None, ends(0, 2, 1), b"ab"])), "item 0 .* from 0 to 2 of 1"),
+    "negative end": (lambda: Column(again(b"u"), array(1, [None, ends(0, -1), b"ab"])), "ends before the first byte"),
+    "negative start": (
+        lambda: Column(again(b"u"), array(1, [None, ends(-1, 1), b"ab"])),
+        "item 0 .* from -1 to 1 of 1",
+    ),
+    "negative large end": (
+        lambda: Column(again(b"U"), array(2, [None, ends(0, -5, 1, size=8), b"ab"])),
+        "item 0 .* from 0 to -5 of 1",
+    ),
+    "nulls without bits": (
+        lambda: Column(again(b"u"), strings(b"a", null_count=1)),
+        "does not say which rows they are",
+    ),
+    "no format": (lambda: Column(again(b"u", format=None), strings(b"a")), "a type has no format"),
+    "no text for a format": (lambda: Column(again(b"\xff"), strings(b"a")), "a type has no format"),
+    "unknown format": (lambda: Column(again(b"?"), strings(b"a")), 'column of type "\\?" of the C data interface'),
+    "list of nothing": (lambda: Column(again(b"+l"), strings(b"a")), "has no type of its items"),
+    "list with children nowhere": (
+        lambda: Column(again(b"+l", b"u", children=None), strings(b"a")),
+        "has no type of its items",
+    ),
+    "list of a strange size": (
+        lambda: Column(again(b"+w:-2", b"u"), strings(b"a")),
+        'a list type has the format "\\+w:-2"',
+    ),
+    "list without items": (lambda: Column(again(b"+l", b"u"), array(1, [None, ends(0, 2)])), "an array has no child 0"),
+    "list with items nowhere": (
+        lambda: Column(again(b"+l", b"u"), array(1, [None, ends(0, 2)], strings(b"a", b"b"), children=None)),
+        "an array has no child 0",
+    ),
+    "list beyond its items": (
+        lambda: Column(again(b"+l", b"u"), array(1, [None, ends(0, 2)], strings(b"a"))),
+        "item 0 .* from 0 to 2 of 1",
+    ),
+    "fixed lists beyond their items": (
+        lambda: Column(again(b"+w:2", b"u"), array(2, [None], strings(b"a", b"b", b"c"))),
+        "item 1 .* lists of 2 have only 3 items",
+    ),
+    "fixed lists beyond all items": (
+        lambda: Column(again(b"+w:9999999999999", b"u"), array(1, [None], strings(b"a"), offset=2**40)),
+        "item 0 .* lists of 9999999999999 have only 1 items",
+    ),
+    "table with types nowhere": (
+        lambda: Column(again(b"+s", n_children=1), array(1, [None])),
+        "column 0 of a table has no type",
+    ),
+    "table with less than nothing": (
+        lambda: Column(again(b"+s", n_children=-1), array(1, [None])),
+        "negative number of columns",
+    ),
+    "table without columns": (lambda: Column(again(b"+s", b"u"), array(1, [None])), "an array has no child 0"),
+    "table with a short column": (
+        lambda: Column(again(b"+s", b"u"), array(2, [None], strings(b"a"))),
+        "column 0 has 1 rows, but 2 are needed",
+    ),
+    "dictionary without values": (
+        lambda: Column(schema(b"i", dictionary=again(b"u")), array(1, [None, ends(0)])),
+        "a dictionary has no values",
+    ),
+    "dictionary with a high index": (
+        lambda: Column(schema(b"i", dictionary=again(b"u")), array(1, [None, ends(1)], dictionary=strings(b"a"))),
+        "item 0 .* number 1 of a dictionary of 1",
+    ),
+    "dictionary with a negative index": (
+        lambda: Column(schema(b"c", dictionary=again(b"u")), array(1, [None, b"\xff"], dictionary=strings(b"a"))),
+        "item 0 .* number -1 of a dictionary of 1",
+    ),
+    "dictionary with an index beyond all numbers": (
+        lambda: Column(
+            schema(b"L", dictionary=again(b"u")), array(1, [None, ends(-1, size=8)], dictionary=strings(b"a"))
+        ),
+        "item 0 .* number -1 of a dictionary of 1",
+    ),
+    "dictionary with indices of another type": (
+        lambda: Column(schema(b"f", dictionary=again(b"u")), array(1, [None, ends(0)], dictionary=strings(b"a"))),
+        'the indices of a dictionary have the format "f"',
+    ),
+    "dictionary of itself": (
+        lambda: Column(cyclic(dictionary=True), array(1, [None, ends(0)])),
+        "a dictionary of a dictionary",
+    ),
+    "list of itself": (lambda: Column(cyclic(), array(1, [None, ends(0)])), "list<list<list<"),
+    "view of no buffer": (
+        lambda: Column(again(b"vu"), array(1, [None, view(24, 0, 1, 0), LONG, ends(24, size=8)])),
+        "item 0 .* in buffer 1 of 1",
+    ),
+    "view of a negative buffer": (
+        lambda: Column(again(b"vu"), array(1, [None, view(24, 0, -1, 0), LONG, ends(24, size=8)])),
+        "item 0 .* in buffer -1 of 1",
+    ),
+    "view beyond its buffer": (
+        lambda: Column(again(b"vu"), array(1, [None, view(24, 0, 0, 1), LONG, ends(24, size=8)])),
+        "item 0 .* from 1 to 25 of 24",
+    ),
+    "view of negative length": (
+        lambda: Column(again(b"vu"), array(1, [None, view(-1, 0, 0, 0), LONG, ends(24, size=8)])),
+        "item 0 .* from 0 to -1 of 24",
+    ),
+    "views without lengths": (
+        lambda: Column(again(b"vu"), array(1, [None, view(24, 0, 0, 0), LONG, None])),
+        "an array of 1 rows has no buffer 3",
+    ),
+    "views with negative lengths": (
+        lambda: Column(again(b"vu"), array(1, [None, view(24, 0, 0, 0), LONG, ends(-24, size=8)])),
+        "ends before the first byte",
+    ),
+    "released type": (
+        lambda: Column(again(b"u", release=producer.RELEASE_SCHEMA()), strings(b"a")),
+        '"arrow_schema" is empty',
+    ),
+    "released array": (
+        lambda: Column(again(b"u"), strings(b"a", release=producer.RELEASE_ARRAY())),
+        '"arrow_array" is empty',
+    ),
+    "released stream": (
+        lambda: Columns(again(b"u"), [], release=producer.RELEASE_STREAM()),
+        '"arrow_array_stream" is empty',
+    ),
+    "stream without functions": (
+        lambda: Columns(again(b"u"), [], get_next=producer.GET_NEXT()),
+        "a stream lacks its functions",
+    ),
+    "stream without a type": (lambda: Columns(producer.Schema(), []), "a stream has no type"),
+    "stream that fails at once": (lambda: Columns(b"no such file", []), "text cannot be read: .*code 5: no such file"),
+    "stream that fails later": (
+        lambda: Columns(again(b"u"), [strings(b"a"), b"the disk is gone"]),
+        "text cannot be read: .*code 5: the disk is gone",
+    ),
+    "stream that fails in silence": (
+        lambda: Columns(b"x", [], get_last_error=producer.GET_LAST_ERROR()),
+        "text cannot be read: .*code 5: it does not say why",
+    ),
+    "stream with a bad part": (
+        lambda: Columns(again(b"u"), [strings(b"a", b"b"), strings(b"c", b"\xff")]),
+        "item 3 is not valid UTF-8",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "told"), BAD.values(), ids=BAD)
+def test_bad_columns_are_refused_and_released(make: Callable[[], Any], told: str) -> None:
+    tok = tokenizer()
+    for call in (tok.encode_batch, tok.encodings, lambda column: tok(column, padding=True)):
+        column = make()
+        with pytest.raises(InputError, match=told):
+            call(column)
+        if isinstance(column, Columns):
+            assert not column.stream.release
+        else:
+            assert not column.kind.release
+            assert not column.column.release or told == '"arrow_schema" is empty'
+
+
+def test_capsules_of_another_kind_are_refused() -> None:
+    class Given:
+        def __init__(self, value: object) -> None:
+            self.value = value
+
+        def __arrow_c_array__(self, requested_schema: object = None) -> object:
+            return self.value
+
+    tok = tokenizer()
+    kind, column = producer.capsule(schema(b"u"), b"arrow_schema"), producer.capsule(strings(b"a"), b"arrow_array")
+    for wrong, told in [
+        (None, "must return a tuple of two capsules"),
+        ((kind,), "must return a tuple of two capsules"),
+        ((kind, column, column), "must return a tuple of two capsules"),
+        (("u", column), "a capsule \"arrow_schema\" was expected, not an object of <class 'str'>"),
+        ((column, kind), 'a capsule "arrow_schema" was expected, not one with another name'),
+        ((kind, 5), 'a capsule "arrow_array" was expected, not an object of'),
+    ]:
+        with pytest.raises(InputError, match=told):
+            tok.encode_batch(Given(wrong))
+    good = (producer.capsule(schema(b"u"), b"arrow_schema"), column)
+    assert len(tok.encode_batch(Given(good))) == 1
+    with pytest.raises(InputError, match='"arrow_schema" is empty: what it held was released, or taken before'):
+        tok.encode_batch(Given(good))
+
+
+def test_good_columns_of_the_same_producer_are_read() -> None:
+    tok = tokenizer()
+    long = [LONG.decode(), "short"]
+    views = view(24, 0, 0, 0) + view(5, *np.frombuffer(b"short\0\0\0", np.int32).tolist())
+    for column, texts in [
+        (Column(again(b"u"), strings(b"a", "é".encode())), ["a", "é"]),
+        (Column(again(b"vu"), array(2, [None, views, LONG, ends(24, size=8)])), long),
+        (Column(again(b"u"), array(0, [None, None, None])), []),  # old producers have no ends where there are no rows
+        (Column(again(b"n"), array(0, [])), []),
+        (Columns(again(b"u"), [strings(b"a"), strings(), strings(b"b", b"c", null_count=-1)]), ["a", "b", "c"]),
+        (
+            Column(schema(b"C", dictionary=again(b"u")), array(2, [None, b"\x01\x00"], dictionary=strings(b"a", b"b"))),
+            ["b", "a"],
+        ),
+        (Column(again(b"u"), strings(b"x", b"a", b"b", length=2, offset=1)), ["a", "b"]),
+    ]:
+        assert tok.encode_batch(column).to_list() == tok.encode_batch(texts).to_list()
+
+
+# --- whose memory it is
+
+
+def test_a_column_is_released_once_and_when_nobody_needs_it() -> None:
+    tok = tokenizer()
+    before = dict(producer.RELEASED)
+    tok.encode_batch(Columns(again(b"u"), [strings(b"a"), strings(b"b")]))
+    assert {kind: n - before[kind] for kind, n in producer.RELEASED.items()} == {"schema": 1, "array": 2, "stream": 1}
+    before = dict(producer.RELEASED)
+    encodings = tok.encodings(Column(again(b"u"), strings(b"a b c d e f", b"a")), truncation=True, max_length=4)
+    assert producer.RELEASED["array"] == before["array"]
+    assert [w.tokens[1:-1] for w in encodings[0].overflowing] == [["c", "d"], ["e", "f"]]
+    del encodings[0]
+    gc.collect()
+    assert producer.RELEASED["array"] == before["array"] + 1
+
+
+def test_a_reader_may_outlive_the_batch() -> None:
+    batch = tokenizer().encode_batch(TEXTS, **EVERYTHING)
+    rows, alive = batch.to_list(), weakref.ref(batch.ids)
+    readers = [pa.array(batch), pl.Series(batch), pa.table(batch.to_arrow_table())]
+    unread = (batch.__arrow_c_array__(), batch.to_arrow_table().__arrow_c_stream__(), batch.__arrow_c_schema__())
+    del batch
+    gc.collect()
+    assert alive() is not None
+    assert readers[0].to_pylist() == readers[1].to_list() == readers[2]["ids"].to_pylist() == rows
+    del unread, readers[2], readers[0]
+    gc.collect()
+    assert alive() is not None
+    # The last reader goes on another thread.
+    thread = threading.Thread(target=readers.clear)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert alive() is None
+
+
+def test_references_are_given_back() -> None:
+    batch = tokenizer().encode_batch(TEXTS, **EVERYTHING)
+    counted = (batch.ids, batch.row_offsets, batch.offsets, batch.word_ids, batch.overflow_to_sample)
+    before = [sys.getrefcount(value) for value in counted]
+    for _ in range(3):
+        pa.array(batch)
+        pa.table(batch.to_arrow_table())
+        batch.__arrow_c_array__()
+        batch.to_arrow_table().__arrow_c_stream__()
+    gc.collect()
+    assert [sys.getrefcount(value) for value in counted] == before
+
+
+# --- batches as columns
+
+
+def test_ids_are_a_column_of_lists() -> None:
+    batch = tokenizer().encode_batch(TEXTS)
+    column = pa.array(batch)
+    column.validate(full=True)
+    assert str(column.type) == str(pa.DataType._import_from_c_capsule(batch.__arrow_c_schema__()))
+    assert str(column.type) == "large_list<item: uint32>"
+    assert column.to_pylist() == batch.to_list()
+    assert column.values.buffers()[1].address == batch.ids.ctypes.data
+    assert column.buffers()[1].address == batch.row_offsets.ctypes.data
+    assert pl.Series(batch).to_list() == pl.from_arrow(batch).to_list() == batch.to_list()
+    assert na.Array(batch).to_pylist() == batch.to_list()
+    assert batch.to_arrow().equals(column)
+
+
+@given(st.lists(strategies.texts, max_size=5), st.sampled_from(["return_overflowing_tokens", "return_offsets"]))
+def test_all_that_was_asked_for_is_a_table(texts: list[str], less: str) -> None:
+    batch = tokenizer().encode_batch(texts, **EVERYTHING | {less: False})
+    made = batch.to_arrow_table()
+    table = pa.table(made)
+    table.validate(full=True)
+    assert table.column_names == made.column_names
+    assert len(table) == len(made) == len(batch)
+    assert repr(made) == f"ArrowTable({len(batch)} rows: {', '.join(made.column_names)})"
+    rows = range(len(batch)) if batch.overflow_to_sample is None else batch.overflow_to_sample.tolist()
+    expected: dict[str, Any] = {"ids": batch.to_list()}
+    cut = list(zip(batch.row_offsets[:-1], batch.row_offsets[1:], strict=True))
+    if batch.offsets is not None:
+        expected["offsets"] = [batch.offsets[a:b].tolist() for a, b in cut]
+    for name, flat in (("word_ids", batch.word_ids), ("sequence_ids", batch.sequence_ids)):
+        assert flat is not None
+        expected[name] = [[None if number < 0 else number for number in flat[a:b].tolist()] for a, b in cut]
+    if batch.overflow_to_sample is not None:
+        expected["overflow_to_sample"] = list(rows)
+    assert batch.n_tokens is not None
+    expected["n_tokens"] = [batch.n_tokens.tolist()[i] for i in rows]
+    expected["truncated"] = [batch.truncated.tolist()[i] for i in rows]
+    assert table.to_pydict() == expected
+    assert pa.record_batch(made).to_pydict() == expected
+    assert pl.DataFrame(made).to_dict(as_series=False) == expected
+
+
+def test_a_table_shares_the_memory_of_the_batch() -> None:
+    batch = tokenizer().encode_batch(TEXTS, **EVERYTHING)
+    table = pa.record_batch(batch.to_arrow_table())
+    for name in ("ids", "word_ids", "sequence_ids"):
+        assert table[name].values.buffers()[1].address == getattr(batch, name).ctypes.data
+    assert table["offsets"].values.values.buffers()[1].address == batch.offsets.ctypes.data  # type: ignore[union-attr]
+    assert table["overflow_to_sample"].buffers()[1].address == batch.overflow_to_sample.ctypes.data  # type: ignore[union-attr]
+
+
+def test_duckdb_reads_a_table() -> None:
+    batch = tokenizer().encode_batch(TEXTS, **EVERYTHING)
+    made = batch.to_arrow_table()  # duckdb finds it by its name
+    found = duckdb.connect().sql("SELECT count(*), sum(len(ids)), sum(list_sum(ids)) FROM made").fetchall()
+    assert found == [(len(made), len(batch.ids), batch.ids.sum())]
+
+
+def test_what_was_not_asked_for_is_in_no_table() -> None:
+    made = tokenizer().encode_batch([]).to_arrow_table()
+    assert made.column_names == ["ids", "truncated"]
+    assert pa.table(made).to_pydict() == {"ids": [], "truncated": []}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "told"),
+    [
+        ({"ids": np.arange(3, dtype=np.int16)}, "ids is no contiguous array of one of the types"),
+        ({"ids": np.arange(6, dtype=np.uint32)[::2]}, "ids is no contiguous array"),
+        ({"ids": [1, 2, 3]}, "ids is no contiguous array"),
+        ({"ids": np.arange(2, dtype=np.uint32)}, "ids has 2 items, but by row_offsets there are 3"),
+        ({"row_offsets": np.array([0, 2, 1, 3])}, "row_offsets must be a contiguous array int64"),
+        ({"row_offsets": np.array([-1, 3])}, "row_offsets must be"),
+        ({"row_offsets": np.array([], dtype=np.int64)}, "row_offsets must be"),
+        ({"row_offsets": np.array([0, 3], dtype=np.int32)}, "row_offsets must be"),
+        ({"row_offsets": [0, 3]}, "row_offsets must be"),
+        ({"truncated": np.array([False, True])}, "truncated has 2 items, but by row_offsets there are 1"),
+        ({"offsets": np.zeros((2, 2), dtype=np.int64)}, "offsets has 2 items, but by row_offsets there are 3"),
+    ],
+)
+def test_arrays_that_make_no_table_are_refused(arrays: dict[str, Any], told: str) -> None:
+    usual = {
+        "ids": np.arange(3, dtype=np.uint32),
+        "row_offsets": np.array([0, 3]),
+        "truncated": np.array([False]),
+    }
+    assert pa.table(wb.RaggedBatch(**usual).to_arrow_table())["ids"].to_pylist() == [[0, 1, 2]]
+    batch = wb.RaggedBatch(**usual | arrays)
+    for passed_on in (batch.to_arrow_table().__arrow_c_stream__, batch.to_arrow_table().__arrow_c_array__):
+        with pytest.raises(InputError, match=told):
+            passed_on()
