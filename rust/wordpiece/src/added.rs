@@ -96,6 +96,8 @@ struct Finder {
     automaton: AhoCorasick,
     /// Which token each pattern is.
     tokens: Vec<usize>,
+    /// The bytes that tokens begin with.
+    starts: Vec<u8>,
 }
 
 /// A part of a text: a token found in it, or what lies between two.
@@ -185,6 +187,12 @@ impl AddedTokens {
         self.cut(self.raw.as_ref(), text, skip_special, parts);
     }
 
+    /// Whether none of the tokens that are searched for as they are is in a text.
+    pub fn has_no_raw(&self, text: &str, skip_special: bool) -> bool {
+        let Some(finder) = &self.raw else { return true };
+        !finder.may_begin(text) || finder.find(text).all(|(token, _)| skip_special && self.ever_special[token])
+    }
+
     /// Cuts a normalized text at the tokens that are found in it normalized.
     pub fn cut_normalized(&self, text: &str, skip_special: bool, parts: &mut Vec<Part>) {
         self.cut(self.normalized.as_ref(), text, skip_special, parts);
@@ -192,6 +200,7 @@ impl AddedTokens {
 
     fn cut(&self, finder: Option<&Finder>, text: &str, skip_special: bool, parts: &mut Vec<Part>) {
         parts.clear();
+        let finder = finder.filter(|finder| finder.may_begin(text));
         let mut end = 0;
         // The run of white space looked at last: matches inside it need not read it again.
         let mut blank = 0..0;
@@ -248,7 +257,22 @@ impl Finder {
             .match_kind(MatchKind::LeftmostLongest)
             .build(tokens.iter().map(|&i| shown[i].as_bytes()))
             .map_err(|_| Error::TooLarge { what: "the automaton over the added tokens", size: tokens.len() })?;
-        Ok(Some(Finder { automaton, tokens }))
+        let mut starts: Vec<u8> = tokens.iter().filter_map(|&i| shown[i].bytes().next()).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        Ok(Some(Finder { automaton, tokens, starts }))
+    }
+
+    /// Whether a byte that a token begins with is in a text; true where that is not worth a look.
+    #[inline]
+    fn may_begin(&self, text: &str) -> bool {
+        let text = text.as_bytes();
+        match self.starts[..] {
+            [a] => memchr::memchr(a, text).is_some(),
+            [a, b] => memchr::memchr2(a, b, text).is_some(),
+            [a, b, c] => memchr::memchr3(a, b, c, text).is_some(),
+            _ => true,
+        }
     }
 
     /// The matches, from left to right, at each place the longest; of equal forms the one added first.

@@ -3,7 +3,7 @@
 use crate::added::{AddedToken, AddedTokens};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::fast::{End, Fast, Order, Path};
+use crate::fast::{self, End, Fast, FoundText, Order, Path};
 use crate::inputs::assemble::Rows;
 use crate::inputs::layout::{Layout, Layouts};
 use crate::inputs::pieces::Pieces;
@@ -287,16 +287,30 @@ impl Tokenizer {
         done
     }
 
-    /// Appends the ids of a text, and nothing else about it.
-    pub(crate) fn append_ids(
+    /// Whether texts can be tokenized together.
+    pub(crate) fn has_plain_path(&self) -> bool {
+        self.fast.is_some() && !self.added.searches_normalized()
+    }
+
+    /// Tokenizes texts together, up to one in which an added token stands or that only the pipeline can do; returns how many
+    /// it has done. `found` is called with the number of each text, the text and its pieces.
+    pub(crate) fn tokenize_plain<'t>(
         &self,
-        text: &str,
-        options: &EncodeOptions,
+        texts: impl Iterator<Item = &'t str>,
+        wanted: fast::Wanted,
+        skip_special: bool,
         scratch: &mut Scratch,
-        out: &mut Pieces,
-    ) -> Result<()> {
-        let mut run = Run { options, wanted: Wanted::default(), word: None, words: 0, enough: usize::MAX, out };
-        self.tokenize_raw(text, scratch, &mut run)
+        found: impl FnMut(usize, &'t str, FoundText<'_>),
+    ) -> usize {
+        let Some(fast) = &self.fast else { return 0 };
+        let texts = texts.take_while(|text| self.added.has_no_raw(text, skip_special));
+        let memory = scratch.memory.get_or_insert_with(|| Box::new(fast.memory()));
+        fast.tokenize_texts(texts, wanted, &self.matcher, memory, found)
+    }
+
+    /// The layout of a row of one text.
+    pub(crate) fn single_layout(&self, add_special_tokens: bool) -> &Layout {
+        self.layouts.get(false, add_special_tokens)
     }
 
     pub(crate) fn layout(&self, input: &Input<'_>, options: &EncodeOptions) -> Result<&Layout> {

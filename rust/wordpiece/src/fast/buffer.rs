@@ -80,6 +80,21 @@ impl Buffer {
         (std::mem::take(&mut self.starts), std::mem::take(&mut self.ends))
     }
 
+    /// How long the lists are.
+    pub fn lengths(&self) -> [usize; 4] {
+        [self.text.len(), self.starts.len(), self.ends.len(), self.from.len()]
+    }
+
+    /// Takes back what came after; no word is open then.
+    pub fn restore(&mut self, [text, starts, ends, units]: [usize; 4]) {
+        self.text.truncate(text);
+        self.starts.truncate(starts);
+        self.ends.truncate(ends);
+        self.from.truncate(units);
+        self.to.truncate(units);
+        self.open = false;
+    }
+
     /// Puts them back.
     pub fn give_words_back(&mut self, starts: Vec<u32>, ends: Vec<u32>) {
         (self.starts, self.ends) = (starts, ends);

@@ -11,12 +11,14 @@ mod chars;
 mod isa;
 mod scan;
 mod table;
+mod texts;
 
 use buffer::Buffer;
 use chars::{Chars, Entry, Kind};
 pub use isa::Path;
 use scan::Source;
 use table::{Found, GROUP, Key, Table, WORD_BYTES, Words};
+pub(crate) use texts::{Found as FoundText, Wanted};
 
 use crate::added::Part;
 use crate::definition::Definition;
@@ -53,6 +55,9 @@ pub(crate) struct Memory {
     ids: Vec<u32>,
     /// The number of pieces of each word of a chunk.
     counts: Vec<u32>,
+    /// The words of texts that are looked up together, up to the end of each text; and what comes of them.
+    marks: Vec<usize>,
+    found: Pieces,
     /// What lies between normalized added tokens, and the words there.
     parts: Vec<Part>,
     cut_starts: Vec<u32>,
@@ -157,6 +162,8 @@ impl Fast {
             walk: Walk::default(),
             ids: Vec::new(),
             counts: Vec::new(),
+            marks: Vec::new(),
+            found: Pieces::default(),
             parts: Vec::new(),
             cut_starts: Vec::new(),
             cut_ends: Vec::new(),

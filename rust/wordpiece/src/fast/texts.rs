@@ -1,0 +1,119 @@
+//! Texts that are looked up together.
+
+use super::table::{Found as FoundWords, GROUP, Words};
+use super::{CHUNK, Fast, Memory, push_words};
+use crate::inputs::pieces::Pieces;
+use crate::matcher::Matcher;
+use crate::normalize::Span;
+
+/// What is wanted of texts beside ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The words that pieces belong to.
+    pub words: bool,
+    /// Where pieces stand, in bytes.
+    pub spans: bool,
+}
+
+/// The pieces of a text.
+#[derive(Debug)]
+pub(crate) struct Found<'a> {
+    pub ids: &'a [u32],
+    /// Empty when nobody asked.
+    pub words: &'a [u32],
+    /// Empty when nobody asked.
+    pub spans: &'a mut [Span],
+}
+
+impl Fast {
+    /// Tokenizes texts in which no added token stands, up to one that only the pipeline can do; returns how many it has
+    /// done. `found` is called with the number of each text, the text and its pieces.
+    pub fn tokenize_texts<'t>(
+        &self,
+        texts: impl Iterator<Item = &'t str>,
+        wanted: Wanted,
+        matcher: &Matcher,
+        memory: &mut Memory,
+        mut found: impl FnMut(usize, &'t str, Found<'_>),
+    ) -> usize {
+        let mut waiting: Vec<&'t str> = Vec::new();
+        let mut done = 0;
+        memory.begin(wanted);
+        for text in texts {
+            if !self.gather(text, memory) {
+                break;
+            }
+            waiting.push(text);
+            if memory.buffer.text().len() >= CHUNK {
+                self.look_up_gathered(&waiting, done, wanted, matcher, memory, &mut found);
+                done += waiting.len();
+                waiting.clear();
+                memory.begin(wanted);
+            }
+        }
+        self.look_up_gathered(&waiting, done, wanted, matcher, memory, &mut found);
+        done + waiting.len()
+    }
+
+    /// Puts the words of a text behind those that wait; false, and nothing done, where only the pipeline can.
+    fn gather(&self, text: &str, memory: &mut Memory) -> bool {
+        let before = memory.buffer.lengths();
+        memory.buffer.unit = 0;
+        if self.normalize(text, 0, text.len(), &mut memory.buffer).is_none() {
+            memory.buffer.restore(before);
+            return false;
+        }
+        memory.buffer.close();
+        memory.marks.push(memory.buffer.ends().len());
+        true
+    }
+
+    fn look_up_gathered<'t>(
+        &self,
+        texts: &[&'t str],
+        first: usize,
+        wanted: Wanted,
+        matcher: &Matcher,
+        memory: &mut Memory,
+        found: &mut impl FnMut(usize, &'t str, Found<'_>),
+    ) {
+        let Memory { table, buffer, walk, ids, counts, marks, found: pieces, .. } = memory;
+        let (mut starts, mut ends) = buffer.take_words();
+        let n = ends.len();
+        starts.extend_from_slice(&[0; GROUP]);
+        ends.extend_from_slice(&[0; GROUP]);
+        pieces.clear();
+        // SAFETY: the lists of words are those of this buffer, in order, and all words are closed.
+        let words = unsafe { Words::new(buffer.text_with_slack(), &starts, &ends) };
+        let to = FoundWords { ids: &mut pieces.ids, counts, count: true };
+        self.path.look_up(table, words, to, &mut |table, word, key, out| {
+            self.match_word(word, key, table, matcher, walk, ids, out);
+        });
+        starts.truncate(n);
+        ends.truncate(n);
+        let Pieces { ids, words, spans, .. } = pieces;
+        if wanted.spans {
+            self.push_spans(buffer, &starts, &ends, counts, ids, spans);
+        }
+        let (mut word, mut piece) = (0, 0);
+        for (i, (&text, &mark)) in texts.iter().zip(&*marks).enumerate() {
+            let counts = &counts[word..mark];
+            let range = piece..piece + counts.iter().sum::<u32>() as usize;
+            if wanted.words {
+                words.clear();
+                push_words(None, 0, counts, words);
+            }
+            let spans = if wanted.spans { &mut spans[range.clone()] } else { &mut [] };
+            found(first + i, text, Found { ids: &ids[range.clone()], words, spans });
+            (word, piece) = (mark, range.end);
+        }
+        buffer.give_words_back(starts, ends);
+    }
+}
+
+impl Memory {
+    fn begin(&mut self, wanted: Wanted) {
+        self.buffer.reset(wanted.spans, 0);
+        self.marks.clear();
+    }
+}
