@@ -181,7 +181,6 @@ def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool,
     return_length
         With the length of each row, padding included.
     """
-    lengths = np.diff(rows.row_offsets)
     per_token = {
         "input_ids": rows.ids,
         "token_type_ids": rows.type_ids,
@@ -190,7 +189,7 @@ def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool,
         "offset_mapping": rows.offsets,
     }
     per_row = {
-        "length": lengths if return_length else None,
+        "length": np.diff(rows.row_offsets) if return_length else None,
         "overflow_to_sample_mapping": rows.overflow_to_sample,
     }
     truncated = rows.truncated if rows.overflow_to_sample is None else rows.truncated[rows.overflow_to_sample]
@@ -202,13 +201,14 @@ def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool,
                 data[name] = listed[0] if single and rows.overflow_to_sample is None else listed
         data |= {name: array.tolist() for name, array in per_row.items() if array is not None}
         return BatchEncoding(data, truncated)
-    if len(lengths) and lengths.min() != lengths.max():
+    shape = rows.shape
+    if shape is None:
+        lengths = np.diff(rows.row_offsets)
         message = (
             f"rows have {lengths.min()} to {lengths.max()} tokens and make no array: pass padding=True (and "
             "truncation=True where padding='max_length' leaves longer rows), or return_tensors=None for lists"
         )
         raise InputError(message)
-    shape = (len(lengths), int(lengths[0]) if len(lengths) else 0)
     for name, flat in per_token.items():
         if flat is not None:
             data[name] = _cast(name, flat, dtype).reshape(*shape, *flat.shape[1:])
@@ -217,6 +217,8 @@ def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool,
 
 
 def _cast(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if array.dtype == dtype:
+        return array
     if dtype == np.int32 and array.size and array.max() > np.iinfo(np.int32).max:
         message = f"{name} has {array.max()}, which int32 does not hold: use dtype='int64'"
         raise InputError(message)

@@ -55,6 +55,9 @@ Ids = Union["Iterable[SupportsIndex]", "npt.NDArray[Any]"]
 
 _OPTIONS = frozenset(EncodeOptions.__annotations__)
 
+# Calls with different options that are kept ready.
+_REMEMBERED = 64
+
 # How many of a vocab.txt's oddities a warning tells; the rest it counts.
 _ODDITIES_TOLD = 5
 
@@ -69,13 +72,14 @@ class Tokenizer:
     `encode_batch` gives flat arrays, and the call, ``tokenizer(texts, padding=True)``, what transformers' does.
     """
 
-    __slots__ = ("_defaults", "_fingerprint", "_inner", "_plain", "_settings")
+    __slots__ = ("_defaults", "_fingerprint", "_inner", "_plain", "_resolved", "_settings")
 
     _inner: _core.Tokenizer
     _settings: FolderSettings
     _defaults: Defaults
-    # Worked out when first needed: the options of a call that gives none, and the fingerprint.
+    # Worked out when first needed: the options of a call that gives none, of calls with others, and the fingerprint.
     _plain: _core.Options | None
+    _resolved: dict[tuple[object, ...], tuple[bool, _core.Options]]
     _fingerprint: str | None
 
     def __init__(self) -> None:
@@ -89,6 +93,7 @@ class Tokenizer:
         self._settings = settings
         self._defaults = _defaults(core, settings)
         self._plain = None
+        self._resolved = {}
         self._fingerprint = None
         return self
 
@@ -335,7 +340,7 @@ class Tokenizer:
 
     def encode_ids(self, text: str, pair: str | None = None) -> npt.NDArray[np.uint32]:
         """Encode one text, or a pair, into ids, uint32 [n]: those of ``encode(text).ids``, the shortest way."""
-        return self._inner.encode_ids(text, pair, self._resolve({})[1])
+        return self._inner.encode_ids(text, pair, self._plain or self._resolve({})[1])
 
     def encode_batch(
         self,
@@ -560,6 +565,19 @@ class Tokenizer:
             if self._plain is None:
                 self._plain = resolve(self._inner, self._defaults)
             return False, self._plain
+        # Types too: True equals 1, and is another option.
+        key = (like_transformers, *options, *options.values(), *map(type, options.values()))
+        try:
+            known = self._resolved.get(key)
+        except TypeError:  # a list where no list is taken: what is wrong with it is told there
+            return self._decide(options, like_transformers=like_transformers)
+        if known is None:
+            known = self._decide(options, like_transformers=like_transformers)
+            if len(self._resolved) < _REMEMBERED:
+                self._resolved[key] = known
+        return known
+
+    def _decide(self, options: EncodeOptions, *, like_transformers: bool) -> tuple[bool, _core.Options]:
         unknown = options.keys() - _OPTIONS
         if unknown:
             message = f"unknown option {min(unknown)!r}; the options are {', '.join(sorted(_OPTIONS))}"

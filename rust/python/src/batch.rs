@@ -20,11 +20,14 @@ pub struct Rows {
     overflow_to_sample: Option<Py<PyArray1<i64>>>,
     n_tokens: Option<Py<PyArray1<i64>>>,
     truncated: Py<PyArray1<bool>>,
+    /// The number of rows and their length, if they have one.
+    shape: Option<(usize, usize)>,
 }
 
 impl Rows {
     pub fn new<N: Element>(py: Python<'_>, rows: BatchRows<N>, columns: &Columns) -> PyResult<Rows> {
         let n = rows.ids.len();
+        let shape = rows.shape();
         let offsets = match columns.offsets {
             true => Some(PyArray1::from_vec(py, rows.offsets).reshape([n, 2])?.unbind()),
             false => None,
@@ -41,6 +44,7 @@ impl Rows {
             overflow_to_sample: columns.windows.then(|| array(py, rows.overflow_to_sample)),
             n_tokens: columns.n_tokens.then(|| array(py, rows.n_tokens)),
             truncated: array(py, rows.truncated),
+            shape,
         })
     }
 }

@@ -229,14 +229,9 @@ impl Tokenizer {
         guarded(|| {
             let item = Item::new(text, pair, false)?;
             let input = item.input(py)?;
-            let bytes = input.len();
-            let encode = || {
-                let inputs = std::slice::from_ref(&input);
-                // Alone in its batch; errors need no index.
-                self.core.encode_batch::<u32>(inputs, &options.core, &Columns::default(), None).map_err(without_index)
-            };
-            let rows = if bytes < DETACH_BYTES { encode() } else { py.detach(encode) };
-            rows.map(|rows| PyArray1::from_vec(py, rows.ids)).map_err(to_py)
+            let encode = || self.core.encode_ids(&input, &options.core);
+            let ids = if input.len() < DETACH_BYTES { encode() } else { py.detach(encode) };
+            ids.map(|ids| PyArray1::from_vec(py, ids)).map_err(to_py)
         })
     }
 
@@ -425,14 +420,6 @@ impl Tokenizer {
             let _ = write!(words, ", {cls} A {sep}");
         }
         words
-    }
-}
-
-/// What an error says about the one item of a batch.
-fn without_index(error: Error) -> Error {
-    match error {
-        Error::AtIndex { error, .. } => *error,
-        error => error,
     }
 }
 

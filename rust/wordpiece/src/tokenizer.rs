@@ -293,14 +293,14 @@ impl Tokenizer {
     }
 
     /// Tokenizes texts together, up to one in which an added token stands or that only the pipeline can do; returns how many
-    /// it has done. `found` is called with the number of each text, the text and its pieces.
+    /// it has done. `found` is called with the number of each text and its pieces.
     pub(crate) fn tokenize_plain<'t>(
         &self,
         texts: impl Iterator<Item = &'t str>,
         wanted: fast::Wanted,
         skip_special: bool,
         scratch: &mut Scratch,
-        found: impl FnMut(usize, &'t str, FoundText<'_>),
+        found: impl FnMut(usize, FoundText<'_>),
     ) -> usize {
         let Some(fast) = &self.fast else { return 0 };
         let texts = texts.take_while(|text| self.added.has_no_raw(text, skip_special));

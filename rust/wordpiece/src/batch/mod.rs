@@ -62,6 +62,16 @@ pub struct BatchRows<N = u32> {
     pub truncated: Vec<bool>,
 }
 
+impl<N> BatchRows<N> {
+    /// The number of rows and their length, if all have the same.
+    pub fn shape(&self) -> Option<(usize, usize)> {
+        let rows = self.row_offsets.len().saturating_sub(1);
+        let length = self.ids.len().checked_div(rows).unwrap_or(0);
+        let is_even = self.row_offsets.iter().enumerate().all(|(row, &start)| start == (row * length) as i64);
+        is_even.then_some((rows, length))
+    }
+}
+
 /// A type of number that a model takes.
 pub trait Number: Copy + Send {
     /// The number.

@@ -5,6 +5,7 @@
 
 use super::Columns;
 use super::chunk::Chunk;
+use crate::error::{Error, Result};
 use crate::fast::Wanted;
 use crate::inputs::layout::{Layout, Slot};
 use crate::inputs::{Side, TruncationStrategy};
@@ -56,7 +57,40 @@ impl Tokenizer {
         only.then_some(Plain { before, after, type_id, added: layout.added, budget, most_bytes })
     }
 
+    /// The ids of one input: what a batch of it alone has, in the shortest way.
+    pub fn encode_ids(&self, input: &Input<'_>, options: &EncodeOptions) -> Result<Vec<u32>> {
+        let columns = Columns::default();
+        if let (Some(plain), (Text::Raw(text), None), None) =
+            (self.plain(options, &columns), (&input.first, &input.second), &options.padding)
+            && text.len() <= plain.most_bytes
+        {
+            let mut ids = Vec::new();
+            let wanted = Wanted { words: false, spans: false };
+            let texts = std::iter::once(*text);
+            let done =
+                self.tokenize_plain(texts, wanted, options.encode_special_tokens, &mut self.scratch(), |_, found| {
+                    let n = found.ids.len().min(plain.budget);
+                    let special = |slot: &Slot, ids: &mut Vec<u32>| {
+                        if let Slot::Special { ids: special, .. } = slot {
+                            ids.extend_from_slice(special);
+                        }
+                    };
+                    ids.reserve_exact(n + plain.added);
+                    plain.before.iter().for_each(|slot| special(slot, &mut ids));
+                    ids.extend_from_slice(&found.ids[..n]);
+                    plain.after.iter().for_each(|slot| special(slot, &mut ids));
+                });
+            if done == 1 {
+                return Ok(ids);
+            }
+        }
+        // Alone in its batch: errors need no index.
+        let rows = self.encode_batch::<u32>(std::slice::from_ref(input), options, &columns, None);
+        rows.map(|rows| rows.ids).map_err(Error::without_index)
+    }
+
     /// Appends the rows of the first inputs, as long as they are plain texts; returns how many they were.
+    #[allow(clippy::too_many_arguments, reason = "what is asked, where it is written, and what is needed")]
     pub(super) fn append_plain(
         &self,
         plain: &Plain<'_>,
@@ -72,7 +106,7 @@ impl Tokenizer {
             _ => None,
         });
         let wanted = Wanted { words: columns.word_ids, spans: columns.offsets };
-        self.tokenize_plain(texts, wanted, options.encode_special_tokens, scratch, |i, text, found| {
+        self.tokenize_plain(texts, wanted, options.encode_special_tokens, scratch, |i, found| {
             let rows = &mut chunk.rows;
             let start = rows.ids.len();
             let n = found.ids.len().min(plain.budget);
@@ -86,7 +120,9 @@ impl Tokenizer {
             }
             if columns.offsets {
                 let spans = &mut found.spans[..n];
-                convert(text, options.offset_unit, spans);
+                if let Text::Raw(text) = &inputs[i].first {
+                    convert(text, options.offset_unit, spans);
+                }
                 rows.offsets.extend(spans.iter().flat_map(|span| [i64::from(span.start), i64::from(span.end)]));
             }
             if columns.type_ids {

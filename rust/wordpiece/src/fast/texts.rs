@@ -27,32 +27,27 @@ pub(crate) struct Found<'a> {
 
 impl Fast {
     /// Tokenizes texts in which no added token stands, up to one that only the pipeline can do; returns how many it has
-    /// done. `found` is called with the number of each text, the text and its pieces.
+    /// done. `found` is called with the number of each text and its pieces.
     pub fn tokenize_texts<'t>(
         &self,
         texts: impl Iterator<Item = &'t str>,
         wanted: Wanted,
         matcher: &Matcher,
         memory: &mut Memory,
-        mut found: impl FnMut(usize, &'t str, Found<'_>),
+        mut found: impl FnMut(usize, Found<'_>),
     ) -> usize {
-        let mut waiting: Vec<&'t str> = Vec::new();
         let mut done = 0;
         memory.begin(wanted);
         for text in texts {
             if !self.gather(text, memory) {
                 break;
             }
-            waiting.push(text);
             if memory.buffer.text().len() >= CHUNK {
-                self.look_up_gathered(&waiting, done, wanted, matcher, memory, &mut found);
-                done += waiting.len();
-                waiting.clear();
+                done += self.look_up_gathered(done, wanted, matcher, memory, &mut found);
                 memory.begin(wanted);
             }
         }
-        self.look_up_gathered(&waiting, done, wanted, matcher, memory, &mut found);
-        done + waiting.len()
+        done + self.look_up_gathered(done, wanted, matcher, memory, &mut found)
     }
 
     /// Puts the words of a text behind those that wait; false, and nothing done, where only the pipeline can.
@@ -68,15 +63,15 @@ impl Fast {
         true
     }
 
-    fn look_up_gathered<'t>(
+    /// Looks the words of the texts that wait up; returns how many texts.
+    fn look_up_gathered(
         &self,
-        texts: &[&'t str],
         first: usize,
         wanted: Wanted,
         matcher: &Matcher,
         memory: &mut Memory,
-        found: &mut impl FnMut(usize, &'t str, Found<'_>),
-    ) {
+        found: &mut impl FnMut(usize, Found<'_>),
+    ) -> usize {
         let Memory { table, buffer, walk, ids, counts, marks, found: pieces, .. } = memory;
         let (mut starts, mut ends) = buffer.take_words();
         let n = ends.len();
@@ -96,7 +91,7 @@ impl Fast {
             self.push_spans(buffer, &starts, &ends, counts, ids, spans);
         }
         let (mut word, mut piece) = (0, 0);
-        for (i, (&text, &mark)) in texts.iter().zip(&*marks).enumerate() {
+        for (i, &mark) in marks.iter().enumerate() {
             let counts = &counts[word..mark];
             let range = piece..piece + counts.iter().sum::<u32>() as usize;
             if wanted.words {
@@ -104,10 +99,11 @@ impl Fast {
                 push_words(None, 0, counts, words);
             }
             let spans = if wanted.spans { &mut spans[range.clone()] } else { &mut [] };
-            found(first + i, text, Found { ids: &ids[range.clone()], words, spans });
+            found(first + i, Found { ids: &ids[range.clone()], words, spans });
             (word, piece) = (mark, range.end);
         }
         buffer.give_words_back(starts, ends);
+        marks.len()
     }
 }
 
