@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyString};
 use wordpiece::format::{tokenizer_json, vocab_txt};
 use wordpiece::inputs::{Piece, PostProcessor, SpecialToken, Template, Which};
 use wordpiece::normalize::{BertNormalizer, Normalizer};
-use wordpiece::{AddedToken, Columns, Decoder, Definition, Error, Input, Vocab};
+use wordpiece::{AddedToken, Decoder, Definition, Error, Input, Vocab};
 
 use crate::batch::{self, Rows};
 use crate::convert::{self, Batch, Item, Place};
