@@ -16,30 +16,65 @@ pub enum OffsetUnit {
 
 /// Turns spans in bytes of `text` into spans in `unit`.
 ///
-/// Spans come nearly sorted, so a cursor that counts from the last position to the next reads the text about once.
+/// Between two characters that are not ASCII, positions in bytes and in units differ by the same number. Spans come nearly
+/// sorted, so such characters and spans are read along with each other; one that lies before the last begins anew.
 pub(crate) fn convert(text: &str, unit: OffsetUnit, spans: &mut [Span]) {
     if unit == OffsetUnit::Byte || text.is_ascii() {
         return;
     }
-    let bytes = text.as_bytes();
-    let count = |from: usize, to: usize| -> u32 {
-        let units = bytes[from..to].iter().map(|&byte| match unit {
-            // Every byte that begins a character, and for UTF-16 those of four bytes twice.
-            OffsetUnit::Utf16 => u32::from(byte & 0xC0 != 0x80) + u32::from(byte >= 0xF0),
-            _ => u32::from(byte & 0xC0 != 0x80),
-        });
-        units.sum()
-    };
-    let (mut at_byte, mut at_unit) = (0, 0);
-    let mut move_to = |byte: u32| {
-        let byte = byte as usize;
-        at_unit = if byte >= at_byte { at_unit + count(at_byte, byte) } else { at_unit - count(byte, at_byte) };
-        at_byte = byte;
-        at_unit
-    };
+    let mut cursor = Cursor::new(text.as_bytes(), unit);
     for span in spans {
-        *span = Span { start: move_to(span.start), end: move_to(span.end) };
+        *span = Span { start: cursor.at(span.start), end: cursor.at(span.end) };
     }
+}
+
+/// Where bytes of a text stand in units.
+struct Cursor<'t> {
+    text: &'t [u8],
+    unit: OffsetUnit,
+    /// The end of the last character passed that is not ASCII, and the start of the next one.
+    from: usize,
+    next: usize,
+    /// Bytes that are no units, up to there.
+    surplus: usize,
+}
+
+impl<'t> Cursor<'t> {
+    fn new(text: &'t [u8], unit: OffsetUnit) -> Cursor<'t> {
+        Cursor { text, unit, from: 0, next: next_wide(text, 0), surplus: 0 }
+    }
+
+    #[inline]
+    fn at(&mut self, byte: u32) -> u32 {
+        let byte = byte as usize;
+        if byte < self.from {
+            *self = Cursor::new(self.text, self.unit);
+        }
+        while byte > self.next {
+            let (length, units) = match self.text[self.next] {
+                0xF0.. => (4, if self.unit == OffsetUnit::Utf16 { 2 } else { 1 }),
+                0xE0.. => (3, 1),
+                _ => (2, 1),
+            };
+            self.surplus += length - units;
+            self.from = self.next + length;
+            self.next = next_wide(self.text, self.from);
+        }
+        (byte - self.surplus) as u32
+    }
+}
+
+/// The first byte from `at` on that is not ASCII; the end where there is none.
+#[inline]
+fn next_wide(text: &[u8], mut at: usize) -> usize {
+    while let Some(eight) = text.get(at..at + 8) {
+        let high = u64::from_le_bytes(eight.try_into().expect("eight bytes")) & 0x8080_8080_8080_8080;
+        if high != 0 {
+            return at + high.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    text[at..].iter().position(|&byte| byte >= 0x80).map_or(text.len(), |found| at + found)
 }
 
 #[cfg(test)]

@@ -58,6 +58,9 @@ struct Shape<'a> {
     pool: Option<&'a ThreadPool>,
 }
 
+/// Arrays of fewer bytes are written by one thread: waking others would take longer.
+const WORTH_THREADS: usize = 1 << 20;
+
 impl Shape<'_> {
     /// Makes an array of `width` numbers a token: `write` writes those of the tokens of a row, `pad` says what the padding of
     /// a row has.
@@ -95,7 +98,9 @@ impl Shape<'_> {
             }
         };
         match self.pool {
-            Some(pool) if parts.len() > 1 => pool.install(|| parts.into_par_iter().for_each(fill)),
+            Some(pool) if total * size_of::<T>() >= WORTH_THREADS => {
+                pool.install(|| parts.into_par_iter().for_each(fill))
+            }
             _ => parts.into_iter().for_each(fill),
         }
         // SAFETY: the parts are all of it, and each was written from its first row to its last: tokens by `write`, which is

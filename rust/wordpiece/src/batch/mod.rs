@@ -4,8 +4,11 @@ mod chunk;
 mod join;
 mod plain;
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::inputs::{Encoding, PadLength, Padding, Side};
@@ -99,8 +102,11 @@ impl Number for i64 {
     }
 }
 
-/// Texts are handed to threads in runs of about this many bytes: enough to make a task worth its cost.
-const RUN_BYTES: usize = 1 << 16;
+/// Texts are handed to threads in runs of so many bytes: enough to make a run worth its cost, and few enough that all
+/// threads end at about the same time.
+const LEAST_RUN_BYTES: usize = 1 << 12;
+const MOST_RUN_BYTES: usize = 1 << 16;
+const RUNS_PER_THREAD: usize = 4;
 
 impl Tokenizer {
     /// Encodes many texts into flat arrays, in the given pool or on this thread; the answer is the same.
@@ -152,25 +158,47 @@ fn map_runs<T: Send>(
     f: impl Fn(usize, &[Input<'_>], &mut Scratch) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
     let Some(pool) = pool else { return f(0, inputs, &mut tokenizer.scratch()) };
+    let total: usize = inputs.iter().map(Input::len).sum();
+    let run_bytes = (total / (RUNS_PER_THREAD * pool.current_num_threads())).clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
     let mut runs = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (i, input) in inputs.iter().enumerate() {
         bytes += input.len();
-        if bytes >= RUN_BYTES {
+        if bytes >= run_bytes {
             runs.push(start..i + 1);
             (start, bytes) = (i + 1, 0);
         }
     }
     runs.push(start..inputs.len());
-    let results: Vec<Result<Vec<T>>> = pool.install(|| {
-        let run = |run: std::ops::Range<usize>| f(run.start, &inputs[run], &mut tokenizer.scratch());
-        runs.into_par_iter().map(run).collect()
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(runs.len()));
+    let work = || {
+        let mut scratch = tokenizer.scratch();
+        while let Some((number, run)) = take(&next, &runs) {
+            let result = f(run.start, &inputs[run.clone()], &mut scratch);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+        }
+    };
+    // This thread works too: it would only wait, and while others wake up it has begun.
+    pool.in_place_scope(|scope| {
+        for _ in 1..pool.current_num_threads().min(runs.len()) {
+            scope.spawn(|_| work());
+        }
+        work();
     });
+    let mut results: Vec<(usize, Result<Vec<T>>)> = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_unstable_by_key(|(number, _)| *number);
     let mut all = Vec::with_capacity(inputs.len());
-    for result in results {
+    for (_, result) in results {
         all.append(&mut result?);
     }
     Ok(all)
+}
+
+/// The next run, and its number.
+fn take<'a>(next: &AtomicUsize, runs: &'a [Range<usize>]) -> Option<(usize, &'a Range<usize>)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    runs.get(number).map(|run| (number, run))
 }
 
 impl Padding {

@@ -409,28 +409,31 @@ impl Fast {
         starts: &[u32],
         ends: &[u32],
         counts: &[u32],
-        mut ids: &[u32],
+        ids: &[u32],
         spans: &mut Vec<Span>,
     ) {
-        spans.reserve(ids.len());
         let span = |from, to| {
             let (start, end) = buffer.span(from, to);
             Span { start, end }
         };
+        let mut place = spans.len();
+        // Room first, then plain stores: appending them one at a time takes several times as long.
+        spans.resize(place + ids.len(), Span { start: 0, end: 0 });
+        let mut piece = 0;
         for ((&start, &end), &count) in starts.iter().zip(ends).zip(counts) {
-            let (word_ids, rest) = ids.split_at(count as usize);
-            ids = rest;
             if count == 1 {
-                spans.push(span(start as usize, end as usize));
-                continue;
+                spans[place] = span(start as usize, end as usize);
+            } else {
+                let mut at = start as usize;
+                for i in 0..count as usize {
+                    let prefix = if i == 0 { 0 } else { self.prefix_len };
+                    let next = at + (self.lengths[ids[piece + i] as usize] - prefix) as usize;
+                    spans[place + i] = span(at, next);
+                    at = next;
+                }
             }
-            let mut at = start as usize;
-            for (i, &id) in word_ids.iter().enumerate() {
-                let prefix = if i == 0 { 0 } else { self.prefix_len };
-                let next = at + (self.lengths[id as usize] - prefix) as usize;
-                spans.push(span(at, next));
-                at = next;
-            }
+            piece += count as usize;
+            place += count as usize;
         }
     }
 }
