@@ -25,7 +25,12 @@ pub(super) fn join<N: Number>(
 }
 
 /// The rows of a single chunk without padding: nothing need be copied.
-fn whole<N: Number>(Chunk { rows, types, .. }: Chunk, columns: &Columns) -> BatchRows<N> {
+fn whole<N: Number>(Chunk { mut rows, types, .. }: Chunk, columns: &Columns) -> BatchRows<N> {
+    // Room that nothing was written to goes back.
+    rows.ids.shrink_to_fit();
+    rows.offsets.shrink_to_fit();
+    rows.word_ids.shrink_to_fit();
+    rows.sequence_ids.shrink_to_fit();
     let mut row_offsets = rows.row_offsets;
     row_offsets.insert(0, 0);
     let n = rows.ids.len();
