@@ -7,7 +7,7 @@ use super::Columns;
 use super::chunk::Chunk;
 use crate::error::{Error, Result};
 use crate::fast::Wanted;
-use crate::inputs::layout::{Layout, Slot};
+use crate::inputs::layout::{Layout, Sequences, Slot};
 use crate::inputs::{Side, TruncationStrategy};
 use crate::offsets::convert;
 use crate::scratch::Scratch;
@@ -22,6 +22,8 @@ pub(super) struct Plain<'t> {
     after: &'t [Slot],
     /// The segment id of the text.
     type_id: u32,
+    /// The sequence id of special tokens and padding: that of the text where nothing is known about sequences.
+    rest_sequence_id: i32,
     /// Special tokens of a row.
     added: usize,
     /// The pieces that stay of a text.
@@ -34,7 +36,7 @@ impl Tokenizer {
     /// How rows of plain texts look; `None` where something was asked for that only the general way can do.
     pub(super) fn plain(&self, options: &EncodeOptions, columns: &Columns) -> Option<Plain<'_>> {
         let layout: &Layout = self.single_layout(options.add_special_tokens);
-        if columns.sequence_ids || (columns.offsets && layout.trim_offsets.is_some()) || !self.has_plain_path() {
+        if (columns.offsets && layout.trim_offsets.is_some()) || !self.has_plain_path() {
             return None;
         }
         let (mut budget, mut most_bytes) = (usize::MAX, MOST_BYTES);
@@ -54,7 +56,8 @@ impl Tokenizer {
         let (before, after) = (&layout.slots[..at], &layout.slots[at + 1..]);
         let Slot::Text { type_id, .. } = layout.slots[at] else { return None };
         let only = after.iter().all(|slot| matches!(slot, Slot::Special { .. }));
-        only.then_some(Plain { before, after, type_id, added: layout.added, budget, most_bytes })
+        let rest_sequence_id = if layout.sequences == Sequences::Known { -1 } else { 0 };
+        only.then_some(Plain { before, after, type_id, rest_sequence_id, added: layout.added, budget, most_bytes })
     }
 
     /// The ids of one input: what a batch of it alone has, in the shortest way.
@@ -111,7 +114,7 @@ impl Tokenizer {
             let start = rows.ids.len();
             let n = found.ids.len().min(plain.budget);
             for slot in plain.before {
-                push_special(slot, columns, chunk);
+                push_special(slot, plain.rest_sequence_id, columns, chunk);
             }
             let rows = &mut chunk.rows;
             rows.ids.extend_from_slice(&found.ids[..n]);
@@ -131,13 +134,19 @@ impl Tokenizer {
             if columns.special_tokens_mask {
                 rows.special_tokens_mask.resize(rows.ids.len(), 0);
             }
+            if columns.sequence_ids {
+                rows.sequence_ids.resize(rows.ids.len(), 0);
+            }
             for slot in plain.after {
-                push_special(slot, columns, chunk);
+                push_special(slot, plain.rest_sequence_id, columns, chunk);
             }
             let rows = &mut chunk.rows;
             let end = rows.ids.len();
             rows.row_offsets.push(end as i64);
             rows.truncated.push(n < found.ids.len());
+            if columns.sequence_ids {
+                chunk.pad_sequence_ids.push(plain.rest_sequence_id);
+            }
             if columns.n_tokens {
                 rows.n_tokens.push((found.ids.len() + plain.added) as i64);
             }
@@ -150,7 +159,7 @@ impl Tokenizer {
 }
 
 /// Appends special tokens.
-fn push_special(slot: &Slot, columns: &Columns, chunk: &mut Chunk) {
+fn push_special(slot: &Slot, sequence_id: i32, columns: &Columns, chunk: &mut Chunk) {
     let Slot::Special { ids, type_id, .. } = slot else { return };
     let rows = &mut chunk.rows;
     match ids[..] {
@@ -170,5 +179,8 @@ fn push_special(slot: &Slot, columns: &Columns, chunk: &mut Chunk) {
     }
     if columns.special_tokens_mask {
         rows.special_tokens_mask.resize(n, 1);
+    }
+    if columns.sequence_ids {
+        rows.sequence_ids.resize(n, sequence_id);
     }
 }
