@@ -3,6 +3,7 @@
 #   make demo    build and install the package, get the model, embed a text file, show the nearest sentences
 #   make test    run every test: Rust, Python, documentation, examples
 #   make lint    check formatting, lints, types, stubs and generated tables
+#   make fuzz    compare every path with the slow tokenizer on many random cases: make fuzz FUZZ=100 (600,000 cases)
 #   make bench   measure beside other tokenizers: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
 #   make clean   delete what the others made
 #
@@ -26,7 +27,7 @@ TEST_TOOLS := $(VENV)/test-tools.stamp
 LINT_TOOLS := $(VENV)/lint-tools.stamp
 BENCH_TOOLS := $(VENV)/bench-tools.stamp
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint fuzz bench clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -49,6 +50,9 @@ lint: $(PACKAGE) $(LINT_TOOLS)
 	$(BIN)/mypy
 	$(BIN)/stubtest --mypy-config-file pyproject.toml wordpiece_bert._core
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
+
+fuzz:
+	FUZZ=$(or $(FUZZ),100) cargo test --release --locked -p wordpiece --test properties
 
 bench: $(PACKAGE) $(BENCH_TOOLS)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)

@@ -252,7 +252,7 @@ fn columns() -> impl Strategy<Value = Columns> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6_000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: support::cases(6_000), max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
     fn the_pipeline_equals_the_reference_tokenizer(
@@ -291,7 +291,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: support::cases(60), max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
     /// Texts of several chunks, whose words lie across their edges, and one table that forgets.
     #[test]

@@ -163,3 +163,9 @@ fn padding(padding: &reference::Padding) -> Padding {
         side: side(padding.direction),
     }
 }
+
+/// How many cases a property is tried on: so many, times what the environment variable `FUZZ` says.
+pub fn cases(usual: u32) -> u32 {
+    let factor = std::env::var("FUZZ").ok().map_or(1, |factor| factor.parse().expect("FUZZ is a whole number"));
+    usual.saturating_mul(factor)
+}
