@@ -72,6 +72,9 @@ impl Fast {
         memory: &mut Memory,
         found: &mut impl FnMut(usize, Found<'_>),
     ) -> usize {
+        if memory.marks.is_empty() {
+            return 0;
+        }
         let Memory { table, buffer, walk, ids, counts, marks, found: pieces, .. } = memory;
         let (mut starts, mut ends) = buffer.take_words();
         let n = ends.len();

@@ -100,22 +100,6 @@ unsafe impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn positions(self, mut mask: u64, base: u32, to: *mut u32) -> usize {
-        let n = mask.count_ones() as usize;
-        let mut written = 0;
-        // Eight at a time, needed or not: the number of rounds is easier to guess than the number of bits.
-        while written < n {
-            for i in 0..8 {
-                // SAFETY: the caller allows to write 64 numbers, and `written` is a multiple of 8 below that.
-                unsafe { to.add(written + i).write(base.wrapping_add(mask.trailing_zeros())) };
-                mask &= mask.wrapping_sub(1);
-            }
-            written += 8;
-        }
-        n
-    }
-
-    #[inline(always)]
     unsafe fn count_up(self, base: u32, from: *mut u32, to: *mut u32) {
         // SAFETY: the caller allows to write 64 numbers at both.
         unsafe {

@@ -207,6 +207,7 @@ unsafe fn copy_out<I: Isa>(
             out = out.add(count as usize);
         }
         ids.set_len(out.offset_from_unsigned(start));
+        debug_assert!(ids.len() < ids.capacity(), "no more ids than bytes");
         stopped
     }
 }
