@@ -536,3 +536,8 @@ def test_transformers_and_tokenizers_load_what_is_saved(tmp_path: Path) -> None:
         peer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         assert [e.ids for e in peer.encode_batch(texts)] == expected
         assert transformers.AutoTokenizer.from_pretrained(folder)(texts)["input_ids"] == expected
+
+
+def test_memory_for_words_is_bounded_and_told() -> None:
+    tok = tokenizer()
+    assert 1 << 20 < tok.memory_bytes_per_thread < 1 << 27

@@ -684,6 +684,15 @@ class Tokenizer:
         """The number of tokens of the model, without added ones; ``len(tokenizer)`` counts those too."""
         return self._inner.vocab_size(False)  # noqa: FBT003
 
+    @property
+    def memory_bytes_per_thread(self) -> int:
+        """The most memory that words remembered between texts take, in bytes, for each thread at work.
+
+        Words that were met are found again at once. However many different ones come, the memory stays below this: then
+        words are forgotten, and worked out again when they come back. 0 for a tokenizer that remembers none.
+        """
+        return self._inner.memory_bytes_per_thread
+
     def __len__(self) -> int:
         return self._inner.vocab_size(True)  # noqa: FBT003
 

@@ -175,6 +175,12 @@ impl Tokenizer {
         self.core.definition().padding.as_ref().map(PaddingSettings::from)
     }
 
+    /// The bytes that words remembered between texts may take, for each thread at work.
+    #[getter]
+    fn memory_bytes_per_thread(&self) -> usize {
+        self.core.memory_bytes_per_thread()
+    }
+
     /// The id of the token that a word without pieces becomes.
     #[getter]
     fn unk_id(&self) -> Option<u32> {
