@@ -1,5 +1,7 @@
 //! The normalized text of a chunk, where its words stand, and where its bytes come from.
 
+use crate::normalize::Span;
+
 /// What a scan writes and the matcher reads.
 ///
 /// Everything is a flat list with room kept free behind it, so that a scan can write a whole block without asking.
@@ -104,6 +106,18 @@ impl Buffer {
     #[inline]
     pub fn span(&self, start: usize, end: usize) -> (u32, u32) {
         if self.aligned { (self.from[start], self.to[end - 1]) } else { (0, 0) }
+    }
+
+    /// As [`Buffer::span`], of a buffer that keeps them.
+    ///
+    /// # Safety
+    ///
+    /// It does; and `start < end <= text.len()`.
+    #[inline(always)]
+    pub unsafe fn span_unchecked(&self, start: usize, end: usize) -> Span {
+        debug_assert!(self.aligned && start < end && end <= self.text.len());
+        // SAFETY: the caller's; both lists are as long as the text.
+        unsafe { Span { start: *self.from.get_unchecked(start), end: *self.to.get_unchecked(end - 1) } }
     }
 
     /// Makes room for `n` more of everything, and the slack behind.

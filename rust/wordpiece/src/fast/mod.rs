@@ -422,7 +422,9 @@ impl Fast {
         let mut piece = 0;
         for ((&start, &end), &count) in starts.iter().zip(ends).zip(counts) {
             if count == 1 {
-                spans[place] = span(start as usize, end as usize);
+                // SAFETY: words lie in the text, whose bytes all have a place in the lists of spans; there is room for a
+                // span for each id, and counts are those of the ids.
+                unsafe { *spans.get_unchecked_mut(place) = buffer.span_unchecked(start as usize, end as usize) };
             } else {
                 let mut at = start as usize;
                 for i in 0..count as usize {
@@ -435,6 +437,7 @@ impl Fast {
             piece += count as usize;
             place += count as usize;
         }
+        debug_assert_eq!(piece, ids.len());
     }
 }
 

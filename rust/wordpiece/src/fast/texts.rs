@@ -1,7 +1,7 @@
 //! Texts that are looked up together.
 
 use super::table::{Found as FoundWords, GROUP, Words};
-use super::{CHUNK, Fast, Memory, push_words};
+use super::{CHUNK, Fast, Memory};
 use crate::inputs::pieces::Pieces;
 use crate::matcher::Matcher;
 use crate::normalize::Span;
@@ -89,18 +89,17 @@ impl Fast {
         });
         starts.truncate(n);
         ends.truncate(n);
+        if wanted.words {
+            number_words(marks, counts, &mut pieces.words);
+        }
         let Pieces { ids, words, spans, .. } = pieces;
         if wanted.spans {
             self.push_spans(buffer, &starts, &ends, counts, ids, spans);
         }
         let (mut word, mut piece) = (0, 0);
         for (i, &mark) in marks.iter().enumerate() {
-            let counts = &counts[word..mark];
-            let range = piece..piece + counts.iter().sum::<u32>() as usize;
-            if wanted.words {
-                words.clear();
-                push_words(None, 0, counts, words);
-            }
+            let range = piece..piece + counts[word..mark].iter().sum::<u32>() as usize;
+            let words = if wanted.words { &words[range.clone()] } else { &[] };
             let spans = if wanted.spans { &mut spans[range.clone()] } else { &mut [] };
             found(first + i, Found { ids: &ids[range.clone()], words, spans });
             (word, piece) = (mark, range.end);
@@ -115,4 +114,23 @@ impl Memory {
         self.buffer.reset(wanted.spans, 0);
         self.marks.clear();
     }
+}
+
+/// The number of each piece's word in its text; `marks` says where the words of a text end.
+fn number_words(marks: &[usize], counts: &[u32], words: &mut Vec<u32>) {
+    let n: u32 = counts.iter().sum();
+    // Four at a time, needed or not: few words have more pieces.
+    words.resize(n as usize + 4, 0);
+    let (mut word, mut at) = (0, 0);
+    for &mark in marks {
+        for (number, &count) in (0..).zip(&counts[word..mark]) {
+            match words.get_mut(at..at + 4) {
+                Some(four) if count <= 4 => four.fill(number),
+                _ => words[at..at + count as usize].fill(number),
+            }
+            at += count as usize;
+        }
+        word = mark;
+    }
+    words.truncate(n as usize);
 }
