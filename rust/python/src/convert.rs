@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PySet, PyString, PyTuple, PyType,
 };
-use wordpiece::{Input, Text};
+use wordpiece::{Input, Text, prefetch};
 
 use crate::arrow::Column;
 use crate::error;
@@ -329,8 +329,20 @@ pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<Input<'a>>> {
         // it was borrowed from. PyO3 says so for the str alone.
         Some(unsafe { std::mem::transmute::<&str, &'a str>(text) })
     }
-    list.iter_borrowed().map(|item| text(item).map(Input::single)).collect()
+    // Each str is a place of its own in memory: while one is read, some after it are asked for.
+    let mut ahead = list.iter_borrowed();
+    ahead.by_ref().take(AHEAD).for_each(|item| prefetch(item.as_ptr()));
+    let input = |item| {
+        if let Some(item) = ahead.next() {
+            prefetch(item.as_ptr());
+        }
+        text(item).map(Input::single)
+    };
+    list.iter_borrowed().map(input).collect()
 }
+
+/// How many strs ahead the memory is asked for one.
+const AHEAD: usize = 12;
 
 /// Whether an argument is one text rather than a batch of them.
 pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {

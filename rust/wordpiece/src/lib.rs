@@ -47,6 +47,8 @@ pub use definition::Definition;
 pub use error::{Error, ErrorKind, Result};
 pub use fast::Path;
 pub use inputs::Encoding;
+#[doc(hidden)]
+pub use memory::prefetch;
 pub use offsets::OffsetUnit;
 pub use pattern::Pattern;
 pub use tokenizer::{EncodeOptions, Input, Text, Tokenizer};

@@ -31,7 +31,7 @@ fn advise<T>(_list: &mut Vec<T>) {}
 
 /// Asks for memory that will be read soon.
 #[inline(always)]
-pub(crate) fn prefetch<T>(_at: *const T) {
+pub fn prefetch<T>(_at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint; no address can do harm.
     unsafe {
