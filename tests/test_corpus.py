@@ -217,8 +217,10 @@ def test_what_cannot_be_read_is_refused(files: Any, options: dict[str, Any], com
 def test_a_missing_file_is_what_python_says_it_is() -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.txt"):
         TextReader("none.txt")
+    # It reads ahead, but not a hundred blocks.
+    Path("first").write_text("a\n" * 100)
     Path("gone").touch()
-    reader = TextReader(["gone"])
+    reader = TextReader(["first", "gone"], block_texts=1)
     Path("gone").unlink()
     with pytest.raises(FileNotFoundError, match="gone") as error:
         read_all(reader)
