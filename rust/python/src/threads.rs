@@ -29,7 +29,7 @@ struct Entry {
     next: *const Entry,
 }
 
-/// The pool for a batch with `bytes` of text, `None` where the calling thread does it alone.
+/// The threads that help the calling one with `bytes` of text, `None` where it works alone.
 ///
 /// The answer is the same whatever the number of threads, so a machine that can start no thread is no error.
 pub fn pool(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool> {
@@ -41,10 +41,11 @@ pub fn pool(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool>
         0 => available_parallelism().map_or(1, usize::from).min(MOST),
         size => size,
     };
-    if size == 1 { None } else { pool_of(size) }
+    // The calling thread is one of them.
+    if size == 1 { None } else { pool_of(size - 1) }
 }
 
-/// Finds or makes the pool of this process with so many threads.
+/// Finds or makes the pool of this process with so many workers.
 ///
 /// A list that only grows needs no lock, so a process that forks at any moment leaves its child nothing locked.
 fn pool_of(size: usize) -> Option<&'static ThreadPool> {

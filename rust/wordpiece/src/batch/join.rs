@@ -4,9 +4,9 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
 use super::chunk::{Chunk, Types};
+use super::share::share;
 use super::{BatchRows, Columns, Number};
 use crate::inputs::{Padding, Side};
 use crate::memory;
@@ -102,12 +102,8 @@ impl Shape<'_> {
                 part = others;
             }
         };
-        match self.pool {
-            Some(pool) if total * size_of::<T>() >= WORTH_THREADS => {
-                pool.install(|| parts.into_par_iter().for_each(fill))
-            }
-            _ => parts.into_iter().for_each(fill),
-        }
+        let pool = self.pool.filter(|_| total * size_of::<T>() >= WORTH_THREADS);
+        share(parts, pool, || (), |(), part| fill(part));
         // SAFETY: the parts are all of it, and each was written from its first row to its last: tokens by `write`, which is
         // given as many numbers as it has, and padding here.
         unsafe { all.set_len(total) };

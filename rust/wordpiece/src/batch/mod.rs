@@ -3,16 +3,16 @@
 mod chunk;
 mod join;
 mod plain;
+mod share;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use rayon::ThreadPool;
 
+use self::share::share;
 use crate::error::Result;
 use crate::inputs::{Encoding, PadLength, Padding, Side};
-use crate::scratch::Scratch;
+use crate::scratch::{Lent, Scratch};
 use crate::tokenizer::{EncodeOptions, Input, Tokenizer};
 
 /// What a batch is asked for beside ids.
@@ -109,7 +109,7 @@ const MOST_RUN_BYTES: usize = 1 << 16;
 const RUNS_PER_THREAD: usize = 4;
 
 impl Tokenizer {
-    /// Encodes many texts into flat arrays, in the given pool or on this thread; the answer is the same.
+    /// Encodes many texts into flat arrays, on this thread and those of the pool; the answer is the same.
     ///
     /// An error is that of the first text that has one, with its index.
     pub fn encode_batch<N: Number>(
@@ -159,7 +159,8 @@ fn map_runs<T: Send>(
 ) -> Result<Vec<T>> {
     let Some(pool) = pool else { return f(0, inputs, &mut tokenizer.scratch()) };
     let total: usize = inputs.iter().map(Input::len).sum();
-    let run_bytes = (total / (RUNS_PER_THREAD * pool.current_num_threads())).clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
+    let run_bytes =
+        (total / (RUNS_PER_THREAD * (pool.current_num_threads() + 1))).clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
     let mut runs = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (i, input) in inputs.iter().enumerate() {
@@ -170,35 +171,12 @@ fn map_runs<T: Send>(
         }
     }
     runs.push(start..inputs.len());
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(runs.len()));
-    let work = || {
-        let mut scratch = tokenizer.scratch();
-        while let Some((number, run)) = take(&next, &runs) {
-            let result = f(run.start, &inputs[run.clone()], &mut scratch);
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
-        }
-    };
-    // This thread works too: it would only wait, and while others wake up it has begun.
-    pool.in_place_scope(|scope| {
-        for _ in 1..pool.current_num_threads().min(runs.len()) {
-            scope.spawn(|_| work());
-        }
-        work();
-    });
-    let mut results: Vec<(usize, Result<Vec<T>>)> = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_unstable_by_key(|(number, _)| *number);
+    let encode = |scratch: &mut Lent<'_>, run: Range<usize>| f(run.start, &inputs[run], scratch);
     let mut all = Vec::with_capacity(inputs.len());
-    for (_, result) in results {
+    for result in share(runs, Some(pool), || tokenizer.scratch(), encode) {
         all.append(&mut result?);
     }
     Ok(all)
-}
-
-/// The next run, and its number.
-fn take<'a>(next: &AtomicUsize, runs: &'a [Range<usize>]) -> Option<(usize, &'a Range<usize>)> {
-    let number = next.fetch_add(1, Ordering::Relaxed);
-    runs.get(number).map(|run| (number, run))
 }
 
 impl Padding {
