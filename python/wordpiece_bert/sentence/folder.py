@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from wordpiece_bert.bert import functional
+from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
-from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.functional import POOLING_MODES, Array, PoolingMode
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.metrics import METRICS
@@ -22,6 +22,8 @@ from wordpiece_bert.untrusted import JsonObject, inside, quoted, read_json, read
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from wordpiece_bert.bert.config import BertConfig
 
 __all__ = ["Dense", "Normalize", "Pooling", "SentenceFolder", "read_folder"]
 
@@ -119,7 +121,7 @@ def read_folder(folder: Path) -> SentenceFolder:
     """
     listing = folder / "modules.json"
     if not listing.is_file():
-        config = BertConfig.from_folder(folder)
+        config = read_config(folder)
         longest = _longest(folder, {}, config)
         return SentenceFolder(transformer=folder, dimension=config.hidden_size, max_seq_length=longest)
 
@@ -127,7 +129,7 @@ def read_folder(folder: Path) -> SentenceFolder:
     if [kind for kind, _ in modules[:2]] != ["Transformer", "Pooling"]:
         _refuse(listing, f"must begin with a Transformer and a Pooling, not with {[kind for kind, _ in modules[:2]]}")
     transformer = modules[0][1]
-    config = BertConfig.from_folder(transformer)
+    config = read_config(transformer)
     settings = _transformer_settings(transformer)
     pooling = _pooling(modules[1][1] / "config.json", config.hidden_size)
     width = config.hidden_size * len(pooling.modes)
@@ -195,7 +197,7 @@ def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int
             longest = int(value)
     if longest is not None and longest < 1:
         _refuse(transformer, f"the longest row is {longest} tokens; it must be 1 or more")
-    return min(longest or config.max_position_embeddings, config.max_position_embeddings)
+    return min(longest or config.longest_row, config.longest_row)
 
 
 def _pooling(file: Path, hidden_size: int) -> Pooling:
