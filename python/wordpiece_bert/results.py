@@ -21,6 +21,8 @@ class Answers(list[Any]):
         Whether the text was longer than the model takes, and was cut.
     """
 
+    truncated: bool
+
     def __init__(self, values: Iterable[Any] = (), *, truncated: bool = False) -> None:
         super().__init__(values)
         self.truncated = truncated
@@ -34,6 +36,8 @@ class Answer(dict[str, Any]):
     truncated : bool
         Whether the text was longer than the model takes, and was cut.
     """
+
+    truncated: bool
 
     def __init__(self, values: Mapping[str, Any], *, truncated: bool = False) -> None:
         super().__init__(values)
