@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import pickle
+import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,9 +35,6 @@ from wordpiece_bert.bert import (
 )
 from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError, InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLASSES = {
     "bert_pretraining": "BertForPreTraining",
@@ -357,8 +357,6 @@ def test_parameters_come_in_the_order_of_torch() -> None:
 
 
 def change_config(folder: Path, **changes: Any) -> None:
-    import json
-
     content = json.loads((folder / "config.json").read_text()) | changes
     (folder / "config.json").write_text(json.dumps({k: v for k, v in content.items() if v is not ...}))
 
@@ -366,9 +364,8 @@ def change_config(folder: Path, **changes: Any) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     import shutil
-    from pathlib import Path as AnyPath
 
-    return AnyPath(shutil.copytree(MODELS / "bert_token_cls", tmp_path / "model"))
+    return Path(shutil.copytree(MODELS / "bert_token_cls", tmp_path / "model"))
 
 
 @pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.CheckpointWarning")
@@ -461,12 +458,41 @@ def test_layers_of_one_group_of_albert_are_the_same_arrays() -> None:
 def test_fields_of_relatives_are_refused_by_their_own_names(
     tmp_path: Path, folder: str, field: str, value: Any
 ) -> None:
-    import json
-
     content = json.loads((MODELS / folder / "config.json").read_text()) | {field: value}
     (tmp_path / "config.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=f"{field} is "):
         AutoModel.from_pretrained(tmp_path)
+
+
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 70), st.integers(), st.floats(allow_nan=False), st.text(max_size=5),
+    st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=2), st.text(max_size=2), max_size=2),
+)  # fmt: skip
+
+
+@given(data=st.data())
+def test_any_configuration_gives_a_model_or_one_of_our_errors(tmp_path_factory: Any, data: st.DataObject) -> None:
+    source = MODELS / data.draw(
+        st.sampled_from(["albert_model", "electra_generator", "mpnet_model", "distilbert_seqcls"])
+    )
+    content = json.loads((source / "config.json").read_text())
+    for name in data.draw(st.lists(st.sampled_from(sorted(content)), min_size=1, max_size=3)):
+        content[name] = data.draw(JUNK)
+    folder = tmp_path_factory.mktemp("junk")
+    (folder / "config.json").write_text(json.dumps(content))
+    shutil.copy(source / "model.safetensors", folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)
+        try:
+            AutoModel.from_pretrained(folder)
+        except (ConfigError, CheckpointError):
+            return
+
+
+def test_layers_of_albert_are_bounded_as_a_whole() -> None:
+    content = json.loads((MODELS / "albert_model" / "config.json").read_text())
+    with pytest.raises(ConfigError, match="9999 layers of 9999 each are more than 10000"):
+        bert_package.AlbertConfig.from_dict(content | {"num_hidden_layers": 9999, "inner_group_num": 9999})
 
 
 def test_every_class_of_the_package_is_known_to_auto_model() -> None:

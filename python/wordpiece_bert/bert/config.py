@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Ids
 
-__all__ = ["BertConfig", "find_config"]
+__all__ = ["MOST_LAYERS", "BertConfig", "find_config"]
 
 # The first that exists is read; bert_config.json is the name in Google's own release.
 _FILE_NAMES = ("config.json", "bert_config.json")
@@ -34,7 +34,7 @@ _PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_clas
 
 # Far beyond any model; with these limits no product or loop over a size can do harm before the weights are compared.
 _LARGEST_SIZE = 2**31 - 1
-_MOST_LAYERS = 10_000
+MOST_LAYERS = 10_000
 _MOST_LABELS = 1_000_000
 
 # Sizes that are numbers of layers.
@@ -132,7 +132,7 @@ class BertConfig:
             _refuse("model_type", self.model_type, why)
         for name in self._sizes:
             value = getattr(self, name)
-            largest = _MOST_LAYERS if name in _COUNTS else _LARGEST_SIZE
+            largest = MOST_LAYERS if name in _COUNTS else _LARGEST_SIZE
             if not _is_int(value) or not 1 <= value <= largest:
                 _refuse(self._in_file(name), value, f"it must be an integer from 1 to {largest}")
         if self.hidden_size % self.num_attention_heads:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.config import MOST_LAYERS, BertConfig
 from wordpiece_bert.bert.heads.tasks import (
     MaskedLM,
     MaskedLMNames,
@@ -21,6 +21,7 @@ from wordpiece_bert.bert.heads.tasks import (
 )
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.relatives.names import renamed
+from wordpiece_bert.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,12 @@ class AlbertConfig(BertConfig):
     model_type: str = "albert"
 
     _sizes: ClassVar[tuple[str, ...]] = (*BertConfig._sizes, "embedding_size", "num_hidden_groups", "inner_group_num")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.encoder_layers > MOST_LAYERS:
+            message = f"{self.num_hidden_layers} layers of {self.inner_group_num} each are more than {MOST_LAYERS}"
+            raise ConfigError(message)
 
     @property
     def has_projection(self) -> bool:
