@@ -747,3 +747,33 @@ def test_mpnet_is_a_sentence_encoder_whatever_its_rows_are_padded_with(tmp_path:
     assert model.max_seq_length == 46
     together = model.encode(["cat", "the cat was in the house"])
     np.testing.assert_allclose(together[0], model.encode("cat"), atol=1e-6)
+
+
+# --- more modules
+
+
+def test_layer_norm_and_dropout_follow_the_pooling(tmp_path: Path) -> None:
+    folder = sentence_folder("sentence_max", tmp_path)
+    plain: Any = SentenceEncoder.from_pretrained(folder).encode(TEXTS)
+    modules = json.loads((folder / "modules.json").read_text())
+    for number, kind in enumerate(["LayerNorm", "Dropout"], 2):
+        modules.append(
+            {
+                "idx": number,
+                "name": str(number),
+                "path": f"{number}_{kind}",
+                "type": f"sentence_transformers.models.{kind}",
+            }
+        )
+        (folder / f"{number}_{kind}").mkdir()
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "3_Dropout" / "config.json").write_text('{"dropout": 0.2}')
+    (folder / "2_LayerNorm" / "config.json").write_text('{"dimension": 32}')
+    weight, bias = np.linspace(0.5, 2, 32, dtype=np.float32), np.linspace(-1, 1, 32, dtype=np.float32)
+    write_safetensors(folder / "2_LayerNorm" / "model.safetensors", {"norm.weight": weight, "norm.bias": bias})
+    mean, variance = plain.mean(axis=1, keepdims=True), plain.var(axis=1, keepdims=True)
+    expected = (plain - mean) / np.sqrt(variance + 1e-5) * weight + bias
+    np.testing.assert_allclose(SentenceEncoder.from_pretrained(folder).encode(TEXTS), expected, atol=1e-5)
+    change(folder / "2_LayerNorm" / "config.json", dimension=31)
+    with pytest.raises(ConfigError, match="dimension must be 32"):
+        SentenceEncoder.from_pretrained(folder)

@@ -1,6 +1,7 @@
 """The folder layout of sentence-transformers: which modules a model is a chain of, and its settings.
 
-``modules.json`` lists the modules: a Transformer, a Pooling, then any number of Dense and Normalize. A folder without
+``modules.json`` lists the modules: a Transformer, a Pooling, then any number of Dense, LayerNorm, Normalize and Dropout
+(which does nothing after the training). A folder without
 it is a Transformer with mean pooling. Names of Python classes are compared with these, never imported.
 """
 
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
 
-__all__ = ["Dense", "Normalize", "Pooling", "SentenceFolder", "read_folder"]
+__all__ = ["Dense", "LayerNorm", "Normalize", "Pooling", "SentenceFolder", "read_folder"]
 
-_MODULES = ("Transformer", "Pooling", "Dense", "Normalize")
+_MODULES = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
 
 # The old form of a pooling configuration, one boolean for each mode; several are concatenated in this order.
 _OLD_POOLING: dict[str, PoolingMode] = {
@@ -80,6 +81,18 @@ class Dense:
         return y + (x if self.residual is None else x @ self.residual.T)
 
 
+@dataclass(frozen=True, eq=False)
+class LayerNorm:
+    """Layer normalization of sentence vectors, with torch's ε."""
+
+    weight: Array  # [d]
+    bias: Array  # [d]
+
+    def __call__(self, x: Array) -> Array:
+        """[n, d] -> [n, d]."""
+        return functional.layer_norm(x, self.weight, self.bias, eps=1e-5)
+
+
 @dataclass(frozen=True)
 class Normalize:
     """Scales vectors to length 1."""
@@ -97,7 +110,7 @@ class SentenceFolder:
     transformer: Path
     pooling: Pooling = Pooling()
     #: What follows the pooling, in order.
-    modules: tuple[Dense | Normalize, ...] = ()
+    modules: tuple[Dense | LayerNorm | Normalize, ...] = ()
     #: Width of a sentence vector.
     dimension: int
     #: Longest row, special tokens included.
@@ -133,15 +146,17 @@ def read_folder(folder: Path) -> SentenceFolder:
     settings = _transformer_settings(transformer)
     pooling = _pooling(modules[1][1] / "config.json", config.hidden_size)
     width = config.hidden_size * len(pooling.modes)
-    rest: list[Dense | Normalize] = []
+    rest: list[Dense | LayerNorm | Normalize] = []
     for kind, place in modules[2:]:
         if kind == "Dense":
             rest.append(dense := _dense(place, width))
             width = len(dense.weight)
+        elif kind == "LayerNorm":
+            rest.append(_layer_norm(place, width))
         elif kind == "Normalize":
             rest.append(_normalize(place))
-        else:
-            _refuse(listing, f"has a second {kind}; after the Pooling only Dense and Normalize are supported")
+        elif kind != "Dropout":
+            _refuse(listing, f"has a second {kind}; after the Pooling come {', '.join(_MODULES[2:])}")
     return SentenceFolder(
         transformer=transformer,
         pooling=pooling,
@@ -234,14 +249,7 @@ def _dense(folder: Path, width: int) -> Dense:
         shapes["linear.bias"] = (size_out,)
     if use_residual and size_in != size_out:
         shapes["residual.weight"] = (size_out, size_in)
-    weights = find_weights(folder)
-    tensors = read_tensors(weights)
-    for tensor, shape in shapes.items():
-        found = tensors[tensor].shape if tensor in tensors else None
-        if found != shape or tensors[tensor].dtype != np.float32:
-            message = f"{weights}: {tensor} has shape {found}, but {file} asks for floating-point {shape}"
-            raise CheckpointError(message)
-    arrays: dict[str, Any] = {name: tensors[name] for name in shapes}
+    arrays = _weights(folder, shapes, file)
     return Dense(
         weight=arrays["linear.weight"],
         bias=arrays.get("linear.bias", np.zeros(size_out, np.float32)),
@@ -249,6 +257,26 @@ def _dense(folder: Path, width: int) -> Dense:
         use_residual=use_residual,
         residual=arrays.get("residual.weight"),
     )
+
+
+def _layer_norm(folder: Path, width: int) -> LayerNorm:
+    file = folder / "config.json"
+    if _value(read_object(file, ConfigError), "dimension", int, file, default=0) != width:
+        _refuse(file, f"dimension must be {width}, what the module before gives")
+    arrays = _weights(folder, {"norm.weight": (width,), "norm.bias": (width,)}, file)
+    return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
+
+
+def _weights(folder: Path, shapes: dict[str, tuple[int, ...]], file: Path) -> dict[str, Any]:
+    """Read a module's weights, which must have the shapes that its configuration asks for."""
+    weights = find_weights(folder)
+    tensors = read_tensors(weights)
+    for name, shape in shapes.items():
+        found = tensors[name].shape if name in tensors else None
+        if found != shape or tensors[name].dtype != np.float32:
+            message = f"{weights}: {name} has shape {found}, but {file} asks for floating-point {shape}"
+            raise CheckpointError(message)
+    return {name: tensors[name] for name in shapes}
 
 
 def _normalize(folder: Path) -> Normalize:
