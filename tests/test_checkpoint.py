@@ -202,7 +202,7 @@ def test_a_changed_byte_gives_tensors_or_a_checkpoint_error(tmp_path_factory: An
     [
         "tf_model.h5",
         "flax_model.msgpack",
-        "bert_model.ckpt.index",
+        "bert_model.ckpt.data-00000-of-00001",
         "model.ckpt-1000.meta",
         "model.onnx",
         "model.gguf",

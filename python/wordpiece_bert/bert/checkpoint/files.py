@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from wordpiece_bert.bert.checkpoint.safetensors import AnyArray, read_safetensors
+from wordpiece_bert.bert.checkpoint.tensorflow_files import read_tensorflow_checkpoint
 from wordpiece_bert.bert.checkpoint.torch_files import read_torch_file
 from wordpiece_bert.bert.half import is_half, widen
 from wordpiece_bert.errors import CheckpointError, ModelNotFoundError
@@ -22,12 +23,14 @@ __all__ = ["find_weights", "non_finite", "read_tensors"]
 # The first that exists is read.
 _FORMS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
+# After these, the index of a TensorFlow checkpoint: the name in Google's release, and those that training gives.
+_TENSORFLOW = "*.ckpt*.index"
+
 # Other forms of the weights, by their names in a folder, in the order in which to mention them.
 _OTHER_FORMS = {
     "tf_model.h5": "TensorFlow (Keras) weights",
     "flax_model.msgpack": "Flax weights",
-    "*.ckpt.index": "a TensorFlow checkpoint",
-    "*.ckpt-*": "a TensorFlow checkpoint",
+    "*.ckpt*": "a part of a TensorFlow checkpoint, whose .index file is not there",
     "*.onnx": "an ONNX graph",
     "onnx/*.onnx": "an ONNX graph",
     "*.gguf": "a GGUF file",
@@ -56,6 +59,12 @@ def find_weights(folder: str | os.PathLike[str]) -> Path:
     for name in _FORMS:
         if (file := folder / name).is_file():
             return file
+    indexes = sorted(folder.glob(_TENSORFLOW))
+    if len(indexes) > 1:
+        names = ", ".join(quoted(file.name) for file in indexes)
+        _refuse(folder, f"holds several TensorFlow checkpoints: {names}. Leave one")
+    if indexes:
+        return indexes[0]
     for pattern, form in _OTHER_FORMS.items():
         if found := sorted(folder.glob(pattern)):
             _refuse_form(found[0], form)
@@ -69,16 +78,16 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
     Parameters
     ----------
     file
-        A ``.safetensors`` file, a file that ``torch.save`` wrote (``.bin``, ``.pt``, ``.pth``), or the index of several
-        (``.json``), which then are read too.
+        A ``.safetensors`` file, a file that ``torch.save`` wrote (``.bin``, ``.pt``, ``.pth``), the index of several
+        (``.json``), or that of a TensorFlow checkpoint (``.index``); the files that an index names are read too.
     keep_half
         Whether to leave float16 and bfloat16 as they are, as float16 and `wordpiece_bert.bert.half.BFLOAT16`.
 
     Returns
     -------
     dict of str to array
-        By the names in the file; floating-point tensors (float64, float32, float16, bfloat16) as float32, integers and
-        booleans as they are stored.
+        By the names in the file (those of a TensorFlow checkpoint as PyTorch has them); floating-point tensors
+        (float64, float32, float16, bfloat16) as float32, integers and booleans as they are stored.
 
     Raises
     ------
@@ -92,10 +101,14 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
         return _read_shards(file, keep_half=keep_half)
     if file.suffix in (".bin", ".pt", ".pth"):
         return read_torch_file(file, keep_half=keep_half)
+    if file.suffix == ".index":
+        return read_tensorflow_checkpoint(file, keep_half=keep_half)
     for pattern, form in _OTHER_FORMS.items():
         if file.match(pattern):
             _refuse_form(file, form)
-    message = f"{file}: not a weight file that is read here; its name must end in .safetensors, .bin or .index.json"
+    message = (
+        f"{file}: not a weight file that is read here; its name must end in .safetensors, .bin, .index.json or .index"
+    )
     raise CheckpointError(message)
 
 
@@ -130,7 +143,7 @@ def _read_shards(index: Path, *, keep_half: bool) -> dict[str, AnyArray]:
 
 
 def _refuse_form(file: Path, form: str) -> NoReturn:
-    known = "safetensors and PyTorch files are"
+    known = "safetensors, PyTorch files and TensorFlow checkpoints are"
     _refuse(file, f"this is {form}, which is not read; {known}. {_CONVERT.format(folder=str(file.parent))}")
 
 
