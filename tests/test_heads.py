@@ -504,3 +504,78 @@ def test_every_class_of_the_package_is_known_to_auto_model() -> None:
         if isinstance(cls := getattr(bert_package, name), type) and issubclass(cls, Model)
     }
     assert models - {"Model"} == set(_CLASSES)
+
+
+# --- heads of relatives for which there is no reference: their formulas, over the encoder's output
+
+
+def drawn(name: str, folder: str) -> Any:
+    """A model of this class with random weights, in the sizes of a folder."""
+    cls = getattr(bert_package, name)
+    config = dataclasses.replace(cls.config_class.from_folder(MODELS / folder), id2label={i: str(i) for i in range(3)})
+    layout = cls._layout(config)
+    random = np.random.default_rng(5)
+    weights = {}
+    for prefix, shapes in ((layout.prefix, layout.base), ("", layout.head)):
+        for key, shape in shapes.items():
+            size = [getattr(config, n) if isinstance(n, str) else n for n in shape]
+            weights[prefix + key] = random.normal(0, 0.2, size).astype(np.float32)
+    return cls(config, weights), weights
+
+
+FORMULAS: dict[str, tuple[str, Any]] = {
+    "DistilBertForMultipleChoice": (
+        "distilbert_model",
+        lambda out, w: np.maximum(out.last_hidden_state[:, 0] @ w["pre_classifier.weight"].T + w["pre_classifier.bias"], 0)
+        @ w["classifier.weight"].T
+        + w["classifier.bias"],
+    ),
+    "MPNetForSequenceClassification": (
+        "mpnet_model",
+        lambda out, w: np.tanh(out.last_hidden_state[:, 0] @ w["classifier.dense.weight"].T + w["classifier.dense.bias"])
+        @ w["classifier.out_proj.weight"].T
+        + w["classifier.out_proj.bias"],
+    ),
+    "MPNetForMultipleChoice": ("mpnet_model", lambda out, w: out.pooler_output @ w["classifier.weight"].T + w["classifier.bias"]),
+    "MPNetForTokenClassification": ("mpnet_model", lambda out, w: out.last_hidden_state @ w["classifier.weight"].T + w["classifier.bias"]),
+    "MPNetForQuestionAnswering": ("mpnet_model", lambda out, w: out.last_hidden_state @ w["qa_outputs.weight"].T + w["qa_outputs.bias"]),
+    "AlbertForSequenceClassification": ("albert_model", lambda out, w: out.pooler_output @ w["classifier.weight"].T + w["classifier.bias"]),
+    "AlbertForMultipleChoice": ("albert_model", lambda out, w: out.pooler_output @ w["classifier.weight"].T + w["classifier.bias"]),
+    "AlbertForTokenClassification": ("albert_model", lambda out, w: out.last_hidden_state @ w["classifier.weight"].T + w["classifier.bias"]),
+    "AlbertForQuestionAnswering": ("albert_model", lambda out, w: out.last_hidden_state @ w["qa_outputs.weight"].T + w["qa_outputs.bias"]),
+    "AlbertForMaskedLM": ("albert_model", lambda out, w: albert_words(out.last_hidden_state, w)),
+}  # fmt: skip
+
+
+def albert_words(x: Any, w: Any) -> Any:
+    t = (x @ w["predictions.dense.weight"].T + w["predictions.dense.bias"]).astype(float)
+    t = 0.5 * t * (1 + np.tanh(np.sqrt(2 / np.pi) * (t + 0.044715 * t**3)))
+    t = (t - t.mean(axis=-1, keepdims=True)) / np.sqrt(t.var(axis=-1, keepdims=True) + 1e-12)
+    t = t * w["predictions.LayerNorm.weight"] + w["predictions.LayerNorm.bias"]
+    return t @ w["predictions.decoder.weight"].T + w["predictions.decoder.bias"]  # drawn apart from the word table
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_heads_without_a_reference_are_their_formulas(name: str, tmp_path: Path) -> None:
+    folder, formula = FORMULAS[name]
+    model, weights = drawn(name, folder)
+    ids = np.array([[5, 17, 42], [9, 8, 7]])
+    expected = formula(model.base_model(ids), weights)
+    if name.endswith("MultipleChoice"):
+        found, expected = model(ids[None]).logits, expected.reshape(1, 2)
+    elif name.endswith("QuestionAnswering"):
+        out = model(ids)
+        found = np.stack([out.start_logits, out.end_logits], axis=-1)
+    else:
+        found = model(ids).logits
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+    model.save_pretrained(tmp_path)
+    again: Any = AutoModel.from_pretrained(tmp_path)
+    assert type(again) is type(model)
+    assert {key for key, _ in again.named_parameters()} == set(weights)
+
+
+def test_every_head_has_a_reference_or_a_formula() -> None:
+    from wordpiece_bert.bert.auto import _CLASSES
+
+    assert set(_CLASSES) == set(CLASSES.values()) | set(FORMULAS) | {"BertModel"}
