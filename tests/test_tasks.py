@@ -394,7 +394,7 @@ def test_features_are_the_six_choices_of_the_paper(tmp_path: Path) -> None:
             weights[name.replace(f".layer.{number}.", f".layer.{number + 3}.")] = weights[name]
     deep = Loaded(type(base.model)(config, weights), base.tokenizer)
     inputs = base.tokenizer(["a river runs"])
-    h = deep.model(**inputs, output_hidden_states=True).hidden_states  # type: ignore[operator]
+    h = deep.model(**inputs, output_hidden_states=True).hidden_states
     h = [state[0] for state in h]
     w4, w6 = [0.1, 0.2, 0.3, 0.4], [1.0, 2, 3, 4, 5, 6]
     expected = {

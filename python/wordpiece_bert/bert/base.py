@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wordpiece_bert.bert.backend import Backend, get_backend
 from wordpiece_bert.bert.checkpoint import (
@@ -109,6 +109,10 @@ class Model:
             if self._weights[copy] is self._weights.get(prefix + original, self._weights.get(original)):
                 del self._weights[copy]
         self._set_up(engine, resolved)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Run the model; each class says what it takes and gives."""
+        raise NotImplementedError
 
     @classmethod
     def _layout(cls, config: BertConfig) -> Layout:
