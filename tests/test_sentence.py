@@ -777,3 +777,33 @@ def test_layer_norm_and_dropout_follow_the_pooling(tmp_path: Path) -> None:
     change(folder / "2_LayerNorm" / "config.json", dimension=31)
     with pytest.raises(ConfigError, match="dimension must be 32"):
         SentenceEncoder.from_pretrained(folder)
+
+
+def test_layers_are_weighted_before_the_pooling_if_the_transformer_gives_them(tmp_path: Path) -> None:
+    folder = with_tokenizer("bert_model", tmp_path)
+    kinds = ["Transformer", "WeightedLayerPooling", "Pooling"]
+    modules = [
+        {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "", "type": f"sentence_transformers.models.{kind}"}
+        for i, kind in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    for module in modules[1:]:
+        (folder / module["path"]).mkdir()
+    (folder / "1_WeightedLayerPooling" / "config.json").write_text('{"layer_start": 2, "num_hidden_layers": 3}')
+    (folder / "2_Pooling" / "config.json").write_text('{"embedding_dimension": 48, "pooling_mode": "max"}')
+    write_safetensors(folder / "1_WeightedLayerPooling" / "model.safetensors", {"layer_weights": np.array([0.5, -2.0])})
+    base = AutoModel.base_from_pretrained(folder)
+    model = SentenceEncoder.from_pretrained(folder)  # sentence-transformers skips the module here
+    states: Any = base(**model._tokenizer(["the cat"]), output_hidden_states=True).hidden_states
+    np.testing.assert_allclose(model.encode("the cat"), states[3][0].max(axis=0), atol=1e-6)
+    change(folder / "config.json", output_hidden_states=True)
+    model = SentenceEncoder.from_pretrained(folder)
+    expected = (0.5 * states[2][0] - 2 * states[3][0]) / -1.5
+    np.testing.assert_allclose(model.encode("the cat"), expected.max(axis=0), atol=1e-5)
+    np.testing.assert_allclose(model.encode_tokens("the cat").vectors, expected, atol=1e-5)
+    change(folder / "1_WeightedLayerPooling" / "config.json", layer_start=4)
+    with pytest.raises(ConfigError, match="layer_start is 4, but the Transformer has 3 layers"):
+        SentenceEncoder.from_pretrained(folder)
+    change(folder / "1_WeightedLayerPooling" / "config.json", layer_start=1)
+    with pytest.raises(CheckpointError, match=r"layer_weights has shape \(2,\).*\(3,\)"):
+        SentenceEncoder.from_pretrained(folder)

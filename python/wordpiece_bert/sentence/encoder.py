@@ -433,7 +433,12 @@ class SentenceEncoder:
     def _forward(self, rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[Array, Mask]:
         """Run the model over some rows: token vectors [B, S, H] and which of them are tokens, [B, S]."""
         ids, mask = padded(rows, batch)  # [B, S]
-        return self._model(ids, mask).last_hidden_state, mask
+        layers = self._folder.layers
+        if layers is None:
+            return self._model(ids, mask).last_hidden_state, mask
+        states = self._model(ids, mask, output_hidden_states=True).hidden_states
+        assert states is not None
+        return layers(states), mask
 
     def _sentence_vectors(self, rows: RaggedBatch, batches: Iterable[npt.NDArray[np.intp]], skip: int) -> Array:
         vectors = np.zeros((len(rows.lengths), self._folder.dimension), np.float32)  # [n, d]

@@ -1,7 +1,7 @@
 """The folder layout of sentence-transformers: which modules a model is a chain of, and its settings.
 
-``modules.json`` lists the modules: a Transformer, a Pooling, then any number of Dense, LayerNorm, Normalize and Dropout
-(which does nothing after the training). A folder without
+``modules.json`` lists the modules: a Transformer, perhaps a WeightedLayerPooling, a Pooling, then any number of Dense,
+LayerNorm, Normalize and Dropout (which does nothing after the training). A folder without
 it is a Transformer with mean pooling. Names of Python classes are compared with these, never imported.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.functional import POOLING_MODES, Array, PoolingMode
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.metrics import METRICS
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
 
-__all__ = ["Dense", "LayerNorm", "Normalize", "Pooling", "SentenceFolder", "read_folder"]
+__all__ = ["Dense", "LayerNorm", "Normalize", "Pooling", "SentenceFolder", "WeightedLayers", "read_folder"]
 
-_MODULES = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
+_MODULES = ("Transformer", "WeightedLayerPooling", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
+_AFTER_POOLING = _MODULES[3:]
 
 # The old form of a pooling configuration, one boolean for each mode; several are concatenated in this order.
 _OLD_POOLING: dict[str, PoolingMode] = {
@@ -53,6 +55,22 @@ _DENSE_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "torch.nn.modules.activation.Sigmoid": functional.sigmoid,
     "torch.nn.modules.linear.Identity": lambda x: x,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedLayers:
+    """Token vectors from several layers: Σ wᵢ·hᵢ / Σ wᵢ from layer `start` on; layer 0 are the embeddings."""
+
+    start: int
+    weights: Array  # [L + 1 − start]
+
+    def __call__(self, states: tuple[Array, ...]) -> Array:
+        """L + 1 arrays [B, S, H] -> [B, S, H]."""
+        x = np.zeros_like(states[0])
+        for weight, state in zip(self.weights, states[self.start :], strict=True):
+            x += weight * state
+        x /= self.weights.sum()
+        return x
 
 
 @dataclass(frozen=True)
@@ -108,6 +126,8 @@ class SentenceFolder:
 
     #: Folder of the Transformer: config.json, weights, tokenizer.
     transformer: Path
+    #: Which layers' vectors are pooled; None for those of the last.
+    layers: WeightedLayers | None = None
     pooling: Pooling = Pooling()
     #: What follows the pooling, in order.
     modules: tuple[Dense | LayerNorm | Normalize, ...] = ()
@@ -139,10 +159,14 @@ def read_folder(folder: Path) -> SentenceFolder:
         return SentenceFolder(transformer=folder, dimension=config.hidden_size, max_seq_length=longest)
 
     modules = _modules(listing)
+    weighted = modules.pop(1) if len(modules) > 1 and modules[1][0] == "WeightedLayerPooling" else None
     if [kind for kind, _ in modules[:2]] != ["Transformer", "Pooling"]:
         _refuse(listing, f"must begin with a Transformer and a Pooling, not with {[kind for kind, _ in modules[:2]]}")
     transformer = modules[0][1]
     config = read_config(transformer)
+    layers = None
+    if weighted and read_object(find_config(transformer), ConfigError).get("output_hidden_states") is True:
+        layers = _weighted_layers(weighted[1], config)  # without that setting sentence-transformers skips the module
     settings = _transformer_settings(transformer)
     pooling = _pooling(modules[1][1] / "config.json", config.hidden_size)
     width = config.hidden_size * len(pooling.modes)
@@ -156,9 +180,10 @@ def read_folder(folder: Path) -> SentenceFolder:
         elif kind == "Normalize":
             rest.append(_normalize(place))
         elif kind != "Dropout":
-            _refuse(listing, f"has a second {kind}; after the Pooling come {', '.join(_MODULES[2:])}")
+            _refuse(listing, f"has a second {kind}; after the Pooling come {', '.join(_AFTER_POOLING)}")
     return SentenceFolder(
         transformer=transformer,
+        layers=layers,
         pooling=pooling,
         modules=tuple(rest),
         dimension=width,
@@ -213,6 +238,15 @@ def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int
     if longest is not None and longest < 1:
         _refuse(transformer, f"the longest row is {longest} tokens; it must be 1 or more")
     return min(longest or config.longest_row, config.longest_row)
+
+
+def _weighted_layers(folder: Path, config: BertConfig) -> WeightedLayers:
+    file = folder / "config.json"
+    start = _value(read_object(file, ConfigError), "layer_start", int, file, default=4)
+    count = config.encoder_layers + 1 - start
+    if start < 0 or count < 1:
+        _refuse(file, f"layer_start is {start}, but the Transformer has {config.encoder_layers} layers")
+    return WeightedLayers(start, _weights(folder, {"layer_weights": (count,)}, file)["layer_weights"])
 
 
 def _pooling(file: Path, hidden_size: int) -> Pooling:
