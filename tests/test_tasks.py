@@ -379,6 +379,18 @@ def test_any_question_gives_an_answer_of_the_context(loaded: dict[str, Loaded], 
         assert 0 <= one["score"] <= 3
 
 
+ANSWERS = json.loads((MODELS / "question_answering_reference.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("number", range(len(ANSWERS)))
+def test_answers_are_those_of_transformers_4(loaded: dict[str, Loaded], number: int) -> None:
+    case = ANSWERS[number]
+    found = tasks.question_answering(
+        loaded["bert_question_answering"], case["question"], case["context"], **case["options"]
+    )
+    check_same(found, case["result"])
+
+
 # --- features
 
 

@@ -118,10 +118,12 @@ def question_answering(
             inside = np.array([sequence == 1 for sequence in encodings[row].sequence_ids])
             windows[row] = _Window(encodings[row], out.start_logits[place, :n], out.end_logits[place, :n], inside)
 
+    # Spans that are widened to the same words are one answer: more are looked at, as in transformers.
+    candidates = 2 * top_k + 10 if align_to_words else top_k
     answers: list[dict[str, Any]] = []
     null = np.inf
     for row in range(len(encodings)):
-        null_here, spans = _spans(windows[row], top_k, max_answer_len)
+        null_here, spans = _spans(windows[row], candidates, max_answer_len)
         null = min(null, null_here)
         for start, end, score in spans:
             begin, stop = _characters(windows[row].encoding, start, end, align_to_words=align_to_words)
@@ -187,7 +189,7 @@ def _encode(
     return [encoding, *encoding.overflowing]
 
 
-def _spans(window: _Window, top_k: int, longest_answer: int) -> tuple[float, list[tuple[int, int, float]]]:
+def _spans(window: _Window, count: int, longest_answer: int) -> tuple[float, list[tuple[int, int, float]]]:
     """Return the probability of no answer, and the best spans: first token, last token, probability."""
     visible = window.context.copy()
     visible[0] = True  # [CLS] stands for no answer
@@ -197,7 +199,7 @@ def _spans(window: _Window, top_k: int, longest_answer: int) -> tuple[float, lis
     start[0] = end[0] = 0.0
     allowed = _allowed(window.context, longest_answer)
     together = np.where(allowed, start[:, None] * end[None, :], np.float32(-1.0))  # [S, S]
-    best = np.argsort(-together, axis=None, kind="stable")[: min(top_k, int(allowed.sum()))]
+    best = np.argsort(-together, axis=None, kind="stable")[: min(count, int(allowed.sum()))]
     first, last = np.unravel_index(best, together.shape)
     spans = [(int(one), int(other), float(together[one, other])) for one, other in zip(first, last, strict=True)]
     return null, spans
