@@ -149,6 +149,16 @@ def folder(tmp_path: Path) -> Path:
 # --- what is read
 
 
+def test_what_tensorflow_wrote_is_read() -> None:
+    found = read_tensors(MODELS / "variant_tensorflow" / "bert_model.ckpt.index")
+    assert set(found) == set(PRETRAINING)
+    for name, array in PRETRAINING.items():
+        np.testing.assert_array_equal(found[name], array)
+    model = BertForPreTraining.from_pretrained(MODELS / "variant_tensorflow")
+    for case in reference_cases("bert_small_pretraining").values():
+        check_equal(model(**case[0]), case[1], case[0]["attention_mask"])
+
+
 def test_a_release_of_google_gives_the_numbers_of_transformers(folder: Path) -> None:
     assert find_weights(folder).name == "bert_model.ckpt.index"
     for case in reference_cases("bert_small_pretraining").values():
