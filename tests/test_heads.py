@@ -227,6 +227,7 @@ IDS = [[5, 17, 42], [9, 8, 7]]
         ("bert_token_cls", [[0.0, 1.0, 2.0]] * 2, "labels must be integers, not float64"),
         ("bert_token_cls", [[0], [1, 2]], "labels is no array"),
         ("bert_seqcls_single", [0, 3], r"labels\[1\] is 3, outside 0 to 2"),
+        ("bert_seqcls_single", [[0], [1, 2]], "labels is no array"),
         ("bert_seqcls_multi", [0, 1], r"labels has shape \[2\], expected \[2, 5\]"),
         ("bert_seqcls_multi", [["a"] * 5] * 2, "labels must be numbers"),
         ("bert_seqcls_regression", [1.0], r"labels has shape \[1\], expected \[2, 1\]"),

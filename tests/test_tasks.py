@@ -29,6 +29,7 @@ FOLDERS = [
     "bert_pretraining",
     "bert_token_cls",
     "bert_question_answering",
+    "bert_multiple_choice",
     "bert_model",
     *sorted({case["folder"] for case in REFERENCE["text_classification"]}),
 ]
@@ -141,6 +142,7 @@ def test_results_are_plain_lists_and_dicts_to_those_who_ask() -> None:
         ),
         (tasks.classify, "bert_masked_lm", "classify needs .* not BertForMaskedLM"),
         (tasks.ner, "bert_model", "ner needs .* not BertModel"),
+        (tasks.classify, "bert_multiple_choice", "classify needs .* not BertForMultipleChoice"),
     ],
 )
 def test_a_model_with_another_head_is_refused(loaded: dict[str, Loaded], task: Any, name: str, message: str) -> None:

@@ -108,32 +108,28 @@ class MaskedLM(LabelledModel):
         return self._head(output.last_hidden_state)
 
 
-class SequenceClassification(LabelledModel):
-    """Scores of the labels for each sequence, [B, labels]: a dense layer over the pooled first token.
-
-    labels, by the configuration's problem_type: ``"single_label_classification"`` integers [B], cross entropy;
-    ``"multi_label_classification"`` 0 or 1 for each label [B, labels], binary cross entropy; ``"regression"`` numbers
-    [B, labels], or [B] for one label, mean squared error. Where it is null: one label means regression, integers a
-    single label, else several.
-    """
+class _OverFirstToken(LabelledModel):
+    """Scores over one vector a sequence: the pooler's; in relatives without one, that of a dense layer of the head."""
 
     #: The dense layer that gives the scores.
     _classifier: ClassVar[str] = "classifier"
     #: Relatives without a pooler: a dense layer over the first token, and the activation after it.
     _hidden: ClassVar[tuple[str, str] | None] = None
+    #: How many scores there are.
+    _scores_of: ClassVar[str | int]
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
         del config
         hidden = dense_shapes(cls._hidden[0], "hidden_size", "hidden_size") if cls._hidden else {}
-        return hidden | dense_shapes(cls._classifier, "hidden_size", "num_labels")
+        return hidden | dense_shapes(cls._classifier, "hidden_size", cls._scores_of)
 
     def _set_up_head(self, weights: HeadWeights) -> None:
         self._pooled = weights.dense(self._hidden[0]) if self._hidden else None
         self._scores = weights.dense(self._classifier)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head alone, over what the encoder gave, -> [B, labels]."""
+        """Run the head alone, over what the encoder gave, -> [B, scores]."""
         return self._scores(self._pool(output))
 
     def _pool(self, output: BertOutput) -> Array:
@@ -142,12 +138,24 @@ class SequenceClassification(LabelledModel):
             return pooler_output(output)
         return ACTIVATIONS[self._hidden[1]](self._pooled(output.last_hidden_state[:, 0]))
 
+
+class SequenceClassification(_OverFirstToken):
+    """Scores of the labels for each sequence, [B, labels]: a dense layer over the pooled first token.
+
+    labels, by the configuration's problem_type: ``"single_label_classification"`` integers [B], cross entropy;
+    ``"multi_label_classification"`` 0 or 1 for each label [B, labels], binary cross entropy; ``"regression"`` numbers
+    [B, labels], or [B] for one label, mean squared error. Where it is null: one label means regression, integers a
+    single label, else several.
+    """
+
+    _scores_of = "num_labels"
+
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
         problem = self.config.problem_type
         if problem is None and self.config.num_labels == 1:
             problem = "regression"
         elif problem is None:
-            integers = np.issubdtype(np.asarray(labels).dtype, np.integer)
+            integers = np.issubdtype(as_array("labels", labels).dtype, np.integer)
             problem = "single_label_classification" if integers else "multi_label_classification"
         if problem == "regression":
             return mean_squared_error(logits, check_targets("labels", labels, logits.shape))
@@ -175,17 +183,14 @@ class TokenClassification(LabelledModel):
         return self._scores(output.last_hidden_state)
 
 
-class MultipleChoice(SequenceClassification):
+class MultipleChoice(_OverFirstToken):
     """A score for each of C choices, [B, C]: all inputs are [B, C, S], each choice a sequence of its own.
 
     labels: the right choice, integers [B]; cross entropy over the choices. hidden_states and attentions have B · C
     rows.
     """
 
-    @classmethod
-    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        shapes = super()._head_shapes(config)
-        return shapes | dense_shapes(cls._classifier, "hidden_size", 1)
+    _scores_of = 1
 
     def __call__(
         self,
@@ -217,11 +222,9 @@ class MultipleChoice(SequenceClassification):
             output_attentions=output_attentions,
         )
         logits = out.logits.reshape(batch, choices)
-        loss = (
-            None
-            if labels is None
-            else cross_entropy(logits, check_labels("labels", labels, (batch,), choices, IGNORED))
-        )
+        loss = None
+        if labels is not None:
+            loss = cross_entropy(logits, check_labels("labels", labels, (batch,), choices, IGNORED))
         return HeadOutput(logits=logits, loss=loss, hidden_states=out.hidden_states, attentions=out.attentions)
 
 
@@ -293,10 +296,8 @@ def _position_loss(name: str, value: npt.ArrayLike, logits: Array) -> np.float32
 def _rows_of_choices(name: str, value: npt.ArrayLike, dimensions: int) -> tuple[int, int]:
     shape = as_array(name, value).shape
     if len(shape) != dimensions:
-        wanted = "[batch, choices, length, hidden size]"[: 24 if dimensions == 3 else None].rstrip(",") + "]" * (
-            dimensions == 3
-        )
-        message = f"{name} must have {dimensions} dimensions, {wanted}, not {list(shape)}"
+        wanted = "batch, choices, length" if dimensions == 3 else "batch, choices, length, hidden size"
+        message = f"{name} must have {dimensions} dimensions, [{wanted}], not {list(shape)}"
         raise InputError(message)
     return shape[0], shape[1]
 
