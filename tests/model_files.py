@@ -42,6 +42,9 @@ def sentence_folder(name: str, place: Path) -> Path:
     folder = place / name
     shutil.copytree(MODELS / "sentence_plain_folder", folder)
     shutil.copytree(MODELS / name, folder, dirs_exist_ok=True)
+    if (folder / "0_Transformer").is_dir():  # the old layout has all of the Transformer in a folder of its own
+        for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+            (folder / file).rename(folder / "0_Transformer" / file)
     return folder
 
 
@@ -70,3 +73,32 @@ def write_safetensors(file: Path, tensors: dict[str, Any], dtype: str = "F32") -
         data += stored.tobytes()
     file.write_bytes(safetensors_bytes(header, data))
     return file
+
+
+def with_tokenizer(name: str, place: Path) -> Path:
+    """Lay a model over the tokenizer of sentence_plain_folder, which all but MPNet share."""
+    folder = place / name
+    folder.mkdir()
+    for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MODELS / "sentence_plain_folder" / file, folder)
+    shutil.copytree(MODELS / name, folder, dirs_exist_ok=True)
+    return folder
+
+
+def check_equal(out: Any, expected: dict[str, Any], mask: Any, tolerance: float = 1e-5) -> None:
+    """Compare what a model gave with the reference, at visible places; queries at padding places do not count."""
+    for name, wanted in expected.items():
+        value = getattr(out, name)
+        found = np.stack(value) if isinstance(value, tuple) else np.asarray(value)
+        wanted = np.asarray(wanted)
+        assert found.dtype == np.float32, name
+        assert found.shape == wanted.shape, name
+        if mask is not None:
+            seen = np.asarray(mask).reshape(-1, np.shape(mask)[-1]) != 0
+            if name == "attentions":
+                found, wanted = found.swapaxes(2, 3)[:, seen], wanted.swapaxes(2, 3)[:, seen]
+            elif name == "hidden_states":
+                found, wanted = found[:, seen], wanted[:, seen]
+            elif found.shape[:2] == np.shape(mask):
+                found, wanted = found[np.asarray(mask) != 0], wanted[np.asarray(mask) != 0]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance, err_msg=name)

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from model_files import MODELS, SMALL, entry, safetensors_bytes, write_safetensors
 from wordpiece_bert.bert import BertConfig, BertModel
-from wordpiece_bert.bert.checkpoint import bert_shapes, find_weights, read_tensors, resolve
+from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes, find_weights, read_tensors
+from wordpiece_bert.bert.checkpoint import resolve as resolve_layout
+from wordpiece_bert.bert.checkpoint.names import POOLER
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ModelNotFoundError
 
 if TYPE_CHECKING:
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 
 CONFIG = BertConfig.from_dict(SMALL)
 TENSORS = read_tensors(MODELS / "bert_small" / "model.safetensors")
+
+
+def resolve(tensors: Any, config: BertConfig, where: str) -> Resolved:
+    """The weights of a BertModel among tensors."""
+    return resolve_layout(tensors, Layout(bert_shapes(config), optional=POOLER, dropped=("cls.",)), config, where)
 
 
 # --- safetensors
@@ -193,12 +200,9 @@ def test_a_changed_byte_gives_tensors_or_a_checkpoint_error(tmp_path_factory: An
 @pytest.mark.parametrize(
     "name",
     [
-        "pytorch_model.bin",
-        "model.safetensors.index.json",
-        "pytorch_model.bin.index.json",
         "tf_model.h5",
         "flax_model.msgpack",
-        "bert_model.ckpt.index",
+        "bert_model.ckpt.data-00000-of-00001",
         "model.ckpt-1000.meta",
         "model.onnx",
         "model.gguf",
@@ -213,10 +217,17 @@ def test_another_form_is_refused_with_its_name_and_a_way_out(tmp_path: Path, nam
         read_tensors(tmp_path / name)
 
 
-def test_safetensors_win_over_other_forms(tmp_path: Path) -> None:
-    (tmp_path / "pytorch_model.bin").touch()
-    (tmp_path / "model.safetensors").touch()
-    assert find_weights(tmp_path) == tmp_path / "model.safetensors"
+def test_the_first_form_in_the_order_of_transformers_is_taken(tmp_path: Path) -> None:
+    names = [
+        "pytorch_model.bin.index.json",
+        "pytorch_model.bin",
+        "model.safetensors.index.json",
+        "model.safetensors",
+    ]
+    (tmp_path / "tf_model.h5").touch()
+    for name in names:
+        (tmp_path / name).touch()
+        assert find_weights(tmp_path) == tmp_path / name
 
 
 def test_a_folder_without_weights_says_so(tmp_path: Path) -> None:
@@ -237,8 +248,8 @@ def test_a_missing_or_unknown_file_is_refused(tmp_path: Path) -> None:
 def check_same(tensors: dict[str, Any]) -> None:
     found = resolve(tensors, CONFIG, "file")
     assert found.unused == ()
-    assert set(found.weights) == set(bert_shapes(CONFIG))
-    for name, weight in found.weights.items():
+    assert set(found.base) == set(bert_shapes(CONFIG))
+    for name, weight in found.base.items():
         np.testing.assert_array_equal(weight, TENSORS[name])
 
 
@@ -296,7 +307,7 @@ def test_a_missing_weight_is_named(name: str) -> None:
 
 def test_a_pooler_may_be_absent_but_not_in_part() -> None:
     no_pooler = {name: tensor for name, tensor in TENSORS.items() if not name.startswith("pooler")}
-    assert not any(name.startswith("pooler") for name in resolve(no_pooler, CONFIG, "file").weights)
+    assert not any(name.startswith("pooler") for name in resolve(no_pooler, CONFIG, "file").base)
     half = no_pooler | {"pooler.dense.bias": TENSORS["pooler.dense.bias"]}
     with pytest.raises(CheckpointError, match=r"'pooler\.dense\.weight'"):
         resolve(half, CONFIG, "file")

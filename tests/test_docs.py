@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import tiny_models
 import wordpiece_bert as wb
 from wordpiece_bert.hub import find_model
 
@@ -87,6 +88,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     shutil.copy(TEXTS, "texts.txt")
     shutil.copy(find_model(MODEL) / "vocab.txt", "vocab.txt")
+    tiny_models.make_all(tmp_path / "models")
     return tmp_path
 
 
@@ -178,6 +180,93 @@ def test_example_show_tokens() -> None:
         ["13-18", "cafés", "cafes", "23812"],
         ["[SEP]", "102"],
     ]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny models that do their task, a folder each."""
+    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
+
+
+def run_example(name: str, *arguments: object) -> list[str]:
+    return run(str(ROOT / "examples" / name), *map(str, arguments)).splitlines()
+
+
+def test_example_classify(models: Path) -> None:
+    shown = run_example("classify.py", models / "reviews", "A wonderful film!", "The story was dull.")
+    assert [line.split()[-1] for line in shown if line.startswith("  ")] == [
+        "positive",
+        "negative",
+        "negative",
+        "positive",
+    ]
+    assert shown[0].strip() == "A wonderful film!"
+
+
+def test_example_fill_mask(models: Path) -> None:
+    texts = ["The capital of France is [MASK].", "[MASK] [MASK] is in Poland."]
+    shown = run_example("fill_mask.py", models / "words", *texts, "--top", 1)
+    assert [line.split() for line in shown if line.startswith("  ")] == [
+        ["mask", "1:", shown[1].split()[2], "paris"],
+        ["mask", "1:", shown[3].split()[2], "warsaw"],
+        ["mask", "2:", shown[4].split()[2], "warsaw"],
+    ]
+
+
+def test_example_find_entities(models: Path, tmp_path: Path) -> None:
+    text = "Ada Lovelace lived in London, and she was great. " * 12 + "Marie Curie was born in Warsaw."
+    (tmp_path / "report.txt").write_text(text)
+    shown = [
+        line.split(maxsplit=3) for line in run_example("find_entities.py", models / "entities", tmp_path / "report.txt")
+    ]
+    assert len(shown) == 26
+    assert [line[2:] for line in shown[:2]] == [["PER", "Ada Lovelace"], ["LOC", "London"]]
+    assert [line[2:] for line in shown[-2:]] == [["PER", "Marie Curie"], ["LOC", "Warsaw"]]
+    assert shown[-1][0] == f"{text.index('Warsaw')}-{text.index('Warsaw') + 6}"
+
+
+def test_example_answer_questions(models: Path, tmp_path: Path) -> None:
+    text = "She was great. " * 30 + "Alan Turing was born in London. He worked in Manchester."
+    (tmp_path / "article.txt").write_text(text)
+    shown = run_example(
+        "answer_questions.py", models / "answers", tmp_path / "article.txt", "Where was Alan Turing born?", "--top", 1
+    )
+    assert shown[0] == "Where was Alan Turing born?"
+    assert shown[1].split()[1] == "London"
+    assert "born in London. He worked" in shown[1]
+
+
+def test_example_word_features(models: Path) -> None:
+    sentences = ["the capital of France", "a city and the capital", "how to bake"]
+    shown = run_example("word_features.py", models / "sentences", "capital", *sentences[:2], "--layers", "last_hidden")
+    assert [line.split()[:2] for line in shown] == [["1.00", "1.00"], ["1.00", "1.00"]]  # this model knows no context
+    with pytest.raises(AssertionError, match="'capital' is not a word of 'how to bake'"):
+        run_example("word_features.py", models / "sentences", "capital", *sentences, "--layers", "last_hidden")
+
+
+def test_example_rerank(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("to repair a bicycle tire\nbread dough in the oven\na bicycle\n")
+    shown = run_example("rerank.py", models / "ranker", "how to bake bread", tmp_path / "texts.txt", "--top", 2)
+    assert len(shown) == 2
+    assert shown[0].split(maxsplit=1)[1] == "bread dough in the oven"
+
+
+def test_example_similar_pairs(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("to bake bread\na bicycle wheel\nto bake the bread\nthe wheel of a bicycle\n")
+    shown = run_example("similar_pairs.py", tmp_path / "texts.txt", "--model", models / "sentences", "--top", 2)
+    assert [line.split(maxsplit=1)[1] for line in shown[0:3:2]] == ["to bake bread", "a bicycle wheel"]
+    assert [line.strip() for line in shown[1:4:2]] == ["to bake the bread", "the wheel of a bicycle"]
+    assert re.fullmatch(r"4 vectors in \S+ s, 6 comparisons in \S+ s", shown[-1])
+
+
+def test_example_long_texts(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("she was great . " * 40 + "to bake bread " * 40)
+    (tmp_path / "short.txt").write_text("she was great .")
+    shown = run_example(
+        "long_texts.py", models / "sentences", "bake bread", tmp_path / "long.txt", tmp_path / "short.txt"
+    )
+    assert float(shown[0].split()[0]) > float(re.search(r"alone: (\S+)\)", shown[0])[1])  # type: ignore[index]
+    assert shown[1].endswith("(fits as it is)")
 
 
 def test_every_example_has_a_test() -> None:

@@ -5,8 +5,8 @@
 >>> tok.encode("Unaffordable").tokens
 ['[CLS]', 'un', '##afford', '##able', '[SEP]']
 
-`Tokenizer` turns texts into ids, `BertModel` ids into vectors, `SentenceEncoder` sentences into vectors. Errors derive
-from `WordPieceError`; the others are in `wordpiece_bert.errors`.
+`Tokenizer` turns texts into ids, `BertModel` ids into vectors, `SentenceEncoder` sentences into vectors, `CrossEncoder`
+pairs into scores. Errors derive from `WordPieceError`; the others are in `wordpiece_bert.errors`.
 """
 
 from wordpiece_bert._core import Encoding, __version__, set_num_threads
@@ -15,7 +15,7 @@ from wordpiece_bert.arrow import ArrowTable
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch
 from wordpiece_bert.bert import BertModel
 from wordpiece_bert.errors import WordPieceError
-from wordpiece_bert.sentence import SentenceEncoder
+from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
 from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "ArrowTable",
     "BatchEncoding",
     "BertModel",
+    "CrossEncoder",
     "Encoding",
     "RaggedBatch",
     "SentenceEncoder",

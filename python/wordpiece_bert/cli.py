@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from wordpiece_bert import __version__
-from wordpiece_bert.bert import BertConfig
+from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights
 from wordpiece_bert.corpus.progress import progress
 from wordpiece_bert.corpus.table import ID_DTYPES, Table
@@ -483,15 +483,15 @@ def _sentence_facts(sentence: SentenceFolder) -> dict[str, object]:
 
 def _model_facts(folder: Path) -> dict[str, object]:
     """What the folder says about its model; the weights are named, not read."""
-    config = BertConfig.from_folder(folder)
+    config = read_config(folder)
     facts: dict[str, object] = {
         "architectures": list(config.architectures),
-        "layers": config.num_hidden_layers,
+        "layers": config.encoder_layers,
         "hidden_size": config.hidden_size,
         "heads": config.num_attention_heads,
         "intermediate_size": config.intermediate_size,
         "activation": config.hidden_act,
-        "longest_row": config.max_position_embeddings,
+        "longest_row": config.longest_row,
         "weights": None,
     }
     with suppress(ModelNotFoundError):  # a folder may have all but the weights

@@ -1,9 +1,95 @@
-"""BERT on the CPU: configuration, checkpoint, arithmetic, model.
+"""BERT on the CPU: configuration, checkpoint, arithmetic, model, heads, relatives.
 
-Start with `functional`, which has the formulas; `model` puts them together.
+Start with `functional`, which has the formulas; `model` puts them together, `heads` and `relatives` go on from there.
 """
 
+from wordpiece_bert.bert.auto import AutoModel
+from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.config import BertConfig
-from wordpiece_bert.bert.model import BertModel, BertOutput
+from wordpiece_bert.bert.heads import (
+    BertForMaskedLM,
+    BertForMultipleChoice,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+)
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, PreTrainingOutput, QuestionAnsweringOutput
+from wordpiece_bert.bert.relatives import (
+    AlbertConfig,
+    AlbertForMaskedLM,
+    AlbertForMultipleChoice,
+    AlbertForQuestionAnswering,
+    AlbertForSequenceClassification,
+    AlbertForTokenClassification,
+    AlbertModel,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    DistilBertForMultipleChoice,
+    DistilBertForQuestionAnswering,
+    DistilBertForSequenceClassification,
+    DistilBertForTokenClassification,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraForMaskedLM,
+    ElectraForPreTraining,
+    ElectraForQuestionAnswering,
+    ElectraForSequenceClassification,
+    ElectraForTokenClassification,
+    ElectraModel,
+    MPNetConfig,
+    MPNetForMaskedLM,
+    MPNetForMultipleChoice,
+    MPNetForQuestionAnswering,
+    MPNetForSequenceClassification,
+    MPNetForTokenClassification,
+    MPNetModel,
+)
 
-__all__ = ["BertConfig", "BertModel", "BertOutput"]
+__all__ = [
+    "AlbertConfig",
+    "AlbertForMaskedLM",
+    "AlbertForMultipleChoice",
+    "AlbertForQuestionAnswering",
+    "AlbertForSequenceClassification",
+    "AlbertForTokenClassification",
+    "AlbertModel",
+    "AutoModel",
+    "BertConfig",
+    "BertForMaskedLM",
+    "BertForMultipleChoice",
+    "BertForNextSentencePrediction",
+    "BertForPreTraining",
+    "BertForQuestionAnswering",
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
+    "BertModel",
+    "BertOutput",
+    "DistilBertConfig",
+    "DistilBertForMaskedLM",
+    "DistilBertForMultipleChoice",
+    "DistilBertForQuestionAnswering",
+    "DistilBertForSequenceClassification",
+    "DistilBertForTokenClassification",
+    "DistilBertModel",
+    "ElectraConfig",
+    "ElectraForMaskedLM",
+    "ElectraForPreTraining",
+    "ElectraForQuestionAnswering",
+    "ElectraForSequenceClassification",
+    "ElectraForTokenClassification",
+    "ElectraModel",
+    "HeadOutput",
+    "MPNetConfig",
+    "MPNetForMaskedLM",
+    "MPNetForMultipleChoice",
+    "MPNetForQuestionAnswering",
+    "MPNetForSequenceClassification",
+    "MPNetForTokenClassification",
+    "MPNetModel",
+    "Model",
+    "PreTrainingOutput",
+    "QuestionAnsweringOutput",
+]

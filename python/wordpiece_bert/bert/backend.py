@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from wordpiece_bert.bert import functional
+from wordpiece_bert.bert.half import is_half, widen
 from wordpiece_bert.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.functional import Affine, Array, Embeddings, Ids, Layer, Mask, PoolingMode
+    from wordpiece_bert.bert.functional import Affine, Array, Embeddings, Ids, Layer, Mask, PoolingMode, Table
 
-__all__ = ["Backend", "Encoder", "get_backend"]
+__all__ = ["Backend", "Dense", "Encoder", "get_backend"]
 
 
 class Encoder(Protocol):
@@ -42,45 +46,99 @@ class Encoder(Protocol):
         """[B, S, H] -> [B, H], as `functional.pool`."""
 
 
+class Dense(Protocol):
+    """A dense layer of a head, whose weights the engine keeps in whatever form suits it."""
+
+    def __call__(self, x: Array) -> Array:
+        """[..., in] -> [..., out], as `functional.linear`."""
+
+
 class Backend(Protocol):
     """An engine: it takes in a model's weights."""
 
     name: str
     dtypes: tuple[str, ...]
 
-    def prepare(self, config: BertConfig, weights: Mapping[str, Array]) -> Encoder:
-        """Take in weights, named as in `checkpoint.bert_shapes` and of its shapes."""
+    def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> Encoder:
+        """Take in weights, named as in `checkpoint.bert_shapes` and of its shapes; float32, or half precision."""
+
+    def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
+        """Take in a dense layer of a head: weight [out, in], bias [out]."""
 
 
 class NumpyEncoder:
-    """The steps of a forward pass in NumPy: each a call of the function of its name."""
+    """The steps of a forward pass in NumPy: each a call of the function of its name.
 
-    def __init__(self, config: BertConfig, weights: Mapping[str, Array]) -> None:
+    Weights in half precision are widened when they are used, a layer at a time.
+    """
+
+    def __init__(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> None:
         tree = _tree(weights)
+        self._word_table: AnyArray = tree["embeddings"]["word_embeddings"]["weight"]
         self._embeddings: Embeddings = tree["embeddings"]
-        self._layers: list[Layer] = [tree["encoder"]["layer"][str(i)] for i in range(config.num_hidden_layers)]
+        self._layers: list[Layer] = [tree["encoder"]["layer"][str(i)] for i in range(config.encoder_layers)]
         self._pooler: Affine | None = tree["pooler"]["dense"] if "pooler" in tree else None
+        self._distances: Table | None = tree["encoder"].get("relative_attention_bias")
         self._eps = config.layer_norm_eps
         self._heads = config.num_attention_heads
         self._activation = functional.ACTIVATIONS[config.hidden_act]
+        self._half = any(is_half(weight.dtype) for weight in weights.values())
+        self._bias: Array | None = None  # of the last length seen; a length gives the same array in every thread
 
     def embeddings(
         self, input_ids: Ids | None, token_type_ids: Ids, position_ids: Ids, inputs_embeds: Array | None = None
     ) -> Array:
+        tables = self._embeddings
+        if self._half:
+            if inputs_embeds is None:
+                inputs_embeds = widen(self._word_table[input_ids])  # some rows of a table too large to widen as a whole
+            tables = _widened({name: table for name, table in tables.items() if name != "word_embeddings"})
         return functional.embeddings(
-            input_ids, token_type_ids, position_ids, self._embeddings, eps=self._eps, inputs_embeds=inputs_embeds
+            input_ids, token_type_ids, position_ids, tables, eps=self._eps, inputs_embeds=inputs_embeds
         )
 
     def encoder_layer(self, x: Array, index: int, mask: Mask | None) -> tuple[Array, Array]:
+        layer: Layer = _widened(self._layers[index]) if self._half else self._layers[index]
         return functional.encoder_layer(
-            x, self._layers[index], mask, heads=self._heads, activation=self._activation, eps=self._eps
+            x,
+            layer,
+            mask,
+            heads=self._heads,
+            activation=self._activation,
+            eps=self._eps,
+            position_bias=self._position_bias(x.shape[1]),
         )
 
     def pooler(self, x: Array) -> Array | None:
-        return None if self._pooler is None else functional.pooler(x, self._pooler)
+        return None if self._pooler is None else functional.pooler(x, _widened(self._pooler))
 
     def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
         return functional.pool(x, mask, mode, skip)
+
+    def _position_bias(self, length: int) -> Array | None:
+        if self._distances is None:
+            return None
+        bias = self._bias
+        if bias is None or bias.shape[-1] != length:
+            bias = self._bias = functional.relative_position_bias(length, widen(self._distances["weight"]))
+        return bias
+
+
+class NumpyDense:
+    """`functional.linear` over weights as they are."""
+
+    #: Rows of a half-precision weight that are widened at once: 24 MB of a masked-language decoder of 768 columns.
+    _BLOCK = 8192
+
+    def __init__(self, weight: AnyArray, bias: AnyArray) -> None:
+        self._weight, self._bias = weight, widen(bias)
+
+    def __call__(self, x: Array) -> Array:
+        if not is_half(self._weight.dtype):
+            return functional.linear(x, widen(self._weight), self._bias)
+        blocks = range(0, len(self._weight), self._BLOCK)
+        rows = [slice(start, start + self._BLOCK) for start in blocks]
+        return np.concatenate([functional.linear(x, widen(self._weight[r]), self._bias[r]) for r in rows], axis=-1)
 
 
 class NumpyBackend:
@@ -89,8 +147,11 @@ class NumpyBackend:
     name = "numpy"
     dtypes: tuple[str, ...] = ("float32",)
 
-    def prepare(self, config: BertConfig, weights: Mapping[str, Array]) -> Encoder:
+    def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> Encoder:
         return NumpyEncoder(config, weights)
+
+    def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
+        return NumpyDense(weight, bias)
 
 
 _BACKENDS: dict[str, Backend] = {"numpy": NumpyBackend()}
@@ -135,7 +196,12 @@ def get_backend(name: str, dtype: str) -> Backend:
     return backend
 
 
-def _tree(weights: Mapping[str, Array]) -> dict[str, Any]:
+def _widened(tree: Any) -> Any:  # noqa: ANN401 (any part of a model's weights)
+    """Bring every array of a tree of weights to float32."""
+    return {name: _widened(part) for name, part in tree.items()} if isinstance(tree, dict) else widen(tree)
+
+
+def _tree(weights: Mapping[str, AnyArray]) -> dict[str, Any]:
     """{"a.b.weight": w} -> {"a": {"b": {"weight": w}}}."""
     tree: dict[str, Any] = {}
     for name, weight in weights.items():

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+import numpy as np
 
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.errors import ConfigError, ModelNotFoundError
@@ -21,7 +23,9 @@ from wordpiece_bert.untrusted import quoted, read_object
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BertConfig"]
+    from wordpiece_bert.bert.functional import Ids
+
+__all__ = ["MOST_LAYERS", "BertConfig", "find_config"]
 
 # The first that exists is read; bert_config.json is the name in Google's own release.
 _FILE_NAMES = ("config.json", "bert_config.json")
@@ -30,20 +34,14 @@ _PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_clas
 
 # Far beyond any model; with these limits no product or loop over a size can do harm before the weights are compared.
 _LARGEST_SIZE = 2**31 - 1
-_MOST_LAYERS = 10_000
+MOST_LAYERS = 10_000
+_MOST_LABELS = 1_000_000
 
-_SIZES = {
-    "vocab_size": _LARGEST_SIZE,
-    "hidden_size": _LARGEST_SIZE,
-    "num_hidden_layers": _MOST_LAYERS,
-    "num_attention_heads": _LARGEST_SIZE,
-    "intermediate_size": _LARGEST_SIZE,
-    "max_position_embeddings": _LARGEST_SIZE,
-    "type_vocab_size": _LARGEST_SIZE,
-}
+# Sizes that are numbers of layers.
+_COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
 # Fields of a config.json that change the numbers in a way not computed here, with the one value that does not.
-_MUST_BE: dict[str, object] = {
+_MUST_BE: Mapping[str, object] = {
     "is_decoder": False,
     "add_cross_attention": False,
     "position_embedding_type": "absolute",
@@ -86,7 +84,7 @@ class BertConfig:
     architectures : tuple of str
         Classes that the checkpoint was saved from.
     model_type : str
-        ``"bert"``.
+        ``"bert"``; a relative's configuration has its own.
 
     Raises
     ------
@@ -110,17 +108,38 @@ class BertConfig:
     architectures: tuple[str, ...] = ()
     model_type: str = "bert"
 
+    # What the configuration of a relative says otherwise.
+    _sizes: ClassVar[tuple[str, ...]] = (
+        "vocab_size",
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "max_position_embeddings",
+        "type_vocab_size",
+    )
+    _names_in_file: ClassVar[Mapping[str, str]] = {}  # of fields whose names in config.json are not those here
+    _fixed: ClassVar[tuple[str, ...]] = ()  # fields that config.json does not decide
+    _must_be: ClassVar[Mapping[str, object]] = _MUST_BE
+    #: Whether the base model has a pooler.
+    has_pooler: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        if self.model_type != "bert":
-            _refuse("model_type", self.model_type, "only 'bert' is supported")
-        for name, largest in _SIZES.items():
+        if self.model_type != type(self).model_type:
+            why = (
+                f"{type(self).__name__} is for {type(self).model_type!r}; AutoModel takes the class that fits a folder"
+            )
+            _refuse("model_type", self.model_type, why)
+        for name in self._sizes:
             value = getattr(self, name)
+            largest = MOST_LAYERS if name in _COUNTS else _LARGEST_SIZE
             if not _is_int(value) or not 1 <= value <= largest:
-                _refuse(name, value, f"it must be an integer from 1 to {largest}")
+                _refuse(self._in_file(name), value, f"it must be an integer from 1 to {largest}")
         if self.hidden_size % self.num_attention_heads:
-            _refuse("hidden_size", self.hidden_size, f"it must be a multiple of the {self.num_attention_heads} heads")
+            why = f"it must be a multiple of the {self.num_attention_heads} heads"
+            _refuse(self._in_file("hidden_size"), self.hidden_size, why)
         if str(self.hidden_act) not in ACTIVATIONS:
-            _refuse("hidden_act", self.hidden_act, f"it must be one of {', '.join(ACTIVATIONS)}")
+            _refuse(self._in_file("hidden_act"), self.hidden_act, f"it must be one of {', '.join(ACTIVATIONS)}")
         if not _is_number(self.layer_norm_eps) or not 0 <= self.layer_norm_eps < math.inf:
             _refuse("layer_norm_eps", self.layer_norm_eps, "it must be a finite number, 0 or above")
         if self.pad_token_id is not None and not _is_int(self.pad_token_id):
@@ -135,23 +154,57 @@ class BertConfig:
         """Return d = H / N, the size of one head."""
         return self.hidden_size // self.num_attention_heads
 
+    @property
+    def embedding_size(self) -> int:
+        """Return E, the width of the embedding tables: H, but for ELECTRA and ALBERT."""
+        return self.hidden_size
+
+    @property
+    def has_projection(self) -> bool:
+        """Return whether the embeddings go through a dense layer from E to H: in ELECTRA and ALBERT."""
+        return False
+
+    @property
+    def relative_attention_num_buckets(self) -> int:
+        """Return how many distances MPNet's attention tells apart; 0 in the others, where it tells none."""
+        return 0
+
+    @property
+    def encoder_layers(self) -> int:
+        """Return how many layers are run: L, but for ALBERT, whose layers may be groups of several."""
+        return self.num_hidden_layers
+
+    @property
+    def longest_row(self) -> int:
+        """Return how many tokens a row may have: P, but for MPNet, which keeps two positions for itself."""
+        return self.max_position_embeddings
+
+    @property
+    def num_labels(self) -> int:
+        """Return the number of labels of a head that classifies."""
+        return len(self.id2label)
+
+    def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
+        """Return the positions of tokens where a call gives none, [B, S] or [1, S]: 0, 1, 2 … also beside padding."""
+        del input_ids  # MPNet looks at them
+        return np.arange(length, dtype=np.int64)[None, :]
+
+    def label(self, index: int) -> str:
+        """Return the name of a label; ``LABEL_i`` where `id2label` has none."""
+        return self.id2label.get(index, f"LABEL_{index}")
+
     @classmethod
-    def from_pretrained(cls, name: str | os.PathLike[str], *, revision: str | None = None) -> BertConfig:
+    def from_pretrained(cls, name: str | os.PathLike[str], *, revision: str | None = None) -> Self:
         """Read the configuration of a model; names and errors as in `wordpiece_bert.hub.find_model`."""
         return cls.from_folder(find_model(name, revision=revision))
 
     @classmethod
-    def from_folder(cls, folder: str | os.PathLike[str]) -> BertConfig:
+    def from_folder(cls, folder: str | os.PathLike[str]) -> Self:
         """Read ``config.json`` of a folder, else ``bert_config.json``, its name in Google's own release."""
-        for name in _FILE_NAMES:
-            file = Path(folder) / name
-            if file.is_file():
-                return cls.from_file(file)
-        message = f"{folder} is not a model folder: it has neither {' nor '.join(_FILE_NAMES)}"
-        raise ModelNotFoundError(message)
+        return cls.from_file(find_config(folder))
 
     @classmethod
-    def from_file(cls, file: str | os.PathLike[str]) -> BertConfig:
+    def from_file(cls, file: str | os.PathLike[str]) -> Self:
         """Read one configuration file.
 
         Raises
@@ -167,19 +220,56 @@ class BertConfig:
             raise ConfigError(message) from None
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> BertConfig:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make a configuration of what a ``config.json`` holds; fields that change nothing here are ignored."""
-        for name, allowed in _MUST_BE.items():
+        for name, allowed in cls._must_be.items():
             if values.get(name, allowed) not in (allowed, None):
                 _refuse(name, values[name], "a model that needs it is not supported; its numbers would be wrong")
-        known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        in_file = {name: cls._in_file(name) for name in cls._read_fields()}
+        known = {name: values[key] for name, key in in_file.items() if key in values}
         if known.get("model_type", "") is None:
             del known["model_type"]
-        if "id2label" in known:
+        if known.get("id2label") is not None:
             known["id2label"] = _labels(known["id2label"])
+        elif values.get("num_labels") is not None:
+            known["id2label"] = _numbered(values["num_labels"])
+        else:
+            known.pop("id2label", None)
         if "architectures" in known:
             known["architectures"] = _names(known["architectures"])
         return cls(**known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a ``config.json`` holds, as transformers reads it."""
+        written = {self._in_file(name): getattr(self, name) for name in self._read_fields()}
+        written["architectures"] = list(self.architectures)
+        written["id2label"] = {str(index): name for index, name in self.id2label.items()}
+        written["label2id"] = {name: index for index, name in self.id2label.items()}
+        return written
+
+    @classmethod
+    def _read_fields(cls) -> list[str]:
+        return [field_.name for field_ in fields(cls) if field_.name not in cls._fixed]
+
+    @classmethod
+    def _in_file(cls, name: str) -> str:
+        """Return what ``config.json`` calls a field."""
+        return cls._names_in_file.get(name, name)
+
+
+def find_config(folder: str | os.PathLike[str]) -> Path:
+    """Return the configuration file of a model folder.
+
+    Raises
+    ------
+    ModelNotFoundError
+        There is none.
+    """
+    for name in _FILE_NAMES:
+        if (file := Path(folder) / name).is_file():
+            return file
+    message = f"{folder} is not a model folder: it has neither {' nor '.join(_FILE_NAMES)}"
+    raise ModelNotFoundError(message)
 
 
 def _labels(value: object) -> dict[int, str]:
@@ -194,6 +284,13 @@ def _labels(value: object) -> dict[int, str]:
             _refuse("id2label", value, f"the name of label {key} is {quoted(name)}, not a string")
         labels[int(key)] = name
     return labels
+
+
+def _numbered(count: object) -> dict[int, str]:
+    """Name labels by their numbers, as transformers does where a configuration says only how many there are."""
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MOST_LABELS:
+        _refuse("num_labels", count, f"it must be an integer from 1 to {_MOST_LABELS}")
+    return {index: f"LABEL_{index}" for index in range(count)}
 
 
 def _names(value: object) -> tuple[str, ...]:

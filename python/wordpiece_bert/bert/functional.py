@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,7 @@ __all__ = [
     "pool",
     "pooler",
     "quick_gelu",
+    "relative_position_bias",
     "relu",
     "self_attention",
     "sigmoid",
@@ -78,12 +79,17 @@ class Table(TypedDict):
 
 
 class Embeddings(TypedDict):
-    """The three tables whose sum enters the encoder, and the norm after it."""
+    """The three tables whose sum enters the encoder, and the norm after it.
+
+    Relatives of BERT differ: DistilBERT and MPNet have no token types; the tables of ELECTRA and ALBERT have a width of
+    their own, E, and a dense layer [H, E] brings it to H.
+    """
 
     word_embeddings: Table  # [V, H]
     position_embeddings: Table  # [P, H]
-    token_type_embeddings: Table  # [T, H]
+    token_type_embeddings: NotRequired[Table]  # [T, H]
     LayerNorm: Affine
+    projection: NotRequired[Affine]
 
 
 class Projection(TypedDict):
@@ -312,18 +318,44 @@ def additive_mask(mask: Mask) -> Array:
     return np.where(mask, np.float32(0.0), np.finfo(np.float32).min)[:, None, None, :]
 
 
+def relative_position_bias(length: int, table: Array) -> Array:
+    """MPNet's bias by distance: one number for each head and bucket of distances, table [32, N] -> [1, N, S, S].
+
+    Keys at or before the query have buckets 0 to 15, keys after it 16 to 31. Within a half, distances 0 to 7 have a
+    bucket each; from 8 to 127 eight buckets grow with the logarithm; what is farther shares the last (Raffel et al.
+    2020, T5, section 2.1).
+    """
+    places = np.arange(length)
+    distance = places[:, None] - places[None, :]  # [S, S] query − key
+    after = np.where(distance < 0, 16, 0)
+    distance = np.abs(distance)
+    grown = 8 + np.log(np.maximum(distance, 1).astype(np.float32) / 8) / np.float32(math.log(128 / 8)) * 8
+    buckets = after + np.where(distance < 8, distance, np.minimum(grown.astype(np.int64), 15))  # [S, S]
+    bias: Array = table[buckets]  # [S, S, N]
+    return bias.transpose(2, 0, 1)[None]
+
+
 def self_attention(
-    x: Array, query: Affine, key: Affine, value: Affine, heads: int, mask: Mask | None
+    x: Array,
+    query: Affine,
+    key: Affine,
+    value: Affine,
+    heads: int,
+    mask: Mask | None,
+    position_bias: Array | None = None,
 ) -> tuple[Array, Array]:
     """Multi-head self-attention: softmax(q·kᵀ/√d + mask)·v for each head (Vaswani et al. 2017, equation 1).
 
-    x [B, S, H], mask [B, S] or None where every token is visible -> context [B, S, H], weights p [B, N, S, S].
+    x [B, S, H], mask [B, S] or None where every token is visible -> context [B, S, H], weights p [B, N, S, S]. MPNet
+    adds a bias [1, N, S, S] to the scores.
     """
     q = split_heads(linear(x, **query), heads)  # [B, N, S, d]
     k = split_heads(linear(x, **key), heads)  # [B, N, S, d]
     v = split_heads(linear(x, **value), heads)  # [B, N, S, d]
     scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
     scores *= 1.0 / math.sqrt(q.shape[-1])
+    if position_bias is not None:
+        scores += position_bias
     if mask is not None:
         scores += additive_mask(mask)
     p = softmax(scores)  # [B, N, S, S]
@@ -346,14 +378,23 @@ def embeddings(
     input_ids [B, S], or in their place word vectors inputs_embeds [B, S, H]; token_type_ids and position_ids [B, S], or
     [1, S] for all rows alike -> [B, S, H].
     """
-    words = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, H]
-    x = words + tables["token_type_embeddings"]["weight"][token_type_ids]
-    x += tables["position_embeddings"]["weight"][position_ids]
-    return layer_norm(x, **tables["LayerNorm"], eps=eps)
+    x = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, H]
+    if "token_type_embeddings" in tables:
+        x = x + tables["token_type_embeddings"]["weight"][token_type_ids]
+    x = x + tables["position_embeddings"]["weight"][position_ids]
+    x = layer_norm(x, **tables["LayerNorm"], eps=eps)
+    return linear(x, **tables["projection"]) if "projection" in tables else x
 
 
 def encoder_layer(
-    x: Array, layer: Layer, mask: Mask | None, *, heads: int, activation: Activation, eps: float
+    x: Array,
+    layer: Layer,
+    mask: Mask | None,
+    *,
+    heads: int,
+    activation: Activation,
+    eps: float,
+    position_bias: Array | None = None,
 ) -> tuple[Array, Array]:
     """One layer of the encoder; the norm comes after each residual (Vaswani et al. 2017, section 3.1).
 
@@ -362,7 +403,9 @@ def encoder_layer(
     x [B, S, H], mask [B, S] or None -> x' [B, S, H] and the attention weights [B, N, S, S].
     """
     attention, intermediate, output = layer["attention"], layer["intermediate"], layer["output"]
-    context, p = self_attention(x, **attention["self"], heads=heads, mask=mask)  # [B, S, H], [B, N, S, S]
+    context, p = self_attention(
+        x, **attention["self"], heads=heads, mask=mask, position_bias=position_bias
+    )  # [B, S, H], [B, N, S, S]
     a = x + linear(context, **attention["output"]["dense"])  # [B, S, H]
     a = layer_norm(a, **attention["output"]["LayerNorm"], eps=eps)
     h = activation(linear(a, **intermediate["dense"]))  # [B, S, F]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask
 
-__all__ = ["Inputs", "check_inputs"]
+__all__ = ["Inputs", "as_array", "check_inputs", "check_labels", "check_targets"]
 
 
 class Inputs(NamedTuple):
@@ -24,7 +24,7 @@ class Inputs(NamedTuple):
 
     shape: tuple[int, int]  # B, S
     input_ids: Ids | None  # [B, S]
-    inputs_embeds: Array | None  # [B, S, H]
+    inputs_embeds: Array | None  # [B, S, E], where E is H but for some relatives
     token_type_ids: Ids  # [B, S] or [1, S]
     position_ids: Ids  # [B, S] or [1, S]
     mask: Mask | None  # [B, S]
@@ -53,23 +53,24 @@ def check_inputs(
         ids = _ids("input_ids", input_ids, config.vocab_size, "vocab_size")
         batch, length = ids.shape
     elif inputs_embeds is not None:
-        vectors = _vectors(inputs_embeds, config.hidden_size)
+        vectors = _vectors(inputs_embeds, config.embedding_size)
         batch, length = vectors.shape[:2]
     else:
         _refuse("pass either input_ids or inputs_embeds")
-    if length > config.max_position_embeddings:
-        _refuse(
-            f"rows of {length} tokens are longer than the model's max_position_embeddings, "
-            f"{config.max_position_embeddings}: truncate the texts to it"
-        )
+    if length > config.longest_row:
+        unused = config.max_position_embeddings - config.longest_row
+        which = "the model's max_position_embeddings" + (f" less the {unused} it keeps for itself" if unused else "")
+        _refuse(f"rows of {length} tokens are longer than {which}, {config.longest_row}: truncate the texts to it")
     if length == 0 and batch > 0:
         _refuse(f"{batch} rows of 0 tokens: a row needs at least one token")
 
     types: Ids = np.zeros((1, length), np.int64)
-    if token_type_ids is not None:
+    if (
+        token_type_ids is not None and config.type_vocab_size
+    ):  # a model without them takes no notice, as in transformers
         types = _ids("token_type_ids", token_type_ids, config.type_vocab_size, "type_vocab_size")
         _match("token_type_ids", types.shape, (batch, length))
-    positions: Ids = np.arange(length, dtype=np.int64)[None, :]
+    positions = config.default_positions(ids, length)
     if position_ids is not None:
         size = config.max_position_embeddings
         positions = _ids("position_ids", position_ids, size, "max_position_embeddings")
@@ -79,7 +80,52 @@ def check_inputs(
     return Inputs((batch, length), ids, vectors, types, positions, mask)
 
 
-def _array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+def check_labels(
+    name: str, value: npt.ArrayLike, shape: tuple[int, ...], count: int, ignored: int | None = None
+) -> Ids:
+    """Check class numbers: integers of this shape, from 0 to `count` − 1, or `ignored`.
+
+    Raises
+    ------
+    InputError
+        With the value and its place.
+    """
+    labels = as_array(name, value)
+    if labels.size == 0 and not isinstance(value, np.ndarray):
+        labels = labels.astype(np.int64)
+    if not np.issubdtype(labels.dtype, np.integer):
+        _refuse(f"{name} must be integers, not {labels.dtype}")
+    if labels.shape != shape and labels.shape != (*shape, 1):
+        _refuse(f"{name} has shape {list(labels.shape)}, expected {list(shape)}")
+    labels = labels.reshape(shape)
+    wrong = (labels < 0) | (labels >= count)
+    if ignored is not None:
+        wrong &= labels != ignored
+    if wrong.any():
+        place = [int(i) for i in np.argwhere(wrong)[0]]
+        also = "" if ignored is None else f" (or {ignored}, which is not counted)"
+        _refuse(f"{name}{place} is {labels[tuple(place)]}, outside 0 to {count - 1}{also}")
+    return labels
+
+
+def check_targets(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Check numbers to compare with, of this shape -> float32.
+
+    Raises
+    ------
+    InputError
+        With what is wrong.
+    """
+    targets = as_array(name, value)
+    if not (np.issubdtype(targets.dtype, np.number) or targets.dtype == np.bool_) or targets.dtype.kind == "c":
+        _refuse(f"{name} must be numbers, not {targets.dtype}")
+    if targets.shape != shape and not (shape[1:] == (1,) and targets.shape == shape[:1]):
+        _refuse(f"{name} has shape {list(targets.shape)}, expected {list(shape)}")
+    return targets.reshape(shape).astype(np.float32, copy=False)
+
+
+def as_array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return an array of whatever was passed, or raise an `InputError` if it is none."""
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as cause:
@@ -89,7 +135,7 @@ def _array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
 
 def _ids(name: str, value: npt.ArrayLike, size: int, field: str) -> Ids:
     """Return integers [B, S], all from 0 to size − 1."""
-    ids = _array(name, value)
+    ids = as_array(name, value)
     if ids.ndim != 2:
         _refuse(f"{name} must have 2 dimensions, [batch, length], not {ids.ndim} (shape {list(ids.shape)})")
     if ids.size == 0 and not isinstance(value, np.ndarray):
@@ -105,7 +151,7 @@ def _ids(name: str, value: npt.ArrayLike, size: int, field: str) -> Ids:
 
 def _vectors(value: npt.ArrayLike, hidden_size: int) -> Array:
     """Return float32 [B, S, H]."""
-    vectors = _array("inputs_embeds", value)
+    vectors = as_array("inputs_embeds", value)
     if vectors.ndim != 3 or vectors.shape[2] != hidden_size:
         _refuse(f"inputs_embeds must have shape [batch, length, {hidden_size}], not {list(vectors.shape)}")
     if not np.issubdtype(vectors.dtype, np.floating):
@@ -115,7 +161,7 @@ def _vectors(value: npt.ArrayLike, hidden_size: int) -> Array:
 
 def _mask(value: npt.ArrayLike, shape: tuple[int, int]) -> Mask | None:
     """Return booleans [B, S], true where a token is visible; None if all are."""
-    mask = _array("attention_mask", value)
+    mask = as_array("attention_mask", value)
     if mask.ndim > 2:
         _refuse(
             f"attention_mask must have shape [batch, length], not {list(mask.shape)}: "

@@ -6,143 +6,62 @@ are in `functional.py`, the engines that compute them in `backend.py`.
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from wordpiece_bert.bert.backend import get_backend
-from wordpiece_bert.bert.checkpoint import find_weights, listed, read_tensors, resolve
-from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.base import Model
+from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes
+from wordpiece_bert.bert.checkpoint.names import POOLER
 from wordpiece_bert.bert.inputs import check_inputs
-from wordpiece_bert.errors import CheckpointWarning
-from wordpiece_bert.hub import find_model
+from wordpiece_bert.bert.outputs import BertOutput
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-
     import numpy.typing as npt
 
+    from wordpiece_bert.bert.backend import Backend
+    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Mask, PoolingMode
 
-__all__ = ["BertModel", "BertOutput"]
+__all__ = ["BertModel"]
 
 
-@dataclass(frozen=True, eq=False)
-class BertOutput:
-    """What a forward pass gives; all arrays float32. B sequences, S tokens, H hidden size, N heads, L layers.
-
-    At padding places (where the mask is 0) the vectors are those of a query that attends to the visible tokens: finite,
-    and of no meaning.
-    """
-
-    #: x_L, the output of the last layer, [B, S, H].
-    last_hidden_state: Array
-    #: tanh of a dense layer over the first token, [B, H]; None if the checkpoint has no pooler.
-    pooler_output: Array | None = None
-    #: x_0 (the embeddings) to x_L, L + 1 arrays [B, S, H]; None if not asked for.
-    hidden_states: tuple[Array, ...] | None = None
-    #: The weights after the softmax, L arrays [B, N, S, S], query by key; None if not asked for.
-    attentions: tuple[Array, ...] | None = None
-
-
-class BertModel:
+class BertModel(Model):
     """The BERT encoder.
 
-    It never changes after it is made, and may be shared by threads.
-
-    Parameters
-    ----------
-    config
-        Sizes and settings.
-    weights
-        Arrays by their names in a checkpoint, such as ``"encoder.layer.0.attention.self.query.weight"``; both forms of
-        prefix are understood. Not copied if float32.
-    backend
-        The engine: ``"numpy"``.
-    dtype
-        What it computes in: ``"float32"``.
+    Made and loaded as every `Model`. Its relatives derive from it: their weights have other names, their configurations
+    other fields, and what they compute otherwise stands in `functional`.
 
     Attributes
     ----------
-    config : BertConfig
-    backend : str
-    dtype : str
-    source : str
-        Where the weights came from.
     has_pooler : bool
         Whether the weights have a pooler.
-
-    Raises
-    ------
-    CheckpointError
-        A weight is missing or has another shape than the configuration says.
     """
 
-    config: BertConfig
-    backend: str
-    dtype: str
-    source: str
     has_pooler: bool
 
-    def __init__(
-        self,
-        config: BertConfig,
-        weights: Mapping[str, npt.NDArray[np.generic]],
-        *,
-        backend: str = "numpy",
-        dtype: str = "float32",
-        source: str = "weights",
-    ) -> None:
-        engine = get_backend(backend, dtype)
-        resolved = resolve(weights, config, source)
-        if resolved.unused:
-            message = f"{source}: {len(resolved.unused)} tensors are not used: {listed(resolved.unused)}"
-            warnings.warn(message, CheckpointWarning, stacklevel=2)
-        self.config = config
-        self.backend = backend
-        self.dtype = dtype
-        self.source = source
-        self.has_pooler = "pooler.dense.weight" in resolved.weights
-        self._encoder = engine.prepare(config, resolved.weights)
+    #: What stands before the encoder's names in the checkpoint of a model with a head.
+    _prefix: ClassVar[str] = "bert."
+    #: How the names of the heads for pre-training begin; a model without a head drops them silently.
+    _pretraining_heads: ClassVar[tuple[str, ...]] = ("cls.",)
 
     @classmethod
-    def from_pretrained(
-        cls,
-        name: str | os.PathLike[str],
-        backend: str = "numpy",
-        dtype: str = "float32",
-        *,
-        revision: str | None = None,
-    ) -> BertModel:
-        """Load a model from this machine; nothing is ever downloaded, and no code of the model's is run.
+    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
+        """Return what a checkpoint of this kind calls the weight that BERT calls so."""
+        del config  # ALBERT needs it
+        return name
 
-        Parameters
-        ----------
-        name
-            ``"minilm"``, a folder with ``config.json`` and ``model.safetensors``, or ``"org/name"`` in the local
-            Hugging Face cache. A model with a head gives its encoder.
-        backend, dtype
-            As for the class.
-        revision
-            Of a model in the Hugging Face cache.
+    @classmethod
+    def _layout(cls, config: BertConfig) -> Layout:
+        shapes = {cls._name_in_checkpoint(name, config): shape for name, shape in bert_shapes(config).items()}
+        pooler = tuple(cls._name_in_checkpoint(name, config) for name in POOLER if config.has_pooler)
+        return Layout(shapes, cls._prefix, optional=pooler, dropped=cls._pretraining_heads)
 
-        Raises
-        ------
-        ModelNotFoundError
-            It is not on this machine; the message says what to run.
-        ConfigError
-            Its configuration is broken, or asks for what is not computed here.
-        CheckpointError
-            Its weights are broken, in another format, or do not fit the configuration.
-        """
-        get_backend(backend, dtype)  # a wrong option is told before a hundred megabytes are read
-        folder = find_model(name, revision=revision)
-        config = BertConfig.from_folder(folder)
-        file = find_weights(folder)
-        return cls(config, read_tensors(file), backend=backend, dtype=dtype, source=str(file))
+    def _set_up(self, engine: Backend, resolved: Resolved) -> None:
+        names = {name: self._name_in_checkpoint(name, self.config) for name in bert_shapes(self.config)}
+        weights = {name: resolved.base[own] for name, own in names.items() if own in resolved.base}
+        self.has_pooler = POOLER[0] in weights
+        self._encoder = engine.prepare(self.config, weights)
 
     def __call__(
         self,
@@ -168,7 +87,7 @@ class BertModel:
         position_ids
             [B, S] or [1, S]; 0 to S − 1 by default, also where a row is padded on the left.
         inputs_embeds
-            Word vectors in place of `input_ids`, floats [B, S, H].
+            Word vectors in place of `input_ids`, floats [B, S, H]; as wide as the word table where that differs.
         output_hidden_states, output_attentions
             Whether to keep the output of each layer, and its attention weights.
 
@@ -194,7 +113,7 @@ class BertModel:
                 inputs.input_ids, inputs.token_type_ids, inputs.position_ids, inputs.inputs_embeds
             )  # [B, S, H]
             hidden_states, attentions = [x], []
-            for index in range(self.config.num_hidden_layers):
+            for index in range(self.config.encoder_layers):
                 x, p = self._encoder.encoder_layer(x, index, inputs.mask)  # [B, S, H], [B, N, S, S]
                 if output_hidden_states:
                     hidden_states.append(x)
@@ -211,13 +130,6 @@ class BertModel:
         """Pool token vectors [B, S, H] to one vector a row, [B, H], as `functional.pool`."""
         return self._encoder.pool(x, mask, mode, skip)
 
-    def __repr__(self) -> str:
-        c = self.config
-        return (
-            f"BertModel({c.num_hidden_layers} layers, hidden size {c.hidden_size}, {c.num_attention_heads} heads, "
-            f"vocabulary {c.vocab_size}, {self.backend} {self.dtype}, from {self.source})"
-        )
-
     def _nothing(self, length: int, *, output_hidden_states: bool, output_attentions: bool) -> BertOutput:
         """Return the output for a batch of no rows."""
         c = self.config
@@ -226,6 +138,6 @@ class BertModel:
         return BertOutput(
             last_hidden_state=x,
             pooler_output=np.zeros((0, c.hidden_size), np.float32) if self.has_pooler else None,
-            hidden_states=(x,) * (c.num_hidden_layers + 1) if output_hidden_states else None,
-            attentions=(p,) * c.num_hidden_layers if output_attentions else None,
+            hidden_states=(x,) * (c.encoder_layers + 1) if output_hidden_states else None,
+            attentions=(p,) * c.encoder_layers if output_attentions else None,
         )

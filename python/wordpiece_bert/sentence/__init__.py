@@ -1,12 +1,25 @@
-"""Sentence vectors: models in the folder layout of sentence-transformers, run by this package's BERT.
+"""Sentence vectors and scores of pairs, by models in the folder layouts of sentence-transformers.
 
-`SentenceEncoder` reads a folder and turns texts into vectors; `similarity` compares vectors; `quantize_embeddings`
-makes them small.
+`SentenceEncoder` turns texts into vectors, `CrossEncoder` scores pairs of texts. `similarity` compares vectors,
+`semantic_search` and `paraphrase_mining` find what is alike, `quantize_embeddings` makes vectors small.
 """
 
 from wordpiece_bert.errors import TruncationWarning
-from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import quantize_embeddings
+from wordpiece_bert.sentence.search import paraphrase_mining, paraphrase_mining_embeddings, semantic_search
 
-__all__ = ["SentenceEncoder", "TruncationWarning", "pairwise_similarity", "quantize_embeddings", "similarity"]
+__all__ = [
+    "CrossEncoder",
+    "SentenceEncoder",
+    "TokenVectors",
+    "TruncationWarning",
+    "pairwise_similarity",
+    "paraphrase_mining",
+    "paraphrase_mining_embeddings",
+    "quantize_embeddings",
+    "semantic_search",
+    "similarity",
+]

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from wordpiece_bert import _core
+from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.functional import Array, Mask, normalize
-from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.errors import ConfigError, InputError, TruncationWarning
+from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.folder import SentenceFolder, read_folder
+from wordpiece_bert.sentence.folder import Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
+from wordpiece_bert.sentence.texts import (
+    check_batch_size,
+    check_texts,
+    make_batches,
+    padded,
+    warn_truncated,
+    with_lowercase,
+)
+from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.bert.model import BertModel
     from wordpiece_bert.tokenizer import RaggedBatch
 
-__all__ = ["SentenceEncoder"]
+__all__ = ["SentenceEncoder", "TokenVectors"]
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"]
 Vectors = npt.NDArray[Any]
@@ -36,6 +43,19 @@ Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
 
 # The prompt that encode_document uses is the first of these that the model has.
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+
+@dataclass(frozen=True, eq=False)
+class TokenVectors:
+    """The vectors of one text's tokens."""
+
+    #: float32 [tokens, H].
+    vectors: Array
+    #: Where each token stands in the text: characters (start, end); (0, 0) for special tokens.
+    offsets: list[tuple[int, int]]
+    tokens: list[str]
+    #: Whether the text was cut.
+    truncated: bool
 
 
 class SentenceEncoder:
@@ -61,7 +81,7 @@ class SentenceEncoder:
             message = f"{folder.transformer}: the tokenizer gives a single text another token type than 0"
             raise ConfigError(message)
         self._model = model
-        self._tokenizer = _with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
+        self._tokenizer = with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
         self._folder = folder
         self._threads = threads
         self._max_seq_length = folder.max_seq_length
@@ -75,6 +95,7 @@ class SentenceEncoder:
         *,
         threads: int | None = None,
         revision: str | None = None,
+        keep_half: bool = False,
     ) -> SentenceEncoder:
         """Load a sentence encoder from this machine.
 
@@ -89,6 +110,8 @@ class SentenceEncoder:
             As for the class.
         revision
             Of a model in the Hugging Face cache.
+        keep_half
+            Whether weights that are stored in 16 bits stay so in memory, as for `BertModel`.
 
         Raises
         ------
@@ -96,7 +119,7 @@ class SentenceEncoder:
             As for `BertModel` and `Tokenizer`; also for modules which are not supported.
         """
         folder = read_folder(find_model(name, revision=revision))
-        model = BertModel.from_pretrained(folder.transformer, backend, dtype)
+        model = AutoModel.base_from_pretrained(folder.transformer, backend, dtype, keep_half=keep_half)
         return cls(model, Tokenizer.from_pretrained(folder.transformer), folder, threads=threads)
 
     @property
@@ -111,7 +134,7 @@ class SentenceEncoder:
 
     @max_seq_length.setter
     def max_seq_length(self, value: int) -> None:
-        limit = self._model.config.max_position_embeddings
+        limit = self._model.config.longest_row
         if type(value) is not int or not 1 <= value <= limit:
             message = f"max_seq_length must be an integer from 1 to {limit}, the model's longest row, not {value!r}"
             raise InputError(message)
@@ -149,6 +172,8 @@ class SentenceEncoder:
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         return_truncated: Literal[False] = False,
+        windows: Combination | None = None,
+        stride: int = 0,
     ) -> Vectors: ...
 
     @overload
@@ -165,6 +190,8 @@ class SentenceEncoder:
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         return_truncated: Literal[True],
+        windows: Combination | None = None,
+        stride: int = 0,
     ) -> tuple[Vectors, Mask]: ...
 
     @overload
@@ -181,6 +208,8 @@ class SentenceEncoder:
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         return_truncated: bool = False,
+        windows: Combination | None = None,
+        stride: int = 0,
     ) -> Any: ...  # noqa: ANN401
 
     def encode(
@@ -196,6 +225,8 @@ class SentenceEncoder:
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         return_truncated: bool = False,
+        windows: Combination | None = None,
+        stride: int = 0,
     ) -> Any:
         """Turn texts into vectors.
 
@@ -222,6 +253,12 @@ class SentenceEncoder:
             How many of the first numbers of each vector to keep; by default the model's setting, or all.
         return_truncated
             Whether to return also which texts were cut at `max_seq_length`.
+        windows
+            What to do with texts that are too long. None cuts them; ``"mean"`` and ``"max"`` cut them into windows,
+            each with the prompt before it, and combine the windows' vectors, number by number. Where the model
+            normalizes, the result is normalized again. Nothing is then cut.
+        stride
+            How many tokens a window shares with the one before.
 
         Returns
         -------
@@ -241,23 +278,27 @@ class SentenceEncoder:
         TruncationWarning
             Texts were cut, and `return_truncated` was not asked for: how many, and the index of the first.
         """
-        single, items = _check_texts(texts)
-        if type(batch_size) is not int or batch_size < 1:
-            message = f"batch_size must be an integer, 1 or more, not {batch_size!r}"
-            raise InputError(message)
+        single, items = check_texts(texts)
+        check_batch_size(batch_size)
         prefix = self._prompt(prompt, prompt_name)
-        rows = self._tokenize([prefix + item for item in items])
-        batches = _batches(rows.lengths, batch_size, show_progress_bar=bool(show_progress_bar))
+        rows = self._rows(items, prefix, windows, stride)
+        batches = make_batches(rows.lengths, batch_size, show_progress_bar=bool(show_progress_bar))
         result: Vectors | list[Array]
         if output_value == "token_embeddings":
             if precision != "float32" or normalize_embeddings or truncate_dim is not None:
                 message = "precision, normalize_embeddings and truncate_dim are for sentence vectors, not for tokens'"
                 raise InputError(message)
+            if windows is not None:
+                message = "windows are for sentence vectors; those of tokens cannot be combined"
+                raise InputError(message)
             result = self._token_vectors(rows, batches)
         elif output_value == "sentence_embedding":
             check_precision(precision)
             width = self._width(truncate_dim)
-            vectors = self._sentence_vectors(rows, batches, skip=self._skipped(prefix))[:, :width]
+            vectors = self._sentence_vectors(rows, batches, skip=self._skipped(prefix))
+            if windows is not None:
+                vectors = self._combined(vectors, rows, windows, len(items))
+            vectors = vectors[:, :width]
             if normalize_embeddings:
                 vectors = normalize(vectors)
             result = quantize_embeddings(vectors, precision)
@@ -266,9 +307,40 @@ class SentenceEncoder:
             raise InputError(message)
 
         if not return_truncated:
-            _warn_truncated(rows.truncated, self.max_seq_length)
+            warn_truncated(rows.truncated, self.max_seq_length)
             return result[0] if single else result
         return (result[0], bool(rows.truncated[0])) if single else (result, rows.truncated)
+
+    def encode_tokens(self, texts: str | Texts, *, batch_size: int = 32) -> Any:  # noqa: ANN401
+        """Turn the tokens of texts into vectors, with their places in the texts; no prompt is put before them.
+
+        Parameters
+        ----------
+        texts
+            Texts, or one text.
+        batch_size
+            As for `encode`.
+
+        Returns
+        -------
+        TokenVectors
+            The vectors of all tokens, [CLS] and [SEP] included, before the pooling; a list of these for a list of
+            texts. Its ``truncated`` tells whether the text was cut.
+        """
+        single, items = check_texts(texts)
+        check_batch_size(batch_size)
+        limit = self.max_seq_length
+        encodings = self._tokenizer.encodings(
+            items, truncation=True, max_length=limit, stride=0, padding=False, threads=self._threads
+        )
+        rows = self._tokenize(items)
+        vectors = self._token_vectors(rows, make_batches(rows.lengths, batch_size, show_progress_bar=False))
+        warn_truncated(rows.truncated, limit)
+        found = [
+            TokenVectors(x, list(encoding.offsets), list(encoding.tokens), encoding.truncated)
+            for x, encoding in zip(vectors, encodings, strict=True)
+        ]
+        return found[0] if single else found
 
     def encode_query(
         self,
@@ -331,6 +403,22 @@ class SentenceEncoder:
             raise InputError(message)
         return truncate_dim
 
+    def _rows(self, items: list[str], prefix: str, windows: Combination | None, stride: int) -> RaggedBatch:
+        """Tokenize all texts, each a row, or as many rows as it has windows."""
+        if windows is None:
+            return self._tokenize([prefix + item for item in items])
+        if windows not in COMBINATIONS:
+            message = f"windows must be None or one of {', '.join(COMBINATIONS)}, not {windows!r}"
+            raise InputError(message)
+        return cut_into_windows(self._tokenizer, items, prefix, self.max_seq_length, stride, self._threads)
+
+    def _combined(self, vectors: Array, rows: RaggedBatch, how: Combination, texts: int) -> Array:
+        """One vector a window [windows, d] -> one a text [n, d]."""
+        assert rows.overflow_to_sample is not None
+        combined = combine(vectors, rows.overflow_to_sample, how, texts)
+        modules = self._folder.modules
+        return normalize(combined) if modules and isinstance(modules[-1], Normalize) else combined
+
     def _tokenize(self, texts: list[str]) -> RaggedBatch:
         """Tokenize all texts, cut at the longest row; the file's own padding and truncation do not count."""
         rows = self._tokenizer.encode_batch(
@@ -344,12 +432,13 @@ class SentenceEncoder:
 
     def _forward(self, rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[Array, Mask]:
         """Run the model over some rows: token vectors [B, S, H] and which of them are tokens, [B, S]."""
-        lengths = rows.lengths[batch]  # [B]
-        places = np.arange(lengths.max())  # [S]
-        mask = places < lengths[:, None]  # [B, S]
-        ids = np.zeros(mask.shape, np.int64)  # [B, S]; behind the mask any id will do
-        ids[mask] = rows.ids[(rows.row_offsets[batch][:, None] + places)[mask]]
-        return self._model(ids, mask).last_hidden_state, mask
+        ids, mask = padded(rows, batch)  # [B, S]
+        layers = self._folder.layers
+        if layers is None:
+            return self._model(ids, mask).last_hidden_state, mask
+        states = self._model(ids, mask, output_hidden_states=True).hidden_states
+        assert states is not None
+        return layers(states), mask
 
     def _sentence_vectors(self, rows: RaggedBatch, batches: Iterable[npt.NDArray[np.intp]], skip: int) -> Array:
         vectors = np.zeros((len(rows.lengths), self._folder.dimension), np.float32)  # [n, d]
@@ -368,68 +457,3 @@ class SentenceEncoder:
             x, mask = self._forward(rows, batch)
             vectors.update({int(i): x[j, mask[j]] for j, i in enumerate(batch)})  # [tokens, H]
         return [vectors[i] for i in range(len(vectors))]
-
-
-def _check_texts(texts: object) -> tuple[bool, list[str]]:
-    """Return whether it is one text, and the texts as a list."""
-    if isinstance(texts, str):
-        return True, [texts]
-    column = _core._column_texts(texts)
-    if column is not None:
-        return False, column
-    if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray | Mapping | AbstractSet):
-        message = f"texts must be a str, a list of str or a column of strings, not {type(texts).__name__}"
-        raise InputError(message)
-    items = list(texts)
-    for index, item in enumerate(items):
-        if not isinstance(item, str):
-            message = f"texts[{index}] must be a str, not {type(item).__name__}: {item!r}"
-            raise InputError(message)
-    return False, items
-
-
-def _batches(lengths: npt.NDArray[np.int64], size: int, *, show_progress_bar: bool) -> Iterable[npt.NDArray[np.intp]]:
-    """Sort rows by length, longest first, and cut them into batches; each is an array of row numbers.
-
-    A batch ends after `size` rows, or before a row that would be padding for a quarter and by more than 8 tokens.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    batches = []
-    start = 0
-    while start < len(order):
-        longest = int(lengths[order[start]])
-        batch = order[start : start + size]
-        batch = batch[lengths[batch] >= longest - max(8, longest // 4)]
-        batches.append(batch)
-        start += len(batch)
-    if not show_progress_bar:
-        return batches
-    try:
-        from tqdm import tqdm
-    except ImportError as cause:
-        message = "show_progress_bar needs tqdm: pip install 'wordpiece-bert[progress]'"
-        raise InputError(message) from cause
-    bar: Iterable[npt.NDArray[np.intp]] = tqdm(batches, desc="Batches")
-    return bar
-
-
-def _warn_truncated(truncated: Mask, longest: int) -> None:
-    count = int(truncated.sum())
-    if count:
-        first = int(truncated.argmax())
-        message = (
-            f"{count} of {len(truncated)} texts were cut at {longest} tokens, the first at index {first}; "
-            "return_truncated=True tells which"
-        )
-        warnings.warn(message, TruncationWarning, stacklevel=3)
-
-
-def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
-    """Put a lower-casing step before the tokenizer's normalizer, unless it has one; special tokens keep their case."""
-    content = json.loads(tokenizer.to_json())
-    normalizer = content.get("normalizer")
-    steps = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
-    if any(step["type"] == "Lowercase" for step in steps):
-        return tokenizer
-    content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *steps]}
-    return Tokenizer.from_json(json.dumps(content))

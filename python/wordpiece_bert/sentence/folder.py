@@ -1,6 +1,7 @@
 """The folder layout of sentence-transformers: which modules a model is a chain of, and its settings.
 
-``modules.json`` lists the modules: a Transformer, a Pooling, then any number of Dense and Normalize. A folder without
+``modules.json`` lists the modules: a Transformer, perhaps a WeightedLayerPooling, a Pooling, then any number of Dense,
+LayerNorm, Normalize and Dropout (which does nothing after the training). A folder without
 it is a Transformer with mean pooling. Names of Python classes are compared with these, never imported.
 """
 
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from wordpiece_bert.bert import functional
+from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
-from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.functional import POOLING_MODES, Array, PoolingMode
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.metrics import METRICS
@@ -23,9 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["Dense", "Normalize", "Pooling", "SentenceFolder", "read_folder"]
+    from wordpiece_bert.bert.config import BertConfig
 
-_MODULES = ("Transformer", "Pooling", "Dense", "Normalize")
+__all__ = ["Dense", "LayerNorm", "Normalize", "Pooling", "SentenceFolder", "WeightedLayers", "read_folder"]
+
+_MODULES = ("Transformer", "WeightedLayerPooling", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
+_AFTER_POOLING = _MODULES[3:]
 
 # The old form of a pooling configuration, one boolean for each mode; several are concatenated in this order.
 _OLD_POOLING: dict[str, PoolingMode] = {
@@ -50,6 +55,22 @@ _DENSE_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "torch.nn.modules.activation.Sigmoid": functional.sigmoid,
     "torch.nn.modules.linear.Identity": lambda x: x,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedLayers:
+    """Token vectors from several layers: Σ wᵢ·hᵢ / Σ wᵢ from layer `start` on; layer 0 are the embeddings."""
+
+    start: int
+    weights: Array  # [L + 1 − start]
+
+    def __call__(self, states: tuple[Array, ...]) -> Array:
+        """L + 1 arrays [B, S, H] -> [B, S, H]."""
+        x = np.zeros_like(states[0])
+        for weight, state in zip(self.weights, states[self.start :], strict=True):
+            x += weight * state
+        x /= self.weights.sum()
+        return x
 
 
 @dataclass(frozen=True)
@@ -78,6 +99,18 @@ class Dense:
         return y + (x if self.residual is None else x @ self.residual.T)
 
 
+@dataclass(frozen=True, eq=False)
+class LayerNorm:
+    """Layer normalization of sentence vectors, with torch's ε."""
+
+    weight: Array  # [d]
+    bias: Array  # [d]
+
+    def __call__(self, x: Array) -> Array:
+        """[n, d] -> [n, d]."""
+        return functional.layer_norm(x, self.weight, self.bias, eps=1e-5)
+
+
 @dataclass(frozen=True)
 class Normalize:
     """Scales vectors to length 1."""
@@ -93,9 +126,11 @@ class SentenceFolder:
 
     #: Folder of the Transformer: config.json, weights, tokenizer.
     transformer: Path
+    #: Which layers' vectors are pooled; None for those of the last.
+    layers: WeightedLayers | None = None
     pooling: Pooling = Pooling()
     #: What follows the pooling, in order.
-    modules: tuple[Dense | Normalize, ...] = ()
+    modules: tuple[Dense | LayerNorm | Normalize, ...] = ()
     #: Width of a sentence vector.
     dimension: int
     #: Longest row, special tokens included.
@@ -119,29 +154,36 @@ def read_folder(folder: Path) -> SentenceFolder:
     """
     listing = folder / "modules.json"
     if not listing.is_file():
-        config = BertConfig.from_folder(folder)
+        config = read_config(folder)
         longest = _longest(folder, {}, config)
         return SentenceFolder(transformer=folder, dimension=config.hidden_size, max_seq_length=longest)
 
     modules = _modules(listing)
+    weighted = modules.pop(1) if len(modules) > 1 and modules[1][0] == "WeightedLayerPooling" else None
     if [kind for kind, _ in modules[:2]] != ["Transformer", "Pooling"]:
         _refuse(listing, f"must begin with a Transformer and a Pooling, not with {[kind for kind, _ in modules[:2]]}")
     transformer = modules[0][1]
-    config = BertConfig.from_folder(transformer)
+    config = read_config(transformer)
+    layers = None
+    if weighted and read_object(find_config(transformer), ConfigError).get("output_hidden_states") is True:
+        layers = _weighted_layers(weighted[1], config)  # without that setting sentence-transformers skips the module
     settings = _transformer_settings(transformer)
     pooling = _pooling(modules[1][1] / "config.json", config.hidden_size)
     width = config.hidden_size * len(pooling.modes)
-    rest: list[Dense | Normalize] = []
+    rest: list[Dense | LayerNorm | Normalize] = []
     for kind, place in modules[2:]:
         if kind == "Dense":
             rest.append(dense := _dense(place, width))
             width = len(dense.weight)
+        elif kind == "LayerNorm":
+            rest.append(_layer_norm(place, width))
         elif kind == "Normalize":
             rest.append(_normalize(place))
-        else:
-            _refuse(listing, f"has a second {kind}; after the Pooling only Dense and Normalize are supported")
+        elif kind != "Dropout":
+            _refuse(listing, f"has a second {kind}; after the Pooling come {', '.join(_AFTER_POOLING)}")
     return SentenceFolder(
         transformer=transformer,
+        layers=layers,
         pooling=pooling,
         modules=tuple(rest),
         dimension=width,
@@ -195,7 +237,16 @@ def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int
             longest = int(value)
     if longest is not None and longest < 1:
         _refuse(transformer, f"the longest row is {longest} tokens; it must be 1 or more")
-    return min(longest or config.max_position_embeddings, config.max_position_embeddings)
+    return min(longest or config.longest_row, config.longest_row)
+
+
+def _weighted_layers(folder: Path, config: BertConfig) -> WeightedLayers:
+    file = folder / "config.json"
+    start = _value(read_object(file, ConfigError), "layer_start", int, file, default=4)
+    count = config.encoder_layers + 1 - start
+    if start < 0 or count < 1:
+        _refuse(file, f"layer_start is {start}, but the Transformer has {config.encoder_layers} layers")
+    return WeightedLayers(start, _weights(folder, {"layer_weights": (count,)}, file)["layer_weights"])
 
 
 def _pooling(file: Path, hidden_size: int) -> Pooling:
@@ -232,14 +283,7 @@ def _dense(folder: Path, width: int) -> Dense:
         shapes["linear.bias"] = (size_out,)
     if use_residual and size_in != size_out:
         shapes["residual.weight"] = (size_out, size_in)
-    weights = find_weights(folder)
-    tensors = read_tensors(weights)
-    for tensor, shape in shapes.items():
-        found = tensors[tensor].shape if tensor in tensors else None
-        if found != shape or tensors[tensor].dtype != np.float32:
-            message = f"{weights}: {tensor} has shape {found}, but {file} asks for floating-point {shape}"
-            raise CheckpointError(message)
-    arrays: dict[str, Any] = {name: tensors[name] for name in shapes}
+    arrays = _weights(folder, shapes, file)
     return Dense(
         weight=arrays["linear.weight"],
         bias=arrays.get("linear.bias", np.zeros(size_out, np.float32)),
@@ -247,6 +291,26 @@ def _dense(folder: Path, width: int) -> Dense:
         use_residual=use_residual,
         residual=arrays.get("residual.weight"),
     )
+
+
+def _layer_norm(folder: Path, width: int) -> LayerNorm:
+    file = folder / "config.json"
+    if _value(read_object(file, ConfigError), "dimension", int, file, default=0) != width:
+        _refuse(file, f"dimension must be {width}, what the module before gives")
+    arrays = _weights(folder, {"norm.weight": (width,), "norm.bias": (width,)}, file)
+    return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
+
+
+def _weights(folder: Path, shapes: dict[str, tuple[int, ...]], file: Path) -> dict[str, Any]:
+    """Read a module's weights, which must have the shapes that its configuration asks for."""
+    weights = find_weights(folder)
+    tensors = read_tensors(weights)
+    for name, shape in shapes.items():
+        found = tensors[name].shape if name in tensors else None
+        if found != shape or tensors[name].dtype != np.float32:
+            message = f"{weights}: {name} has shape {found}, but {file} asks for floating-point {shape}"
+            raise CheckpointError(message)
+    return {name: tensors[name] for name in shapes}
 
 
 def _normalize(folder: Path) -> Normalize:

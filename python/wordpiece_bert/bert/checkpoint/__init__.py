@@ -1,9 +1,21 @@
 """From the files of a model folder to named, checked weights.
 
-`find_weights` picks the file, `read_tensors` reads it, `resolve` finds a model's weights among its tensors.
+`find_weights` picks the file, `read_tensors` reads it, `resolve` finds a model's weights among its tensors,
+`write_safetensors` writes them. `non_finite` counts numbers that are none.
 """
 
-from wordpiece_bert.bert.checkpoint.files import find_weights, read_tensors
-from wordpiece_bert.bert.checkpoint.names import Resolved, bert_shapes, listed, resolve
+from wordpiece_bert.bert.checkpoint.files import find_weights, non_finite, read_tensors
+from wordpiece_bert.bert.checkpoint.names import Layout, Resolved, bert_shapes, listed, resolve
+from wordpiece_bert.bert.checkpoint.safetensors import write_safetensors
 
-__all__ = ["Resolved", "bert_shapes", "find_weights", "listed", "read_tensors", "resolve"]
+__all__ = [
+    "Layout",
+    "Resolved",
+    "bert_shapes",
+    "find_weights",
+    "listed",
+    "non_finite",
+    "read_tensors",
+    "resolve",
+    "write_safetensors",
+]

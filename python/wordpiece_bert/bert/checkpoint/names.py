@@ -1,7 +1,7 @@
 """The names of a checkpoint's tensors -> the weights of a model.
 
-Checkpoints of ten years differ in how they call the same tensor. `resolve` brings them to one set of names (those of
-`bert_shapes`), and compares every shape with the configuration.
+Checkpoints of ten years differ in how they call the same tensor. `resolve` brings them to one set of names, those of a
+`Layout`, and compares every shape with the configuration.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
+from wordpiece_bert.bert.half import is_half
 from wordpiece_bert.errors import CheckpointError
 from wordpiece_bert.untrusted import quoted
 
@@ -18,98 +19,152 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Resolved", "bert_shapes", "listed", "resolve"]
+__all__ = ["POOLER", "Layout", "Resolved", "Shape", "bert_shapes", "dense_shapes", "listed", "norm_shapes", "resolve"]
 
-_PREFIX = "bert."
+#: The dimensions of a weight: fields of the configuration, or numbers.
+Shape = tuple[str | int, ...]
+
 _DATA_PARALLEL_PREFIX = "module."
 
-# Known and not needed by the base model: index buffers that old versions saved, and the pre-training heads.
+# Index buffers that old versions saved.
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
-_HEADS = "cls."
 
-_POOLER = ("pooler.dense.weight", "pooler.dense.bias")
+#: The pooler's weights, by BERT's names.
+POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 
 #: How many names a message lists.
 _LISTED = 8
 
 
+class Layout(NamedTuple):
+    """What a model's weights are called in its checkpoints, and their shapes."""
+
+    #: Names of the base model's weights.
+    base: Mapping[str, Shape]
+    #: What stands before them in the checkpoint of a model with a head.
+    prefix: str = "bert."
+    #: Those of the base model which may be absent, all together.
+    optional: tuple[str, ...] = ()
+    #: Names of the head's weights.
+    head: Mapping[str, Shape] = {}
+    #: Weights of the head that are another weight again, by name: one of a pair is enough in a file.
+    tied: Mapping[str, str] = {}
+    #: How names begin that a model without a head drops silently: those of the heads for pre-training.
+    dropped: tuple[str, ...] = ()
+
+
 class Resolved(NamedTuple):
     """The weights of a model, and what was in the file beside them."""
 
-    weights: dict[str, Array]
+    base: dict[str, AnyArray]
+    head: dict[str, AnyArray]
     unused: tuple[str, ...]
+    #: Weights of the head that were drawn, because the file has none.
+    drawn: tuple[str, ...] = ()
 
 
-def bert_shapes(config: BertConfig) -> dict[str, tuple[str, ...]]:
-    """Return the names of a base model's weights, each with the configuration fields that are its dimensions."""
-    shapes: dict[str, tuple[str, ...]] = {
-        "embeddings.word_embeddings.weight": ("vocab_size", "hidden_size"),
-        "embeddings.position_embeddings.weight": ("max_position_embeddings", "hidden_size"),
-        "embeddings.token_type_embeddings.weight": ("type_vocab_size", "hidden_size"),
-        "embeddings.LayerNorm.weight": ("hidden_size",),
-        "embeddings.LayerNorm.bias": ("hidden_size",),
+def dense_shapes(name: str, size_in: str, size_out: str | int) -> dict[str, Shape]:
+    """Return the weights of a dense layer."""
+    return {f"{name}.weight": (size_out, size_in), f"{name}.bias": (size_out,)}
+
+
+def norm_shapes(name: str, size: str = "hidden_size") -> dict[str, Shape]:
+    """Return the weights of a layer norm."""
+    return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
+
+
+def bert_shapes(config: BertConfig) -> dict[str, Shape]:
+    """Return the weights of a base model by BERT's names, each with the configuration fields that are its dimensions.
+
+    The names are those of BERT also for its relatives; what only they have is called ``embeddings.projection``
+    (ELECTRA, ALBERT) and ``encoder.relative_attention_bias`` (MPNet).
+    """
+    width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
+    shapes: dict[str, Shape] = {
+        "embeddings.word_embeddings.weight": ("vocab_size", width),
+        "embeddings.position_embeddings.weight": ("max_position_embeddings", width),
     }
-
-    def dense(name: str, size_in: str, size_out: str) -> None:
-        shapes[f"{name}.weight"] = (size_out, size_in)
-        shapes[f"{name}.bias"] = (size_out,)
-
-    def norm(name: str) -> None:
-        shapes[f"{name}.weight"] = ("hidden_size",)
-        shapes[f"{name}.bias"] = ("hidden_size",)
-
-    for i in range(config.num_hidden_layers):
+    if config.type_vocab_size:
+        shapes["embeddings.token_type_embeddings.weight"] = ("type_vocab_size", width)
+    shapes |= norm_shapes("embeddings.LayerNorm", width)
+    if config.has_projection:
+        shapes |= dense_shapes("embeddings.projection", width, "hidden_size")
+    if config.relative_attention_num_buckets:
+        shapes["encoder.relative_attention_bias.weight"] = ("relative_attention_num_buckets", "num_attention_heads")
+    for i in range(config.encoder_layers):
         layer = f"encoder.layer.{i}"
         for name in ("query", "key", "value"):
-            dense(f"{layer}.attention.self.{name}", "hidden_size", "hidden_size")
-        dense(f"{layer}.attention.output.dense", "hidden_size", "hidden_size")
-        norm(f"{layer}.attention.output.LayerNorm")
-        dense(f"{layer}.intermediate.dense", "hidden_size", "intermediate_size")
-        dense(f"{layer}.output.dense", "intermediate_size", "hidden_size")
-        norm(f"{layer}.output.LayerNorm")
-    dense("pooler.dense", "hidden_size", "hidden_size")
+            shapes |= dense_shapes(f"{layer}.attention.self.{name}", "hidden_size", "hidden_size")
+        shapes |= dense_shapes(f"{layer}.attention.output.dense", "hidden_size", "hidden_size")
+        shapes |= norm_shapes(f"{layer}.attention.output.LayerNorm")
+        shapes |= dense_shapes(f"{layer}.intermediate.dense", "hidden_size", "intermediate_size")
+        shapes |= dense_shapes(f"{layer}.output.dense", "intermediate_size", "hidden_size")
+        shapes |= norm_shapes(f"{layer}.output.LayerNorm")
+    if config.has_pooler:
+        shapes |= dense_shapes("pooler.dense", "hidden_size", "hidden_size")
     return shapes
 
 
-def resolve(tensors: Mapping[str, AnyArray], config: BertConfig, where: str) -> Resolved:
-    """Find the weights of a base model among the tensors of a checkpoint.
+def resolve(
+    tensors: Mapping[str, AnyArray], layout: Layout, config: BertConfig, where: str, new_head: int | None = None
+) -> Resolved:
+    """Find the weights of a model among the tensors of a checkpoint.
 
     Parameters
     ----------
     tensors
         What `read_tensors` gave.
+    layout
+        What the weights are called.
     config
         The configuration that the shapes must agree with.
     where
         The file, for messages.
+    new_head
+        A seed to draw the weights of the head with, where the file has none of them.
 
     Returns
     -------
     Resolved
-        The weights by the names of `bert_shapes`, float32; those of the pooler may be absent. And the names of tensors
-        that belong to no part of a base model.
+        The weights by the names of `layout`, float32 or, where `read_tensors` was told so, in half precision; those
+        that are optional may be absent. And the names of tensors that belong to no part of the model.
 
     Raises
     ------
     CheckpointError
         Weights are missing, have another shape than the configuration says, or are not floating-point numbers.
     """
-    shapes = bert_shapes(config)
     tensors = _strip_data_parallel(_rename_norms(tensors, where))
-    prefix = _prefix(tensors, shapes)
-    if not any(prefix + name in tensors for name in _POOLER):  # models made to label tokens or spans have none
-        shapes = {name: fields for name, fields in shapes.items() if name not in _POOLER}
-    if missing := [prefix + name for name in shapes if prefix + name not in tensors]:
-        counted = f"{len(missing)} of {len(shapes)} weights are missing"
-        _refuse(where, f"{counted}: {listed(missing)}; in the file are {listed(tensors)}")
-    weights = {
-        name: _checked(tensors[prefix + name], prefix + name, fields, config, where) for name, fields in shapes.items()
-    }
-    expected = {prefix + name for name in (*shapes, *_BUFFERS)}
-    unused = [name for name in tensors if name not in expected and not name.startswith(_HEADS)]
-    return Resolved(weights, tuple(unused))
+    prefix = _prefix(tensors, layout)
+    base = {name: prefix + name for name in layout.base}
+    if not any(base[name] in tensors for name in layout.optional):
+        base = {name: full for name, full in base.items() if name not in layout.optional}
+    # Where each weight is looked for, and what it should be, by its name in the file.
+    expected = {full: layout.base[name] for name, full in base.items()} | dict(layout.head)
+    tied = {copy: base.get(original, original) for copy, original in layout.tied.items()}
+    tensors = _tie(tensors, tied, shared=config.tie_word_embeddings)
+    missing = [name for name in expected if name not in tensors]
+    drawn: dict[str, AnyArray] = {}
+    own = layout.head.keys() - tied.keys()  # what makes a head its own
+    if missing and new_head is not None and own <= set(missing) <= layout.head.keys():
+        also = () if config.tie_word_embeddings else [name for name in tied if name.endswith(".weight")]
+        drawn = _draw([name for name in missing if name in own or name in also], layout, config, new_head)
+        tensors = _tie(tensors | drawn, tied, shared=config.tie_word_embeddings)
+        missing = [name for name in expected if name not in tensors]
+    if missing:
+        _refuse(where, _tell_missing(missing, expected, layout, tensors))
+    weights = {name: _checked(tensors[name], name, shape, config, where) for name, shape in expected.items()}
+    known = {prefix + name for name in _BUFFERS} | expected.keys()
+    unused = [name for name in tensors if name not in known]
+    if not layout.head:
+        unused = [name for name in unused if not name.startswith(layout.dropped)]
+    return Resolved(
+        {name: weights[full] for name, full in base.items()},
+        {name: weights[name] for name in layout.head},
+        tuple(unused),
+        tuple(drawn),
+    )
 
 
 def _rename_norms(tensors: Mapping[str, AnyArray], where: str) -> dict[str, AnyArray]:
@@ -130,26 +185,79 @@ def _strip_data_parallel(tensors: dict[str, AnyArray]) -> dict[str, AnyArray]:
     return tensors
 
 
-def _prefix(tensors: Mapping[str, AnyArray], shapes: Mapping[str, object]) -> str:
+def _prefix(tensors: Mapping[str, AnyArray], layout: Layout) -> str:
     """Return what stands before the encoder's names: "bert." in the checkpoint of a model with a head, else nothing.
 
     Decided once for the file, by how more of the weights are called; never tensor by tensor, which might mix models.
     """
-    with_prefix = sum(_PREFIX + name in tensors for name in shapes)
-    without = sum(name in tensors for name in shapes)
-    return _PREFIX if with_prefix > without else ""
+    with_prefix = sum(layout.prefix + name in tensors for name in layout.base)
+    without = sum(name in tensors for name in layout.base)
+    return layout.prefix if with_prefix > without else ""
 
 
-def _checked(tensor: AnyArray, name: str, fields: tuple[str, ...], config: BertConfig, where: str) -> Array:
-    expected = tuple(int(getattr(config, field)) for field in fields)
+def _tie(tensors: dict[str, AnyArray], tied: Mapping[str, str], *, shared: bool) -> dict[str, AnyArray]:
+    """Let one of a pair stand for both: the word table and the decoder over it, the two names of the decoder's bias.
+
+    Two that differ are both kept, whatever the configuration says about tying: so does transformers. With `shared`
+    false a decoder has weights of its own, and a file without them is missing them; its bias had one name only for
+    years, so either is taken there too, as a copy.
+    """
+    tensors = dict(tensors)
+    for copy, original in tied.items():
+        both = copy in tensors and original in tensors
+        if shared and copy in tensors and (not both or np.array_equal(tensors[copy], tensors[original])):
+            tensors[original] = tensors.get(original, tensors[copy])
+            tensors[copy] = tensors[original]
+        elif not both and original in tensors and (shared or copy.endswith(".bias")):
+            tensors[copy] = tensors[original] if shared else tensors[original].copy()
+        elif not both and copy in tensors and copy.endswith(".bias"):
+            tensors[original] = tensors[copy].copy()
+    return tensors
+
+
+def _draw(names: list[str], layout: Layout, config: BertConfig, seed: int) -> dict[str, AnyArray]:
+    """Draw new weights as BERT does before training: N(0, 0.02²), biases 0, layer norms 1."""
+    random = np.random.default_rng(seed)
+    drawn: dict[str, AnyArray] = {}
+    for name in names:
+        shape = _expected(layout.head[name], config)
+        if name.endswith(".bias"):
+            drawn[name] = np.zeros(shape, np.float32)
+        elif len(shape) == 1:
+            drawn[name] = np.ones(shape, np.float32)
+        else:
+            drawn[name] = random.normal(0.0, 0.02, shape).astype(np.float32)
+    return drawn
+
+
+def _tell_missing(
+    missing: list[str], expected: Mapping[str, Shape], layout: Layout, tensors: Mapping[str, AnyArray]
+) -> str:
+    counted = f"{len(missing)} of {len(expected)} weights are missing"
+    message = f"{counted}: {listed(missing)}; in the file are {listed(tensors)}"
+    if all(name in layout.head for name in missing):
+        message += ". These are the head's: this is the checkpoint of another class; new_head=SEED draws them anew"
+    return message
+
+
+def _expected(shape: Shape, config: BertConfig) -> tuple[int, ...]:
+    return tuple(int(getattr(config, size)) if isinstance(size, str) else size for size in shape)
+
+
+def _checked(tensor: AnyArray, name: str, shape: Shape, config: BertConfig, where: str) -> AnyArray:
+    expected = _expected(shape, config)
     if tensor.shape != expected:
-        wrong = [i for i in range(len(fields)) if tensor.ndim != len(fields) or tensor.shape[i] != expected[i]]
-        meaning = ", ".join(dict.fromkeys(f"{fields[i]} is {expected[i]}" for i in wrong))
+        wrong = [i for i in range(len(shape)) if tensor.ndim != len(shape) or tensor.shape[i] != expected[i]]
+        meaning = ", ".join(dict.fromkeys(_meaning(shape[i], expected[i]) for i in wrong))
         found = f"{name} has shape {list(tensor.shape)}"
         _refuse(where, f"{found}, but the configuration asks for {list(expected)}: {meaning}")
-    if tensor.dtype != np.float32:
+    if tensor.dtype.kind != "f" and not is_half(tensor.dtype):
         _refuse(where, f"{name} holds {tensor.dtype} numbers; weights must be floating-point, not quantized")
-    return tensor.astype(np.float32, copy=False)
+    return tensor if is_half(tensor.dtype) else tensor.astype(np.float32, copy=False)
+
+
+def _meaning(size: str | int, value: int) -> str:
+    return f"{size} is {value}" if isinstance(size, str) else f"it is {value} in every such model"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -1,13 +1,14 @@
-"""Reads ``.safetensors``: eight bytes of length, a header in JSON, then the numbers of all tensors one after another.
+"""Reads and writes ``.safetensors``: 8 bytes of length, a header in JSON, then the numbers of all tensors.
 
-The file is untrusted. Every claim of the header is checked against the file before anything of its size is allocated;
-Python's integers do not overflow, so the products below are exact.
+A file that is read is untrusted. Every claim of the header is checked against the file before anything of its size is
+allocated; Python's integers do not overflow, so the products below are exact.
 
 Source: the format's description at https://github.com/huggingface/safetensors.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -16,13 +17,16 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert.bert.half import BFLOAT16, native
 from wordpiece_bert.errors import CheckpointError
 from wordpiece_bert.untrusted import is_git_lfs_pointer, parse_json, quoted
+from wordpiece_bert.written import PartFile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["read_safetensors"]
+__all__ = ["AnyArray", "read_safetensors", "write_safetensors"]
 
 AnyArray = npt.NDArray[np.generic]
 
@@ -32,7 +36,7 @@ _LONGEST_HEADER = 100_000_000
 #: Most dimensions of one tensor. Those of BERT have one or two.
 _MOST_DIMENSIONS = 8
 
-# Little-endian, as the format says. bfloat16, which NumPy does not have, is read as its 16 bits.
+# Little-endian, as the format says.
 _DTYPES = {
     "BOOL": np.dtype("?"),
     "U8": np.dtype("u1"),
@@ -40,7 +44,7 @@ _DTYPES = {
     "I16": np.dtype("<i2"),
     "U16": np.dtype("<u2"),
     "F16": np.dtype("<f2"),
-    "BF16": np.dtype("<u2"),
+    "BF16": BFLOAT16,
     "I32": np.dtype("<i4"),
     "U32": np.dtype("<u4"),
     "F32": np.dtype("<f4"),
@@ -60,8 +64,15 @@ class _Entry(NamedTuple):
     end: int
 
 
-def read_safetensors(file: Path) -> dict[str, AnyArray]:
+def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArray]:
     """Read all tensors of one file.
+
+    Parameters
+    ----------
+    file
+        The file.
+    keep_half
+        Whether to leave F16 and BF16 as they are, as float16 and `half.BFLOAT16`.
 
     Returns
     -------
@@ -86,7 +97,31 @@ def read_safetensors(file: Path) -> dict[str, AnyArray]:
         if isinstance(cause, CheckpointError):
             raise
         _refuse(file, f"cannot be read: {cause.strerror or cause}", cause)
-    return {entry.name: _tensor(data[entry.begin : entry.end], entry) for entry in entries}
+    return {entry.name: _tensor(data[entry.begin : entry.end], entry, keep_half=keep_half) for entry in entries}
+
+
+def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
+    """Write tensors in the order given, so that transformers and the safetensors library read them.
+
+    Half-precision arrays (float16, `half.BFLOAT16`) stay what they are. The file is put in place when all is written.
+    """
+    kinds = {dtype: name for name, dtype in _DTYPES.items()}
+    stored = {name: np.require(array, array.dtype.newbyteorder("<"), "C") for name, array in tensors.items()}
+    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    place = 0
+    for name, array in stored.items():
+        entry = {"dtype": kinds[array.dtype], "shape": list(array.shape), "data_offsets": [place, place + array.nbytes]}
+        header[name] = entry
+        place += array.nbytes
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    text += b" " * (-len(text) % 8)  # data that begins at a multiple of 8 can be mapped
+    with PartFile(file) as part:
+        part.begin()
+        with part.naming():
+            part.file.write(len(text).to_bytes(8, "little") + text)
+            for array in stored.values():
+                part.file.write(array.tobytes())
+        part.commit()
 
 
 def _read_header(stream: BinaryIO, size: int, file: Path) -> tuple[dict[str, object], int]:
@@ -159,14 +194,11 @@ def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(number) is int and number >= 0 for number in value)
 
 
-def _tensor(data: npt.NDArray[np.uint8], entry: _Entry) -> AnyArray:
+def _tensor(data: npt.NDArray[np.uint8], entry: _Entry, *, keep_half: bool) -> AnyArray:
     """Turn the bytes of one tensor into an array, floating-point ones into float32."""
     # A tensor may begin anywhere, also where its items are not aligned: view the bytes, and copy only then.
     stored = data.view(_DTYPES[entry.dtype]).reshape(entry.shape)
-    if entry.dtype == "BF16":  # the upper half of a float32
-        return (stored.astype(np.uint32) << 16).view(np.float32)
-    wanted = np.dtype(np.float32) if entry.dtype in ("F64", "F16") else stored.dtype.newbyteorder("=")
-    return np.require(stored, dtype=wanted, requirements="A")
+    return native(stored, keep_half=keep_half)
 
 
 def _refuse(file: Path, what: str, cause: Exception | None = None) -> NoReturn:

@@ -1,0 +1,34 @@
+"""Find answers to questions in a text file.
+
+    python examples/answer_questions.py path/to/a/squad/model article.txt "Where was Alan Turing born?"
+
+The file may be of any length: it is read in windows that overlap.
+"""
+
+import argparse
+from pathlib import Path
+
+from wordpiece_bert import tasks
+
+
+def main() -> None:
+    """Print the best answers to each question, with what stands around them."""
+    parser = argparse.ArgumentParser(description="Find answers to questions in a text file.")
+    parser.add_argument("model", help="folder or name of a model that answers questions")
+    parser.add_argument("file", type=Path, help="a UTF-8 text")
+    parser.add_argument("questions", nargs="+")
+    parser.add_argument("--top", type=int, default=3, help="how many answers (default: 3)")
+    options = parser.parse_args()
+
+    text = options.file.read_text(encoding="utf-8")
+    loaded = tasks.load(options.model)  # once, for all questions
+    for question in options.questions:
+        print(question)
+        answers = tasks.question_answering(loaded, question, text, top_k=options.top)
+        for answer in answers if isinstance(answers, list) else [answers]:
+            around = text[max(answer["start"] - 20, 0) : answer["end"] + 20].replace("\n", " ")
+            print(f"  {answer['score']:6.3f}  {answer['answer']}   (… {around} …)")
+
+
+if __name__ == "__main__":
+    main()

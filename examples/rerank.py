@@ -1,0 +1,28 @@
+"""Order texts by how well they answer a query, reading each together with it.
+
+python examples/rerank.py path/to/a/cross/encoder "how to bake bread" texts.txt
+"""
+
+import argparse
+from pathlib import Path
+
+import wordpiece_bert as wb
+
+
+def main() -> None:
+    """Print the best texts for the query."""
+    parser = argparse.ArgumentParser(description="Order texts by how well they answer a query.")
+    parser.add_argument("model", help="folder or name of a cross encoder with one score")
+    parser.add_argument("query")
+    parser.add_argument("texts", type=Path, help="the texts, one a line")
+    parser.add_argument("--top", type=int, default=5, help="how many to show (default: 5)")
+    options = parser.parse_args()
+
+    texts = options.texts.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    encoder = wb.CrossEncoder.from_pretrained(options.model)
+    for answer in encoder.rank(options.query, texts, top_k=options.top):
+        print(f"{answer['score']:6.3f}  {texts[answer['corpus_id']]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The class that a folder is of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.bert import heads, relatives
+from wordpiece_bert.bert.base import Model
+from wordpiece_bert.bert.config import BertConfig, find_config
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.relatives import AlbertModel, DistilBertModel, ElectraModel, MPNetModel
+from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.untrusted import quoted, read_object
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+__all__ = ["AutoModel", "read_config"]
+
+_BASE_MODELS: dict[str, type[BertModel]] = {
+    cls.config_class.model_type: cls for cls in (BertModel, AlbertModel, DistilBertModel, ElectraModel, MPNetModel)
+}
+
+_CLASSES: dict[str, type[Model]] = {
+    cls.__name__: cls
+    for cls in (BertModel, *(getattr(module, name) for module in (heads, relatives) for name in module.__all__))
+    if issubclass(cls, Model)
+}
+
+
+class AutoModel:
+    """Loads a folder as the class that its ``config.json`` names, head included."""
+
+    @staticmethod
+    def from_pretrained(
+        name: str | os.PathLike[str],
+        backend: str = "numpy",
+        dtype: str = "float32",
+        *,
+        revision: str | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> Model:
+        """Load a model as the class that ``architectures`` names; where it names none, without a head.
+
+        The arguments are those of `Model.from_pretrained`.
+
+        Raises
+        ------
+        ConfigError
+            The class, or the kind of model, is none of those that are computed here; the message has its name.
+        """
+        folder = find_model(name, revision=revision)
+        return _class_of(folder).from_pretrained(folder, backend, dtype, **options)
+
+    @staticmethod
+    def base_from_pretrained(
+        name: str | os.PathLike[str],
+        backend: str = "numpy",
+        dtype: str = "float32",
+        *,
+        revision: str | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> BertModel:
+        """Load a model of any kind without its head; the arguments are those of `Model.from_pretrained`."""
+        folder = find_model(name, revision=revision)
+        return _base_of(folder).from_pretrained(folder, backend, dtype, **options)
+
+
+def read_config(folder: str | os.PathLike[str]) -> BertConfig:
+    """Read the configuration of a folder with a model of any kind."""
+    return _base_of(folder).config_class.from_folder(folder)
+
+
+def _base_of(folder: str | os.PathLike[str]) -> type[BertModel]:
+    """Return the class without a head, by ``model_type``, else by the name of the class."""
+    file = find_config(folder)
+    values = read_object(file, ConfigError)
+    kind = values.get("model_type")
+    if kind is None:
+        named = _CLASSES.get(_architecture(file) or "BertModel")
+        kind = named.config_class.model_type if named else "bert"
+    if not isinstance(kind, str) or kind not in _BASE_MODELS:
+        known = ", ".join(_BASE_MODELS)
+        message = f"{file}: model_type is {quoted(kind)}; the kinds of model that are computed here are {known}"
+        raise ConfigError(message)
+    return _BASE_MODELS[kind]
+
+
+def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
+    base = _base_of(folder)
+    file = find_config(folder)
+    name = _architecture(file)
+    if name is None:
+        return base
+    if name not in _CLASSES or _CLASSES[name].config_class is not base.config_class:
+        known = ", ".join(other for other, cls in _CLASSES.items() if cls.config_class is base.config_class)
+        message = (
+            f"{file}: architectures names {quoted(name)}, which is not computed here; {known} are. "
+            f"{base.__name__}.from_pretrained loads the encoder without its head"
+        )
+        raise ConfigError(message)
+    return _CLASSES[name]
+
+
+def _architecture(file: Path) -> str | None:
+    """Return the first class that a configuration names."""
+    names = read_object(file, ConfigError).get("architectures")
+    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else None

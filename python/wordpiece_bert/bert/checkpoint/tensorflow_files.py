@@ -1,0 +1,320 @@
+"""Reads TensorFlow's checkpoints, in which Google released BERT: ``bert_model.ckpt.index`` and its ``.data`` files.
+
+The index is a sorted table of strings: blocks of keys, each stored as what it adds to the key before, with a small
+protocol buffer for each tensor that says its type, shape, and place in a data file. The numbers follow one another in
+the data files, as they are. Dense layers are stored [in, out] there, and the names have slashes.
+
+Both files are untrusted, as all others: every length is checked against the file, and every tensor against its shape.
+
+Source: ``tensorflow/core/util/tensor_bundle`` and ``tensorflow/core/lib/io/table`` (LevelDB's format) for the files,
+``tensorflow/core/protobuf/tensor_bundle.proto`` for the messages; ``modeling.py`` of google-research/bert for the
+names.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import numpy as np
+
+from wordpiece_bert.bert.half import BFLOAT16, native
+from wordpiece_bert.errors import CheckpointError
+from wordpiece_bert.untrusted import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+
+__all__ = ["read_tensorflow_checkpoint"]
+
+_MAGIC = 0xDB4775248B80FB57
+_FOOTER = 48
+_TRAILER = 5  # of each block: its kind, and a check sum
+
+#: Largest index. That of BERT-large, training state included, has some 50 kB.
+_LARGEST_INDEX = 10_000_000
+_MOST_SHARDS = 1000
+_MOST_DIMENSIONS = 8
+
+# The numbers that TensorFlow gives to types.
+_DTYPES: dict[int, np.dtype[Any]] = {
+    1: np.dtype("<f4"),
+    2: np.dtype("<f8"),
+    3: np.dtype("<i4"),
+    9: np.dtype("<i8"),
+    14: BFLOAT16,
+    19: np.dtype("<f2"),
+}
+
+# What training adds to each weight, and to all.
+_TRAINING = ("adam_m", "adam_v", "global_step", "Adam", "Adam_1", "beta1_power", "beta2_power")
+
+# Names that do not follow the rule of `_renamed`.
+_NAMES = {
+    "cls/predictions/output_bias": "cls.predictions.bias",
+    "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
+    "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
+    "cls/squad/output_weights": "qa_outputs.weight",
+    "cls/squad/output_bias": "qa_outputs.bias",
+    "output_weights": "classifier.weight",
+    "output_bias": "classifier.bias",
+}
+_TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+
+
+class _Entry(NamedTuple):
+    """Where a tensor is, and what it is."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+
+
+def read_tensorflow_checkpoint(index: Path, *, keep_half: bool = False) -> dict[str, AnyArray]:
+    """Read all weights of a TensorFlow checkpoint; what its training kept beside them is left out.
+
+    Parameters
+    ----------
+    index
+        The ``.index`` file; the ``.data-00000-of-00001`` files are beside it.
+    keep_half
+        Whether to leave float16 and bfloat16 as they are.
+
+    Returns
+    -------
+    dict of str to array
+        By the names and in the layout of PyTorch's checkpoints: ``bert.encoder.layer.0.output.dense.weight`` [out, in].
+
+    Raises
+    ------
+    CheckpointError
+        A file is missing, cut short or malformed, or holds what is not read.
+    """
+    try:
+        with index.open("rb") as stream:
+            data = stream.read(_LARGEST_INDEX + 1)
+    except OSError as cause:
+        _refuse(index, f"cannot be read: {cause.strerror or cause}", cause)
+    if len(data) > _LARGEST_INDEX:
+        _refuse(index, f"is longer than {_LARGEST_INDEX:,} bytes, which no honest index is")
+    table = _Table(data, index)
+    shards, entries = 1, {}
+    for key, value in table.items():
+        if key == b"":
+            shards = _shards(value, index)
+        elif key.decode("utf-8", "replace").rpartition("/")[2] not in _TRAINING:
+            entries[_text(key, index)] = _entry(value, _text(key, index), index)
+    files = [_Data(index.with_suffix(f".data-{i:05}-of-{shards:05}"), index) for i in range(shards)]
+    tensors: dict[str, AnyArray] = {}
+    for name, entry in entries.items():
+        if entry.shard >= shards:
+            _refuse(index, f"places {quoted(name)} in shard {entry.shard} of {shards}")
+        stored = files[entry.shard].take(name, entry).view(entry.dtype).reshape(entry.shape)
+        new, transposed = _renamed(name)
+        if new in tensors:
+            _refuse(index, f"has {quoted(new)} twice, also as {quoted(name)}")
+        array = native(stored, keep_half=keep_half)
+        tensors[new] = np.ascontiguousarray(array.T) if transposed and array.ndim == 2 else array
+    return tensors
+
+
+def _renamed(name: str) -> tuple[str, bool]:
+    """Return what PyTorch calls a weight, and whether it is transposed there.
+
+    >>> _renamed("bert/encoder/layer_0/attention/self/query/kernel")
+    ('bert.encoder.layer.0.attention.self.query.weight', True)
+    """
+    if name in _NAMES:
+        return _NAMES[name], False
+    *path, last = name.split("/")
+    parts = [part for level in path for part in _layer(level)]
+    leaf = {"kernel": "weight", "gamma": "weight", "beta": "bias"}.get(last, last)
+    if last in _TABLES:
+        parts, leaf = [*parts, last], "weight"
+    return ".".join([*parts, leaf]), last == "kernel"
+
+
+def _layer(level: str) -> list[str]:
+    """Cut ``layer_0`` into ``layer`` and ``0``; other levels stay as they are."""
+    kind, _, number = level.rpartition("_")
+    return [kind, number] if kind == "layer" and number.isdecimal() else [level]
+
+
+# --- the table of strings
+
+
+class _Table:
+    """LevelDB's format: a footer names the block of an index, whose entries name the blocks of data."""
+
+    def __init__(self, data: bytes, file: Path) -> None:
+        self._data = data
+        self._file = file
+        footer = data[-_FOOTER:]
+        if len(footer) < _FOOTER or int.from_bytes(footer[-8:], "little") != _MAGIC:
+            _refuse(file, "is no index of a TensorFlow checkpoint: it does not end in the magic number of one")
+        reader = _Reader(footer[:-8], file)
+        reader.handle()  # of the block that describes the table; nothing is in it
+        self._blocks = list(self._entries(*reader.handle()))
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Give keys and values in order."""
+        before: bytes | None = None
+        for _, handle in self._blocks:
+            for key, value in self._entries(*_Reader(handle, self._file).handle()):
+                if before is not None and key <= before:
+                    _refuse(self._file, f"has its keys out of order at {quoted(key)}")
+                before = key
+                yield key, value
+
+    def _entries(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+        """Give the entries of one block: each key is some bytes of the one before, and what it adds."""
+        end = offset + size
+        if end + _TRAILER > len(self._data):
+            _refuse(self._file, f"has a block from byte {offset} to {end}, beyond its end")
+        block, kind = self._data[offset:end], self._data[end]
+        if kind != 0:
+            _refuse(self._file, f"has a compressed block (kind {kind}); checkpoints have none")
+        restarts = int.from_bytes(block[-4:], "little") if len(block) >= 4 else 0
+        if len(block) < 4 + 4 * restarts:
+            _refuse(self._file, f"has a block of {len(block)} bytes with {restarts} restarts")
+        reader = _Reader(block[: len(block) - 4 - 4 * restarts], self._file)
+        key = b""
+        while reader.left:
+            shared, added, length = reader.varint(), reader.varint(), reader.varint()
+            if shared > len(key):
+                _refuse(self._file, f"has a key that shares {shared} bytes with one of {len(key)}")
+            key = key[:shared] + reader.take(added)
+            yield key, reader.take(length)
+
+
+class _Reader:
+    """Reads numbers and bytes off a run of bytes, and messages in the form of protocol buffers."""
+
+    def __init__(self, data: bytes, file: Path) -> None:
+        self._data = data
+        self._place = 0
+        self._file = file
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._place
+
+    def take(self, count: int) -> bytes:
+        if count > self.left:
+            _refuse(self._file, f"is cut short, or names {count} bytes where {self.left} are left")
+        self._place += count
+        return self._data[self._place - count : self._place]
+
+    def varint(self) -> int:
+        number = shift = 0
+        while (byte := self.take(1)[0]) >= 0x80:
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if shift == 70:
+                _refuse(self._file, "has a number of more than ten bytes")
+        return number | byte << shift
+
+    def handle(self) -> tuple[int, int]:
+        """Read where a block begins, and its size."""
+        return self.varint(), self.varint()
+
+    def fields(self) -> Iterator[tuple[int, int | bytes]]:
+        """Give the fields of a message: number and value."""
+        while self.left:
+            tag = self.varint()
+            kind = tag & 7
+            if kind == 0:
+                yield tag >> 3, self.varint()
+            elif kind == 2:
+                yield tag >> 3, self.take(self.varint())
+            elif kind in (1, 5):
+                yield tag >> 3, int.from_bytes(self.take(8 if kind == 1 else 4), "little")
+            else:
+                _refuse(self._file, f"has a message with a field of kind {kind}")
+
+
+# --- the messages
+
+
+def _shards(message: bytes, file: Path) -> int:
+    """Read the header: 1 number of shards, 2 byte order (0 is little)."""
+    header = dict(_Reader(message, file).fields())
+    shards, order = header.get(1, 0), header.get(2, 0)
+    if order != 0:
+        _refuse(file, "was written on a big-endian machine")
+    if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
+        _refuse(file, f"says that it has {quoted(shards)} shards")
+    return shards
+
+
+def _entry(message: bytes, name: str, file: Path) -> _Entry:
+    """Read a tensor's entry: 1 type, 2 shape, 3 shard, 4 offset, 5 size, 7 slices."""
+    numbers = {1: 0, 3: 0, 4: 0, 5: 0}
+    shape: list[int] = []
+    for field, value in _Reader(message, file).fields():
+        if field == 2 and isinstance(value, bytes):
+            shape = [_dimension(dim, file) for number, dim in _Reader(value, file).fields() if number == 2]
+        elif field == 7:
+            _refuse(file, f"has {quoted(name)} in slices, which is not read")
+        elif field in numbers and isinstance(value, int):
+            numbers[field] = value
+    dtype = _DTYPES.get(numbers[1])
+    if dtype is None:
+        _refuse(file, f"has {quoted(name)} in a type that is not read, number {numbers[1]}")
+    if len(shape) > _MOST_DIMENSIONS:
+        _refuse(file, f"has {quoted(name)} in {len(shape)} dimensions; {_MOST_DIMENSIONS} is the most")
+    if math.prod(shape) * dtype.itemsize != numbers[5]:
+        _refuse(file, f"has {quoted(name)}, {dtype} {shape}, in {numbers[5]} bytes")
+    return _Entry(dtype, tuple(shape), numbers[3], numbers[4], numbers[5])
+
+
+def _dimension(message: int | bytes, file: Path) -> int:
+    """Read one dimension: 1 its size."""
+    size = dict(_Reader(message, file).fields()).get(1, 0) if isinstance(message, bytes) else -1
+    if not isinstance(size, int) or not 0 <= size < 2**31:
+        _refuse(file, f"has a dimension of {quoted(size)}")
+    return size
+
+
+def _text(key: bytes, file: Path) -> str:
+    try:
+        return key.decode("utf-8")
+    except UnicodeDecodeError:
+        _refuse(file, f"has a name that is not UTF-8: {quoted(key)}")
+
+
+class _Data:
+    """One file of numbers, read when the first of them is wanted."""
+
+    def __init__(self, path: Path, index: Path) -> None:
+        self._path = path
+        self._index = index
+        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+        self._taken = 0
+
+    def take(self, name: str, entry: _Entry) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return the bytes of a tensor."""
+        if self._bytes is None:
+            try:
+                self._bytes = np.fromfile(self._path, np.uint8)
+            except (OSError, MemoryError) as cause:
+                _refuse(self._path, f"cannot be read: {getattr(cause, 'strerror', None) or cause}", cause)
+        data = self._bytes
+        if entry.offset + entry.size > len(data):
+            end = entry.offset + entry.size
+            _refuse(self._path, f"has {len(data):,} bytes, but {quoted(name)} ends at byte {end:,}: cut short")
+        self._taken += entry.size
+        if self._taken > len(data):
+            _refuse(self._index, f"places tensors over one another in {self._path.name}")
+        return data[entry.offset : entry.offset + entry.size]
+
+
+def _refuse(file: Path, what: str, cause: BaseException | None = None) -> NoReturn:
+    message = f"{file}: {what}"
+    raise CheckpointError(message) from cause

@@ -1,0 +1,133 @@
+"""What all models with a head share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from wordpiece_bert.bert.base import Model
+from wordpiece_bert.bert.checkpoint import Layout, Resolved
+from wordpiece_bert.bert.half import widen
+from wordpiece_bert.bert.inputs import check_labels
+from wordpiece_bert.bert.losses import IGNORED, cross_entropy
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.backend import Backend, Dense
+    from wordpiece_bert.bert.checkpoint.names import Shape
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["HeadModel", "HeadWeights", "LabelledModel", "pooler_output"]
+
+
+class HeadModel(Model):
+    """A base model and a head. It is made and loaded as every `Model`.
+
+    Attributes
+    ----------
+    base_model : BertModel
+        The encoder.
+    """
+
+    _base_model_class: ClassVar[type[BertModel]] = BertModel
+    _reads_pooler: ClassVar[bool] = False
+
+    base_model: BertModel
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.config_class = cls._base_model_class.config_class
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        """Return the weights of the head."""
+        raise NotImplementedError
+
+    @classmethod
+    def _tied(cls) -> dict[str, str]:
+        """Return the weights of the head that are others again."""
+        return {}
+
+    @classmethod
+    def _layout(cls, config: BertConfig) -> Layout:
+        base = cls._base_model_class._layout(config)
+        kept = {name: shape for name, shape in base.base.items() if cls._reads_pooler or name not in base.optional}
+        return Layout(kept, base.prefix, head=cls._head_shapes(config), tied=cls._tied())
+
+    def _set_up(self, engine: Backend, resolved: Resolved) -> None:
+        self.base_model = self._base_model_class(
+            self.config, resolved.base, backend=self.backend, dtype=self.dtype, source=self.source
+        )
+        self._set_up_head(HeadWeights(engine, resolved))
+
+    def _set_up_head(self, head: HeadWeights) -> None:
+        """Take the layers of the head."""
+        raise NotImplementedError
+
+
+class HeadWeights:
+    """The weights of a head, by the names of its layers."""
+
+    def __init__(self, engine: Backend, resolved: Resolved) -> None:
+        self._engine = engine
+        self._weights = resolved.head
+
+    def dense(self, name: str) -> Dense:
+        """Hand a dense layer to the engine."""
+        return self._engine.dense(self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
+
+    def norm(self, name: str) -> tuple[Array, Array]:
+        """Return γ and β of a layer norm."""
+        return widen(self._weights[f"{name}.weight"]), widen(self._weights[f"{name}.bias"])
+
+
+class LabelledModel(HeadModel):
+    """A head with one kind of scores and one kind of labels."""
+
+    def __call__(
+        self,
+        input_ids: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        position_ids: npt.ArrayLike | None = None,
+        inputs_embeds: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> HeadOutput:
+        """Run encoder and head; the arguments are those of `BertModel`, and labels as told at the class."""
+        out = self.base_model(
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids,
+            inputs_embeds,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
+        with np.errstate(under="ignore"):
+            logits = self.logits(out)
+            loss = None if labels is None else self._loss(logits, labels, attention_mask)
+        return HeadOutput(logits=logits, loss=loss, hidden_states=out.hidden_states, attentions=out.attentions)
+
+    def logits(self, output: BertOutput) -> Array:
+        """Run the head alone, over what the encoder gave."""
+        raise NotImplementedError
+
+    def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
+        """Return the mean loss: cross entropy, unless a class says otherwise. The mask has been checked."""
+        del attention_mask
+        *shape, classes = logits.shape
+        return cross_entropy(logits, check_labels("labels", labels, tuple(shape), classes, IGNORED))
+
+
+def pooler_output(output: BertOutput) -> Array:
+    """Return the pooled first token, [B, H], which a head that reads it has made sure of."""
+    assert output.pooler_output is not None, "the layout asks for the pooler's weights"
+    return output.pooler_output

@@ -1,0 +1,180 @@
+"""BERT with its heads.
+
+Devlin et al. 2019: pre-training is section 3.1, classification 4.1, question answering 4.2 and 4.3, multiple choice
+4.4, labels for tokens 5.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
+from wordpiece_bert.bert.heads.base import HeadModel, HeadWeights, LabelledModel, pooler_output
+from wordpiece_bert.bert.heads.tasks import (
+    MaskedLM,
+    MaskedLMHead,
+    MaskedLMNames,
+    MultipleChoice,
+    QuestionAnswering,
+    SequenceClassification,
+    TokenClassification,
+)
+from wordpiece_bert.bert.inputs import check_labels
+from wordpiece_bert.bert.losses import IGNORED, cross_entropy
+from wordpiece_bert.bert.outputs import BertOutput, PreTrainingOutput
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = [
+    "BertForMaskedLM",
+    "BertForMultipleChoice",
+    "BertForNextSentencePrediction",
+    "BertForPreTraining",
+    "BertForQuestionAnswering",
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
+]
+
+_MASKED_LM = MaskedLMNames(
+    dense="cls.predictions.transform.dense",
+    norm="cls.predictions.transform.LayerNorm",
+    decoder="cls.predictions.decoder",
+    bias="cls.predictions.bias",
+)
+_NEXT_SENTENCE = "cls.seq_relationship"
+
+
+class BertForMaskedLM(MaskedLM):
+    """BERT that fills in masked tokens: logits [B, S, V].
+
+    labels: the right ids, [B, S]; -100 does not count. The decoder's weight is the word table, unless the checkpoint
+    has another.
+    """
+
+    _names = _MASKED_LM
+
+
+class BertForNextSentencePrediction(LabelledModel):
+    """BERT that tells whether B follows A: logits [B, 2] over the pooler, 0 = it follows, 1 = it is random.
+
+    labels: integers [B]; cross entropy.
+    """
+
+    _reads_pooler = True
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        del config
+        return dense_shapes(_NEXT_SENTENCE, "hidden_size", 2)
+
+    def _set_up_head(self, weights: HeadWeights) -> None:
+        self._scores = weights.dense(_NEXT_SENTENCE)
+
+    def logits(self, output: BertOutput) -> Array:
+        """Run the head alone, over what the encoder gave, -> [B, 2]."""
+        return self._scores(pooler_output(output))
+
+
+class BertForPreTraining(HeadModel):
+    """BERT as it is pre-trained: with the heads of `BertForMaskedLM` and `BertForNextSentencePrediction`.
+
+    labels: the right ids [B, S], -100 does not count; next_sentence_label: 0 or 1, [B]. The loss is the sum of both
+    cross entropies, where both are given.
+    """
+
+    _reads_pooler = True
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        return _MASKED_LM.shapes(config) | dense_shapes(_NEXT_SENTENCE, "hidden_size", 2)
+
+    @classmethod
+    def _tied(cls) -> dict[str, str]:
+        return _MASKED_LM.tied()
+
+    def _set_up_head(self, weights: HeadWeights) -> None:
+        self._masked_lm = MaskedLMHead(weights, _MASKED_LM, self.config)
+        self._next_sentence = weights.dense(_NEXT_SENTENCE)
+
+    def __call__(
+        self,
+        input_ids: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        position_ids: npt.ArrayLike | None = None,
+        inputs_embeds: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        next_sentence_label: npt.ArrayLike | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> PreTrainingOutput:
+        """Run encoder and heads; the arguments are those of `BertModel`, and labels as told at the class."""
+        out = self.base_model(
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids,
+            inputs_embeds,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
+        with np.errstate(under="ignore"):
+            words = self.predict(out.last_hidden_state)  # [B, S, V]
+            follows = self._next_sentence(pooler_output(out))  # [B, 2]
+            loss = None
+            if labels is not None and next_sentence_label is not None:
+                right = check_labels("labels", labels, words.shape[:-1], words.shape[-1], IGNORED)
+                order = check_labels("next_sentence_label", next_sentence_label, follows.shape[:1], 2, IGNORED)
+                loss = np.float32(cross_entropy(words, right) + cross_entropy(follows, order))
+        return PreTrainingOutput(
+            prediction_logits=words,
+            seq_relationship_logits=follows,
+            loss=loss,
+            hidden_states=out.hidden_states,
+            attentions=out.attentions,
+        )
+
+    def predict(self, x: Array) -> Array:
+        """Run the masked-language head over some token vectors alone, [..., H] -> [..., V]."""
+        return self._masked_lm(x)
+
+
+class BertForSequenceClassification(SequenceClassification):
+    """BERT that labels texts or pairs: logits [B, labels], a dense layer over the pooler.
+
+    labels: by the configuration's problem_type, integers [B] (one label each), 0 and 1 [B, labels] (any number of
+    labels each), or numbers [B, labels] (regression). Where it is null, one label means regression, integers mean one
+    label each, and else any number.
+    """
+
+    _reads_pooler = True
+
+
+class BertForMultipleChoice(MultipleChoice):
+    """BERT that chooses: logits [B, C] for inputs [B, C, S], a dense layer over the pooler of each choice.
+
+    labels: the right choice, integers [B]; cross entropy over the choices.
+    """
+
+    _reads_pooler = True
+
+
+class BertForTokenClassification(TokenClassification):
+    """BERT that labels tokens: logits [B, S, labels], a dense layer over x_L.
+
+    labels: integers [B, S], -100 does not count; cross entropy.
+    """
+
+
+class BertForQuestionAnswering(QuestionAnswering):
+    """BERT that finds the answer to a question in a text: start_logits and end_logits [B, S], a dense layer over x_L.
+
+    start_positions and end_positions: integers [B]; those outside the row do not count.
+    """

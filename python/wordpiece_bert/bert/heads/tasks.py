@@ -1,0 +1,313 @@
+"""The heads, for BERT and its relatives alike: what is computed for one task, and the loss.
+
+A class here says what is computed; classes that derive from it say what the weights are called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
+from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
+from wordpiece_bert.bert.heads.base import HeadModel, HeadWeights, LabelledModel, pooler_output
+from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
+from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy, cross_entropy, mean_squared_error
+from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, QuestionAnsweringOutput
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = [
+    "MaskedLM",
+    "MaskedLMHead",
+    "MaskedLMNames",
+    "MultipleChoice",
+    "QuestionAnswering",
+    "SequenceClassification",
+    "TokenClassification",
+]
+
+
+class MaskedLMNames(NamedTuple):
+    """What a masked-language head's weights are called, and the activation in it."""
+
+    dense: str
+    norm: str
+    decoder: str
+    #: The decoder's bias, which has a second name in some models.
+    bias: str
+    #: None for that of the configuration.
+    activation: str | None = None
+
+    def shapes(self, config: BertConfig) -> dict[str, Shape]:
+        """Return the weights."""
+        width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
+        return {
+            self.bias: ("vocab_size",),
+            **dense_shapes(self.dense, "hidden_size", width),
+            **norm_shapes(self.norm, width),
+            **dense_shapes(self.decoder, width, "vocab_size"),
+        }
+
+    def tied(self) -> dict[str, str]:
+        """Return which weights are others again: the decoder is the word table."""
+        tied = {f"{self.decoder}.weight": "embeddings.word_embeddings.weight"}
+        bias = f"{self.decoder}.bias"
+        return tied if bias == self.bias else tied | {bias: self.bias}
+
+
+class MaskedLMHead:
+    """logits = decoder(LN(activation(dense(x)))): Devlin et al. 2019, section 3.1, and the released code."""
+
+    def __init__(self, weights: HeadWeights, names: MaskedLMNames, config: BertConfig) -> None:
+        self._dense = weights.dense(names.dense)
+        self._norm = weights.norm(names.norm)
+        self._decoder = weights.dense(names.decoder)
+        self._activation = names.activation or config.hidden_act
+        self._eps = config.layer_norm_eps
+
+    def __call__(self, x: Array) -> Array:
+        """[..., H] -> [..., V]."""
+        t = ACTIVATIONS[self._activation](self._dense(x))  # [..., H], or E where the word table is narrower
+        t = layer_norm(t, *self._norm, eps=self._eps)
+        return self._decoder(t)
+
+
+class MaskedLM(LabelledModel):
+    """Scores of the vocabulary at each token, [B, S, V].
+
+    The decoder's weight is the word table, unless the checkpoint has another. labels: the right ids, [B, S]; -100 does
+    not count.
+    """
+
+    _names: ClassVar[MaskedLMNames]
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        return cls._names.shapes(config)
+
+    @classmethod
+    def _tied(cls) -> dict[str, str]:
+        return cls._names.tied()
+
+    def _set_up_head(self, weights: HeadWeights) -> None:
+        self._head = MaskedLMHead(weights, self._names, self.config)
+
+    def predict(self, x: Array) -> Array:
+        """Run the head over some token vectors alone, [..., H] -> [..., V]."""
+        return self._head(x)
+
+    def logits(self, output: BertOutput) -> Array:
+        """Run the head alone, over what the encoder gave, -> [B, S, V]."""
+        return self._head(output.last_hidden_state)
+
+
+class _OverFirstToken(LabelledModel):
+    """Scores over one vector a sequence: the pooler's; in relatives without one, that of a dense layer of the head."""
+
+    #: The dense layer that gives the scores.
+    _classifier: ClassVar[str] = "classifier"
+    #: Relatives without a pooler: a dense layer over the first token, and the activation after it.
+    _hidden: ClassVar[tuple[str, str] | None] = None
+    #: How many scores there are.
+    _scores_of: ClassVar[str | int]
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        del config
+        hidden = dense_shapes(cls._hidden[0], "hidden_size", "hidden_size") if cls._hidden else {}
+        return hidden | dense_shapes(cls._classifier, "hidden_size", cls._scores_of)
+
+    def _set_up_head(self, weights: HeadWeights) -> None:
+        self._pooled = weights.dense(self._hidden[0]) if self._hidden else None
+        self._scores = weights.dense(self._classifier)
+
+    def logits(self, output: BertOutput) -> Array:
+        """Run the head alone, over what the encoder gave, -> [B, scores]."""
+        return self._scores(self._pool(output))
+
+    def _pool(self, output: BertOutput) -> Array:
+        """Return one vector a sequence, [B, H]."""
+        if self._hidden is None or self._pooled is None:
+            return pooler_output(output)
+        return ACTIVATIONS[self._hidden[1]](self._pooled(output.last_hidden_state[:, 0]))
+
+
+class SequenceClassification(_OverFirstToken):
+    """Scores of the labels for each sequence, [B, labels]: a dense layer over the pooled first token.
+
+    labels, by the configuration's problem_type: ``"single_label_classification"`` integers [B], cross entropy;
+    ``"multi_label_classification"`` 0 or 1 for each label [B, labels], binary cross entropy; ``"regression"`` numbers
+    [B, labels], or [B] for one label, mean squared error. Where it is null: one label means regression, integers a
+    single label, else several.
+    """
+
+    _scores_of = "num_labels"
+
+    def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
+        problem = self.config.problem_type
+        if problem is None and self.config.num_labels == 1:
+            problem = "regression"
+        elif problem is None:
+            integers = np.issubdtype(as_array("labels", labels).dtype, np.integer)
+            problem = "single_label_classification" if integers else "multi_label_classification"
+        if problem == "regression":
+            return mean_squared_error(logits, check_targets("labels", labels, logits.shape))
+        if problem == "multi_label_classification":
+            return binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
+        return super()._loss(logits, labels, attention_mask)
+
+
+class TokenClassification(LabelledModel):
+    """Scores of the labels for each token, [B, S, labels]: a dense layer over x_L.
+
+    labels: integers [B, S], -100 does not count; cross entropy.
+    """
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        del config
+        return dense_shapes("classifier", "hidden_size", "num_labels")
+
+    def _set_up_head(self, weights: HeadWeights) -> None:
+        self._scores = weights.dense("classifier")
+
+    def logits(self, output: BertOutput) -> Array:
+        """Run the head alone, over what the encoder gave, -> [B, S, labels]."""
+        return self._scores(output.last_hidden_state)
+
+
+class MultipleChoice(_OverFirstToken):
+    """A score for each of C choices, [B, C]: all inputs are [B, C, S], each choice a sequence of its own.
+
+    labels: the right choice, integers [B]; cross entropy over the choices. hidden_states and attentions have B · C
+    rows.
+    """
+
+    _scores_of = 1
+
+    def __call__(
+        self,
+        input_ids: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        position_ids: npt.ArrayLike | None = None,
+        inputs_embeds: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> HeadOutput:
+        """Run encoder and head; the arguments are those of `BertModel` with a dimension of choices, [B, C, S]."""
+        if input_ids is not None:
+            batch, choices = _rows_of_choices("input_ids", input_ids, 3)
+        elif inputs_embeds is not None:
+            batch, choices = _rows_of_choices("inputs_embeds", inputs_embeds, 4)
+        else:
+            message = "pass either input_ids or inputs_embeds"
+            raise InputError(message)
+        out = super().__call__(
+            _flat("input_ids", input_ids, (batch, choices), 3),
+            _flat("attention_mask", attention_mask, (batch, choices), 3),
+            _flat("token_type_ids", token_type_ids, (batch, choices), 3),
+            _flat("position_ids", position_ids, (batch, choices), 3),
+            _flat("inputs_embeds", inputs_embeds, (batch, choices), 4),
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
+        logits = out.logits.reshape(batch, choices)
+        loss = None
+        if labels is not None:
+            loss = cross_entropy(logits, check_labels("labels", labels, (batch,), choices, IGNORED))
+        return HeadOutput(logits=logits, loss=loss, hidden_states=out.hidden_states, attentions=out.attentions)
+
+
+class QuestionAnswering(HeadModel):
+    """Scores of each token as the first and as the last of the answer, [B, S] each: a dense layer over x_L.
+
+    start_positions and end_positions: integers [B]; those outside the row, clipped to S, do not count. The loss is the
+    mean of two cross entropies over the tokens.
+    """
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        del config
+        return dense_shapes("qa_outputs", "hidden_size", 2)
+
+    def _set_up_head(self, weights: HeadWeights) -> None:
+        self._scores = weights.dense("qa_outputs")
+
+    def __call__(
+        self,
+        input_ids: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        position_ids: npt.ArrayLike | None = None,
+        inputs_embeds: npt.ArrayLike | None = None,
+        start_positions: npt.ArrayLike | None = None,
+        end_positions: npt.ArrayLike | None = None,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> QuestionAnsweringOutput:
+        """Run encoder and head; the arguments are those of `BertModel`, and the positions as told at the class."""
+        out = self.base_model(
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids,
+            inputs_embeds,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
+        with np.errstate(under="ignore"):
+            scores = self._scores(out.last_hidden_state)  # [B, S, 2]
+            start, end = np.ascontiguousarray(scores[..., 0]), np.ascontiguousarray(scores[..., 1])
+            loss = None
+            if start_positions is not None and end_positions is not None:
+                one = _position_loss("start_positions", start_positions, start)
+                other = _position_loss("end_positions", end_positions, end)
+                loss = np.float32((one + other) / 2)
+        return QuestionAnsweringOutput(
+            start_logits=start,
+            end_logits=end,
+            loss=loss,
+            hidden_states=out.hidden_states,
+            attentions=out.attentions,
+        )
+
+
+def _position_loss(name: str, value: npt.ArrayLike, logits: Array) -> np.float32:
+    """Cross entropy over the tokens; a position outside the row is clipped to S, which is not counted."""
+    batch, length = logits.shape
+    positions = as_array(name, value)
+    if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
+        message = f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}"
+        raise InputError(message)
+    return cross_entropy(logits, np.clip(positions.reshape(batch), 0, length), ignored=length)
+
+
+def _rows_of_choices(name: str, value: npt.ArrayLike, dimensions: int) -> tuple[int, int]:
+    shape = as_array(name, value).shape
+    if len(shape) != dimensions:
+        wanted = "batch, choices, length" if dimensions == 3 else "batch, choices, length, hidden size"
+        message = f"{name} must have {dimensions} dimensions, [{wanted}], not {list(shape)}"
+        raise InputError(message)
+    return shape[0], shape[1]
+
+
+def _flat(name: str, value: npt.ArrayLike | None, rows: tuple[int, int], dimensions: int) -> npt.NDArray[Any] | None:
+    """[B, C, ...] -> [B · C, ...]."""
+    if value is None:
+        return None
+    array = as_array(name, value)
+    if array.ndim != dimensions or array.shape[:2] != rows:
+        message = f"{name} has shape {list(array.shape)}, but the input has {rows[0]} rows of {rows[1]} choices"
+        raise InputError(message)
+    return array.reshape(rows[0] * rows[1], *array.shape[2:])

@@ -1,0 +1,52 @@
+"""The losses of BERT's heads, each a mean, as torch computes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.functional import Array, Ids
+
+__all__ = ["IGNORED", "binary_cross_entropy", "cross_entropy", "log_softmax", "mean_squared_error"]
+
+#: The label that does not count.
+IGNORED = -100
+
+
+def log_softmax(x: Array) -> Array:
+    """X − ln Σ exp(x) over the last axis; the maximum is taken off first, so nothing overflows."""
+    y: Array = x - x.max(axis=-1, keepdims=True)
+    y -= np.log(np.exp(y).sum(axis=-1, keepdims=True))
+    return y
+
+
+def cross_entropy(logits: Array, labels: Ids, ignored: int = IGNORED) -> np.float32:
+    """Mean of −ln softmax(logits)[label] over the labels that are not `ignored`; NaN (0/0) if all are.
+
+    logits [..., C], labels [...] -> one number.
+    """
+    counted = labels != ignored
+    if not counted.any():
+        return np.float32(np.nan)
+    rows = log_softmax(logits[counted])  # [n, C]
+    return _mean(-rows[np.arange(len(rows)), labels[counted]])
+
+
+def binary_cross_entropy(logits: Array, targets: Array) -> np.float32:
+    """Mean of −t·ln σ(x) − (1 − t)·ln(1 − σ(x)), written so that it cannot overflow: max(x, 0) − x·t + ln(1 + e^−|x|).
+
+    logits and targets of one shape -> one number.
+    """
+    return _mean(np.maximum(logits, 0) - logits * targets + np.log1p(np.exp(-np.abs(logits))))
+
+
+def mean_squared_error(predictions: Array, targets: Array) -> np.float32:
+    """Mean of (x − t)²; both of one shape -> one number."""
+    return _mean(np.square(predictions - targets))
+
+
+def _mean(x: Array) -> np.float32:
+    """Mean in double precision; NaN of nothing, as in torch."""
+    return np.float32(x.mean(dtype=np.float64)) if x.size else np.float32(np.nan)

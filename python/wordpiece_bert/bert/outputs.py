@@ -1,0 +1,71 @@
+"""What the calls of models return; the names of the fields are those of transformers.
+
+All arrays are float32. B sequences, S tokens, H hidden size, N heads, L layers. At padding places (where the mask is 0)
+token vectors and logits are those of a query that attends to the visible tokens: finite, and of no meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["BertOutput", "HeadOutput", "PreTrainingOutput", "QuestionAnsweringOutput"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Layers:
+    """What every model returns on request."""
+
+    #: x_0 (the embeddings) to x_L, L + 1 arrays [B, S, H]; None if not asked for.
+    hidden_states: tuple[Array, ...] | None = None
+    #: The weights after the softmax, L arrays [B, N, S, S], query by key; None if not asked for.
+    attentions: tuple[Array, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BertOutput(_Layers):
+    """What a model without a head gives."""
+
+    #: x_L, the output of the last layer, [B, S, H].
+    last_hidden_state: Array
+    #: tanh of a dense layer over the first token, [B, H]; None if the checkpoint has no pooler.
+    pooler_output: Array | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeadOutput(_Layers):
+    """What a model with one head gives."""
+
+    #: Scores before any softmax; their shape is told at each class.
+    logits: Array
+    #: The mean loss, if labels were given; NaN where all labels are to be ignored.
+    loss: np.float32 | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PreTrainingOutput(_Layers):
+    """What BERT gives in its pre-training."""
+
+    #: Scores of the vocabulary at each token, [B, S, V].
+    prediction_logits: Array
+    #: Scores of "B follows A" and "B is random", [B, 2].
+    seq_relationship_logits: Array
+    #: The sum of both losses, if both kinds of labels were given.
+    loss: np.float32 | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QuestionAnsweringOutput(_Layers):
+    """What a model that finds answers gives."""
+
+    #: Scores of each token as the answer's first, [B, S].
+    start_logits: Array
+    #: Scores of each token as the answer's last, [B, S].
+    end_logits: Array
+    #: The mean of the losses of start and end, if both positions were given.
+    loss: np.float32 | None = None

@@ -1,0 +1,145 @@
+"""ALBERT: BERT whose layers share their weights, with narrow embedding tables (Lan et al. 2020).
+
+A layer is a group of inner layers that are run in turn, and several layers use the same group. What is computed is
+BERT's: with g groups of n inner layers each, an encoder of L·n layers whose weights are those of g·n.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from wordpiece_bert.bert.config import MOST_LAYERS, BertConfig
+from wordpiece_bert.bert.heads.tasks import (
+    MaskedLM,
+    MaskedLMNames,
+    MultipleChoice,
+    QuestionAnswering,
+    SequenceClassification,
+    TokenClassification,
+)
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.relatives.names import renamed
+from wordpiece_bert.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "AlbertConfig",
+    "AlbertForMaskedLM",
+    "AlbertForMultipleChoice",
+    "AlbertForQuestionAnswering",
+    "AlbertForSequenceClassification",
+    "AlbertForTokenClassification",
+    "AlbertModel",
+]
+
+_NAMES: Mapping[str, str] = {
+    "embeddings.projection.": "encoder.embedding_hidden_mapping_in.",
+    ".attention.self.": ".attention.",
+    ".attention.output.": ".attention.",
+    ".intermediate.dense.": ".ffn.",
+    ".output.dense.": ".ffn_output.",
+    ".output.LayerNorm.": ".full_layer_layer_norm.",
+    "pooler.dense.": "pooler.",
+}
+
+_LAYER = re.compile(r"^encoder\.layer\.(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlbertConfig(BertConfig):
+    """What an ALBERT model is made of: the fields of `BertConfig`, and three more.
+
+    Attributes
+    ----------
+    embedding_size : int
+        E, width of the embedding tables; a dense layer brings it to H.
+    num_hidden_groups : int
+        How many groups of weights the layers share.
+    inner_group_num : int
+        How many layers a group has.
+    """
+
+    vocab_size: int = 30_000
+    hidden_size: int = 4096
+    num_attention_heads: int = 64
+    intermediate_size: int = 16_384
+    hidden_act: str = "gelu_new"
+    embedding_size: int = 128
+    num_hidden_groups: int = 1
+    inner_group_num: int = 1
+    model_type: str = "albert"
+
+    _sizes: ClassVar[tuple[str, ...]] = (*BertConfig._sizes, "embedding_size", "num_hidden_groups", "inner_group_num")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.encoder_layers > MOST_LAYERS:
+            message = f"{self.num_hidden_layers} layers of {self.inner_group_num} each are more than {MOST_LAYERS}"
+            raise ConfigError(message)
+
+    @property
+    def has_projection(self) -> bool:
+        """Return True: ALBERT has one also where E is H."""
+        return True
+
+    @property
+    def encoder_layers(self) -> int:
+        """Return how many layers are run, those within groups counted."""
+        return self.num_hidden_layers * self.inner_group_num
+
+
+class AlbertModel(BertModel):
+    """The ALBERT encoder; hidden_states and attentions are those of every inner layer."""
+
+    config_class = AlbertConfig
+    _prefix = "albert."
+    _pretraining_heads = ("predictions.", "sop_classifier.")
+
+    @classmethod
+    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
+        """Return what a checkpoint of ALBERT calls the weight that BERT calls so; layers of one group share it."""
+        name = renamed(name, _NAMES)
+        found = _LAYER.match(name)
+        if not found:
+            return name
+        c = cast("AlbertConfig", config)
+        layer, inner = divmod(int(found[1]), c.inner_group_num)
+        group = int(layer / (c.num_hidden_layers / c.num_hidden_groups))  # in floats, as transformers does it
+        return f"encoder.albert_layer_groups.{group}.albert_layers.{inner}{name[found.end() :]}"
+
+
+class AlbertForMaskedLM(MaskedLM):
+    """ALBERT that fills in masked tokens: logits [B, S, V]."""
+
+    _base_model_class = AlbertModel
+    _names = MaskedLMNames("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias")
+
+
+class AlbertForSequenceClassification(SequenceClassification):
+    """ALBERT that labels texts or pairs: logits [B, labels], over the pooler."""
+
+    _base_model_class = AlbertModel
+    _reads_pooler = True
+
+
+class AlbertForMultipleChoice(MultipleChoice):
+    """ALBERT that chooses: logits [B, C] for inputs [B, C, S], over the pooler."""
+
+    _base_model_class = AlbertModel
+    _reads_pooler = True
+
+
+class AlbertForTokenClassification(TokenClassification):
+    """ALBERT that labels tokens: logits [B, S, labels]."""
+
+    _base_model_class = AlbertModel
+
+
+class AlbertForQuestionAnswering(QuestionAnswering):
+    """ALBERT that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
+
+    _base_model_class = AlbertModel

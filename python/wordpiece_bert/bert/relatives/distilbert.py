@@ -1,0 +1,116 @@
+"""DistilBERT: half of BERT's layers, without token types and pooler (Sanh et al. 2019).
+
+Layer for layer it computes what BERT does; the names are others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.heads.tasks import (
+    MaskedLM,
+    MaskedLMNames,
+    MultipleChoice,
+    QuestionAnswering,
+    SequenceClassification,
+    TokenClassification,
+)
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.relatives.names import renamed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "DistilBertConfig",
+    "DistilBertForMaskedLM",
+    "DistilBertForMultipleChoice",
+    "DistilBertForQuestionAnswering",
+    "DistilBertForSequenceClassification",
+    "DistilBertForTokenClassification",
+    "DistilBertModel",
+]
+
+_NAMES = {
+    "encoder.layer.": "transformer.layer.",
+    ".attention.self.query.": ".attention.q_lin.",
+    ".attention.self.key.": ".attention.k_lin.",
+    ".attention.self.value.": ".attention.v_lin.",
+    ".attention.output.dense.": ".attention.out_lin.",
+    ".attention.output.LayerNorm.": ".sa_layer_norm.",
+    ".intermediate.dense.": ".ffn.lin1.",
+    ".output.dense.": ".ffn.lin2.",
+    ".output.LayerNorm.": ".output_layer_norm.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistilBertConfig(BertConfig):
+    """What a DistilBERT model is made of: the fields of `BertConfig`, read from DistilBERT's names for them.
+
+    There are no token types, and ε of the layer norms is 1e-12 whatever a file says.
+    """
+
+    num_hidden_layers: int = 6
+    type_vocab_size: int = 0
+    model_type: str = "distilbert"
+
+    _names_in_file: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "intermediate_size": "hidden_dim",
+        "hidden_act": "activation",
+    }
+    _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size", "layer_norm_eps")
+    _sizes: ClassVar[tuple[str, ...]] = BertConfig._sizes[:-1]
+    has_pooler: ClassVar[bool] = False
+
+
+class DistilBertModel(BertModel):
+    """The DistilBERT encoder. token_type_ids are accepted and not looked at, as in transformers."""
+
+    config_class = DistilBertConfig
+    _prefix = "distilbert."
+    _pretraining_heads = ("vocab_transform.", "vocab_layer_norm.", "vocab_projector.")
+
+    @classmethod
+    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
+        """Return what a checkpoint of DistilBERT calls the weight that BERT calls so."""
+        del config
+        return renamed(name, _NAMES)
+
+
+class DistilBertForMaskedLM(MaskedLM):
+    """DistilBERT that fills in masked tokens: logits [B, S, V]."""
+
+    _base_model_class = DistilBertModel
+    _names = MaskedLMNames("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias")
+
+
+class DistilBertForSequenceClassification(SequenceClassification):
+    """DistilBERT that labels texts or pairs: logits [B, labels], over relu(dense(first token))."""
+
+    _base_model_class = DistilBertModel
+    _hidden = ("pre_classifier", "relu")
+
+
+class DistilBertForMultipleChoice(MultipleChoice):
+    """DistilBERT that chooses: logits [B, C] for inputs [B, C, S], over relu(dense(first token))."""
+
+    _base_model_class = DistilBertModel
+    _hidden = ("pre_classifier", "relu")
+
+
+class DistilBertForTokenClassification(TokenClassification):
+    """DistilBERT that labels tokens: logits [B, S, labels]."""
+
+    _base_model_class = DistilBertModel
+
+
+class DistilBertForQuestionAnswering(QuestionAnswering):
+    """DistilBERT that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
+
+    _base_model_class = DistilBertModel

@@ -1,0 +1,147 @@
+"""ELECTRA: BERT's encoder, trained to tell which tokens were replaced (Clark et al. 2020).
+
+Its embedding tables may be narrower than the encoder, and it has no pooler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
+from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.functional import ACTIVATIONS
+from wordpiece_bert.bert.heads.base import HeadWeights, LabelledModel
+from wordpiece_bert.bert.heads.tasks import (
+    MaskedLM,
+    MaskedLMNames,
+    QuestionAnswering,
+    SequenceClassification,
+    TokenClassification,
+)
+from wordpiece_bert.bert.inputs import check_targets
+from wordpiece_bert.bert.losses import binary_cross_entropy
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.relatives.names import renamed
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.bert.outputs import BertOutput
+
+__all__ = [
+    "ElectraConfig",
+    "ElectraForMaskedLM",
+    "ElectraForPreTraining",
+    "ElectraForQuestionAnswering",
+    "ElectraForSequenceClassification",
+    "ElectraForTokenClassification",
+    "ElectraModel",
+]
+
+_DENSE, _PREDICTION = "discriminator_predictions.dense", "discriminator_predictions.dense_prediction"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElectraConfig(BertConfig):
+    """What an ELECTRA model is made of: the fields of `BertConfig`, and one more.
+
+    Attributes
+    ----------
+    embedding_size : int
+        E, width of the embedding tables; where it is not H, a dense layer follows them.
+    """
+
+    hidden_size: int = 256
+    num_attention_heads: int = 4
+    intermediate_size: int = 1024
+    embedding_size: int = 128
+    model_type: str = "electra"
+
+    _sizes: ClassVar[tuple[str, ...]] = (*BertConfig._sizes, "embedding_size")
+    has_pooler: ClassVar[bool] = False
+
+    @property
+    def has_projection(self) -> bool:
+        """Return whether the tables are narrower or wider than the encoder."""
+        return self.embedding_size != self.hidden_size
+
+
+class ElectraModel(BertModel):
+    """The ELECTRA encoder; hidden_states[0] is what enters the first layer, [B, S, H]."""
+
+    config_class = ElectraConfig
+    _prefix = "electra."
+    _pretraining_heads = ("discriminator_predictions.", "generator_predictions.", "generator_lm_head.")
+
+    @classmethod
+    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
+        """Return what a checkpoint of ELECTRA calls the weight that BERT calls so."""
+        del config
+        return renamed(name, {"embeddings.projection.": "embeddings_project."})
+
+
+class ElectraForPreTraining(LabelledModel):
+    """ELECTRA's discriminator: logits [B, S], above 0 where a token was replaced.
+
+    labels: 1 where it was, 0 where not, [B, S]; binary cross entropy over the visible tokens.
+    """
+
+    _base_model_class = ElectraModel
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        del config
+        return dense_shapes(_DENSE, "hidden_size", "hidden_size") | dense_shapes(_PREDICTION, "hidden_size", 1)
+
+    def _set_up_head(self, weights: HeadWeights) -> None:
+        self._dense = weights.dense(_DENSE)
+        self._prediction = weights.dense(_PREDICTION)
+
+    def logits(self, output: BertOutput) -> Array:
+        """Run the head alone, over what the encoder gave, -> [B, S]."""
+        t = ACTIVATIONS[self.config.hidden_act](self._dense(output.last_hidden_state))  # [B, S, H]
+        return self._prediction(t)[..., 0]
+
+    def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
+        targets = check_targets("labels", labels, logits.shape)
+        if attention_mask is None:
+            return binary_cross_entropy(logits, targets)
+        visible = np.asarray(attention_mask) != 0  # [B, S]
+        return binary_cross_entropy(logits[visible], targets[visible])
+
+
+class ElectraForMaskedLM(MaskedLM):
+    """ELECTRA's generator: logits [B, S, V]. The activation in its head is GELU, whatever the configuration says."""
+
+    _base_model_class = ElectraModel
+    _names = MaskedLMNames(
+        "generator_predictions.dense",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head",
+        "generator_lm_head.bias",
+        "gelu",
+    )
+
+
+class ElectraForSequenceClassification(SequenceClassification):
+    """ELECTRA that labels texts or pairs: logits [B, labels], over gelu(dense(first token))."""
+
+    _base_model_class = ElectraModel
+    _hidden = ("classifier.dense", "gelu")
+    _classifier = "classifier.out_proj"
+
+
+class ElectraForTokenClassification(TokenClassification):
+    """ELECTRA that labels tokens: logits [B, S, labels]."""
+
+    _base_model_class = ElectraModel
+
+
+class ElectraForQuestionAnswering(QuestionAnswering):
+    """ELECTRA that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
+
+    _base_model_class = ElectraModel

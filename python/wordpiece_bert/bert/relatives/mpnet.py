@@ -1,0 +1,131 @@
+"""MPNet: BERT's encoder with a bias by distance in its attention, and positions counted from 2 (Song et al. 2020).
+
+It has no token types, and its vocabulary begins with ``<s> <pad> </s>``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.heads.tasks import (
+    MaskedLM,
+    MaskedLMNames,
+    MultipleChoice,
+    QuestionAnswering,
+    SequenceClassification,
+    TokenClassification,
+)
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.relatives.names import renamed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wordpiece_bert.bert.functional import Ids
+
+__all__ = [
+    "MPNetConfig",
+    "MPNetForMaskedLM",
+    "MPNetForMultipleChoice",
+    "MPNetForQuestionAnswering",
+    "MPNetForSequenceClassification",
+    "MPNetForTokenClassification",
+    "MPNetModel",
+]
+
+# The id of padding, and the position that it gets, in every MPNet: transformers has it in its code, not in the file.
+_PAD = 1
+
+_NAMES = {
+    ".attention.self.query.": ".attention.attn.q.",
+    ".attention.self.key.": ".attention.attn.k.",
+    ".attention.self.value.": ".attention.attn.v.",
+    ".attention.output.dense.": ".attention.attn.o.",
+    ".attention.output.LayerNorm.": ".attention.LayerNorm.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MPNetConfig(BertConfig):
+    """What an MPNet model is made of: the fields of `BertConfig`, and one more. There are no token types.
+
+    Attributes
+    ----------
+    relative_attention_num_buckets : int
+        How many distances the attention tells apart: 32.
+    """
+
+    vocab_size: int = 30_527
+    type_vocab_size: int = 0
+    pad_token_id: int | None = _PAD
+    relative_attention_num_buckets: int = 32
+    model_type: str = "mpnet"
+
+    _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
+    _sizes: ClassVar[tuple[str, ...]] = BertConfig._sizes[:-1]
+    _must_be: ClassVar[Mapping[str, Any]] = {**BertConfig._must_be, "relative_attention_num_buckets": 32}
+
+    @property
+    def longest_row(self) -> int:
+        """Return how many tokens a row may have: two positions are kept, 0 for nothing and 1 for padding."""
+        return max(self.max_position_embeddings - _PAD - 1, 0)
+
+    def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
+        """Return the positions of tokens: padding has 1, the others count on from 2; word vectors are all counted."""
+        if input_ids is None:
+            return np.arange(_PAD + 1, _PAD + 1 + length, dtype=np.int64)[None, :]
+        tokens = (input_ids != _PAD).astype(np.int64)  # [B, S]
+        positions: Ids = np.cumsum(tokens, axis=1) * tokens + _PAD
+        return positions
+
+
+class MPNetModel(BertModel):
+    """The MPNet encoder. token_type_ids are accepted and not looked at."""
+
+    config_class = MPNetConfig
+    _prefix = "mpnet."
+    _pretraining_heads = ("lm_head.",)
+
+    @classmethod
+    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
+        """Return what a checkpoint of MPNet calls the weight that BERT calls so."""
+        del config
+        return renamed(name, _NAMES)
+
+
+class MPNetForMaskedLM(MaskedLM):
+    """MPNet that fills in masked tokens: logits [B, S, V]."""
+
+    _base_model_class = MPNetModel
+    _names = MaskedLMNames("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias", "gelu")
+
+
+class MPNetForSequenceClassification(SequenceClassification):
+    """MPNet that labels texts or pairs: logits [B, labels], over tanh(dense(first token))."""
+
+    _base_model_class = MPNetModel
+    _hidden = ("classifier.dense", "tanh")
+    _classifier = "classifier.out_proj"
+
+
+class MPNetForMultipleChoice(MultipleChoice):
+    """MPNet that chooses: logits [B, C] for inputs [B, C, S], over the pooler."""
+
+    _base_model_class = MPNetModel
+    _reads_pooler = True
+
+
+class MPNetForTokenClassification(TokenClassification):
+    """MPNet that labels tokens: logits [B, S, labels]."""
+
+    _base_model_class = MPNetModel
+
+
+class MPNetForQuestionAnswering(QuestionAnswering):
+    """MPNet that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
+
+    _base_model_class = MPNetModel

@@ -1,0 +1,287 @@
+"""Scores for pairs of texts that are read together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordpiece_bert.bert.auto import AutoModel
+from wordpiece_bert.bert.config import find_config
+from wordpiece_bert.bert.functional import Array, gelu, relu, sigmoid, softmax, tanh
+from wordpiece_bert.bert.heads.tasks import SequenceClassification
+from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.model_inputs import batches
+from wordpiece_bert.results import Answer
+from wordpiece_bert.sentence.texts import check_batch_size, warn_truncated, with_progress
+from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.untrusted import quoted, read_object
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+__all__ = ["CrossEncoder"]
+
+ActivationFn = Callable[[Array], Array]
+
+
+def _identity(x: Array) -> Array:
+    return x
+
+
+# What a configuration may name, as whole strings; a name is never imported.
+_ACTIVATIONS: dict[str, ActivationFn] = {
+    "torch.nn.modules.activation.Sigmoid": sigmoid,
+    "torch.nn.modules.activation.Tanh": tanh,
+    "torch.nn.modules.activation.ReLU": relu,
+    "torch.nn.modules.activation.GELU": gelu,
+    "torch.nn.modules.linear.Identity": _identity,
+}
+
+
+class CrossEncoder:
+    """A model that scores pairs: two texts in one row, so that each token sees those of both.
+
+    Slower than comparing the vectors of a `SentenceEncoder`, and better: for ranking what that has found. Threads may
+    share it. `CrossEncoder.from_pretrained` makes one.
+
+    Parameters
+    ----------
+    model, tokenizer
+        A model that classifies sequences, and its tokenizer.
+    activation_fn
+        What makes scores of the logits [n, labels].
+    max_length
+        Longest row in tokens, special tokens included; by default what tokenizer and model take.
+    threads
+        How many threads the tokenizer uses.
+    """
+
+    def __init__(
+        self,
+        model: SequenceClassification,
+        tokenizer: Tokenizer,
+        activation_fn: ActivationFn | None = None,
+        *,
+        max_length: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._activation = activation_fn or (sigmoid if model.config.num_labels == 1 else _identity)
+        self._threads = threads
+        limit = model.config.longest_row
+        if max_length is None:
+            max_length = limit if tokenizer.model_max_length is None else min(limit, tokenizer.model_max_length)
+        if type(max_length) is not int or not 1 <= max_length <= limit:
+            message = f"max_length must be an integer from 1 to {limit}, the model's longest row, not {max_length!r}"
+            raise InputError(message)
+        self._max_length = max_length
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        backend: str = "numpy",
+        dtype: str = "float32",
+        *,
+        max_length: int | None = None,
+        threads: int | None = None,
+        revision: str | None = None,
+        keep_half: bool = False,
+    ) -> CrossEncoder:
+        """Load a cross encoder from this machine.
+
+        Parameters
+        ----------
+        name
+            A folder, or ``"org/name"`` in the local Hugging Face cache, of a model that classifies sequences.
+        backend, dtype, revision, keep_half
+            As for `BertModel.from_pretrained`.
+        max_length, threads
+            As for the class.
+
+        Raises
+        ------
+        ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
+            As for `BertModel` and `Tokenizer`; also for a model of another class, and for an activation that is not
+            known.
+        """
+        folder = find_model(name, revision=revision)
+        activation = _activation_of(folder)
+        model = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half)
+        if not isinstance(model, SequenceClassification):
+            message = f"{folder}: a cross encoder is a model that classifies sequences, not {type(model).__name__}"
+            raise ConfigError(message)
+        tokenizer = Tokenizer.from_pretrained(folder)
+        return cls(model, tokenizer, activation, max_length=max_length, threads=threads)
+
+    @property
+    def max_length(self) -> int:
+        """Longest row in tokens, special tokens included; longer pairs are cut."""
+        return self._max_length
+
+    @property
+    def num_labels(self) -> int:
+        """How many scores a pair has."""
+        return self._model.config.num_labels
+
+    def predict(
+        self,
+        pairs: Any,  # noqa: ANN401
+        batch_size: int = 32,
+        *,
+        activation_fn: ActivationFn | None = None,
+        apply_softmax: bool = False,
+        show_progress_bar: bool | None = None,
+        return_truncated: bool = False,
+    ) -> Any:  # noqa: ANN401
+        """Score pairs of texts.
+
+        Parameters
+        ----------
+        pairs
+            Pairs (two texts each, in a tuple or a list), or one pair.
+        batch_size
+            How many pairs go through the model at once.
+        activation_fn
+            What makes scores of the logits, arrays [B, labels]; by default what the model's folder names.
+        apply_softmax
+            Whether to make probabilities of the scores of several labels.
+        show_progress_bar
+            Whether to show a bar; it needs tqdm.
+        return_truncated
+            Whether to return also which pairs were cut at `max_length`.
+
+        Returns
+        -------
+        array
+            float32 [n] for a model of one label, else [n, labels]; without the first dimension for one pair.
+        array
+            With `return_truncated` only: bool [n], or one bool for one pair.
+
+        Raises
+        ------
+        InputError
+            A pair is none (the message has its index), or an option is wrong.
+
+        Warns
+        -----
+        TruncationWarning
+            Pairs were cut, and `return_truncated` was not asked for.
+        """
+        single, items = _check_pairs(pairs)
+        check_batch_size(batch_size)
+        encodings = self._tokenizer.encodings(
+            items,
+            truncation="longest_first",
+            max_length=self.max_length,
+            stride=0,
+            padding=False,
+            threads=self._threads,
+        )
+        truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
+        scores = np.zeros((len(items), self.num_labels), np.float32)
+        for rows, inputs in with_progress(list(batches(encodings, batch_size)), show=bool(show_progress_bar)):
+            y = (activation_fn or self._activation)(self._model(**inputs).logits)  # [B, labels]
+            scores[rows] = softmax(y) if apply_softmax and self.num_labels > 1 else y
+        result: npt.NDArray[np.float32] = scores[:, 0] if self.num_labels == 1 else scores
+        if not return_truncated:
+            warn_truncated(truncated, self.max_length, "pairs")
+            return result[0] if single else result
+        return (result[0], bool(truncated[0])) if single else (result, truncated)
+
+    def rank(
+        self,
+        query: str,
+        documents: Iterable[str],
+        top_k: int | None = None,
+        *,
+        return_documents: bool = False,
+        batch_size: int = 32,
+        activation_fn: ActivationFn | None = None,
+        show_progress_bar: bool | None = None,
+    ) -> list[Answer]:
+        """Order documents by how well they answer a query.
+
+        Parameters
+        ----------
+        query, documents
+            The query, and the texts to order.
+        top_k
+            How many to give; None for all.
+        return_documents
+            Whether to give the texts too.
+        batch_size, activation_fn, show_progress_bar
+            As for `predict`.
+
+        Returns
+        -------
+        list of Answer
+            ``corpus_id`` (the index in `documents`), ``score`` (a float) and, if asked for, ``text``; the highest score
+            first. The attribute ``truncated`` of each tells whether query and document had to be cut.
+
+        Raises
+        ------
+        InputError
+            The model has several labels, a document is no str, or an option is wrong.
+        """
+        if self.num_labels != 1:
+            message = f"rank needs a model of one label; this one has {self.num_labels}: use predict"
+            raise InputError(message)
+        if top_k is not None and (type(top_k) is not int or top_k < 1):
+            message = f"top_k must be an integer, 1 or more, or None for all, not {top_k!r}"
+            raise InputError(message)
+        texts = list(documents)
+        scores, truncated = self.predict(
+            [(query, text) for text in texts],
+            batch_size,
+            activation_fn=activation_fn,
+            show_progress_bar=show_progress_bar,
+            return_truncated=True,
+        )
+        warn_truncated(truncated, self.max_length, "pairs")
+        ranked = []
+        for i in np.argsort(-scores, kind="stable")[:top_k]:
+            answer: dict[str, Any] = {"corpus_id": int(i), "score": float(scores[i])}
+            text = {"text": texts[i]} if return_documents else {}
+            ranked.append(Answer(answer | text, truncated=bool(truncated[i])))
+        return ranked
+
+    def __repr__(self) -> str:
+        return f"CrossEncoder({self.num_labels} labels, {self.max_length} tokens at most, {self._model!r})"
+
+
+def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:  # noqa: ANN401
+    """Return whether it is one pair, and the pairs as a list."""
+    if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
+        message = f"pairs must be a list of pairs of texts, not {type(pairs).__name__}"
+        raise InputError(message)
+    items = list(pairs)
+    single = len(items) == 2 and all(isinstance(item, str) for item in items)
+    if single:
+        items = [items]
+    for index, item in enumerate(items):
+        if not isinstance(item, tuple | list) or len(item) != 2 or not all(isinstance(text, str) for text in item):
+            message = f"pairs[{index}] must be two texts, not {quoted(item)}"
+            raise InputError(message)
+    return single, [(first, second) for first, second in items]
+
+
+def _activation_of(folder: Path) -> ActivationFn | None:
+    """Return the activation that a configuration names, by its new or its old key."""
+    file = find_config(folder)
+    config = read_object(file, ConfigError)
+    newer = config.get("sentence_transformers")
+    name = newer.get("activation_fn") if isinstance(newer, dict) else None
+    name = config.get("sbert_ce_default_activation_function") if name is None else name
+    if name is None:
+        return None
+    if not isinstance(name, str) or name not in _ACTIVATIONS:
+        message = f"{file}: the activation is {quoted(name)}; supported are {', '.join(_ACTIVATIONS)}"
+        raise ConfigError(message)
+    return _ACTIVATIONS[name]

@@ -1,0 +1,582 @@
+"""BERT's heads and its relatives, against transformers' numbers; losses, labels, and what is said about wrong ones."""
+
+# ruff: noqa: ANN401 (arrays, and values of a wrong type)
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import pickle
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wordpiece_bert.bert as bert_package
+from model_files import MODELS, check_equal, reference_cases
+from wordpiece_bert.bert import (
+    AutoModel,
+    BertConfig,
+    BertForMaskedLM,
+    BertForMultipleChoice,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    BertModel,
+    Model,
+)
+from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error
+from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError, InputError
+
+CLASSES = {
+    "bert_pretraining": "BertForPreTraining",
+    "bert_masked_lm": "BertForMaskedLM",
+    "bert_next_sentence": "BertForNextSentencePrediction",
+    "bert_seqcls_single": "BertForSequenceClassification",
+    "bert_seqcls_multi": "BertForSequenceClassification",
+    "bert_seqcls_regression": "BertForSequenceClassification",
+    "bert_seqcls_regression2": "BertForSequenceClassification",
+    "bert_multiple_choice": "BertForMultipleChoice",
+    "bert_token_cls": "BertForTokenClassification",
+    "bert_question_answering": "BertForQuestionAnswering",
+    "bert_small_masked_lm": "BertForMaskedLM",
+    "bert_small_pretraining": "BertForPreTraining",
+    "distilbert_model": "DistilBertModel",
+    "distilbert_masked_lm": "DistilBertForMaskedLM",
+    "distilbert_seqcls": "DistilBertForSequenceClassification",
+    "distilbert_token_cls": "DistilBertForTokenClassification",
+    "distilbert_question_answering": "DistilBertForQuestionAnswering",
+    "electra_model": "ElectraModel",
+    "electra_discriminator": "ElectraForPreTraining",
+    "electra_generator": "ElectraForMaskedLM",
+    "electra_seqcls": "ElectraForSequenceClassification",
+    "electra_token_cls": "ElectraForTokenClassification",
+    "electra_question_answering": "ElectraForQuestionAnswering",
+    "mpnet_model": "MPNetModel",
+    "mpnet_masked_lm": "MPNetForMaskedLM",
+    "albert_model": "AlbertModel",
+}
+CASES = [(folder, case) for folder in CLASSES for case in reference_cases(folder)]
+
+
+# --- equal to the reference
+
+
+@pytest.mark.parametrize(("folder", "case"), CASES)
+def test_outputs_and_losses_equal_transformers(folder: str, case: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder)
+    inputs, expected = reference_cases(folder)[case]
+    out = model(**inputs, output_hidden_states=True, output_attentions=True)
+    check_equal(out, expected, inputs.get("attention_mask"))
+
+
+@pytest.mark.parametrize("folder", CLASSES)
+def test_auto_model_takes_the_class_that_the_folder_names(folder: str) -> None:
+    model = AutoModel.from_pretrained(MODELS / folder)
+    assert type(model) is getattr(bert_package, CLASSES[folder])
+    assert repr(model).startswith(f"{CLASSES[folder]}(")
+
+
+@pytest.mark.parametrize("folder", [folder for folder in CLASSES if not folder.endswith("_model")])
+def test_the_encoder_is_that_of_the_head(folder: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)  # the head is not used
+        base = AutoModel.base_from_pretrained(MODELS / folder)
+    model: Any = AutoModel.from_pretrained(MODELS / folder)
+    ids = [[5, 17, 42, 9]]
+    np.testing.assert_array_equal(base(ids).last_hidden_state, model.base_model(ids).last_hidden_state)
+
+
+def test_every_kind_of_problem_and_label_is_in_the_reference() -> None:
+    assert {"loss", "all_ignored"} <= set(reference_cases("bert_masked_lm"))
+    assert math.isnan(reference_cases("bert_masked_lm")["all_ignored"][1]["loss"])
+    assert (reference_cases("bert_masked_lm")["loss"][0]["labels"] == -100).any()
+
+
+# --- outputs
+
+
+HEADS = [folder for folder in CLASSES if folder.startswith("bert_") and "small" not in folder]
+
+
+@pytest.mark.parametrize(
+    "folder", [*HEADS, "distilbert_masked_lm", "electra_discriminator", "albert_model", "mpnet_model"]
+)
+def test_an_empty_batch_gives_empty_arrays(folder: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder)
+    shape = (0, 3, 4) if "choice" in folder else (0, 4)
+    out = model(np.zeros(shape, np.int64), output_hidden_states=True, output_attentions=True)
+    for field in dataclasses.fields(out):
+        value = getattr(out, field.name)
+        if value is not None:
+            for array in value if isinstance(value, tuple) else (value,):
+                assert array.shape[0] == 0, field.name
+    again = model([[1, 2]] if "choice" not in folder else [[[1, 2]]], output_hidden_states=True, output_attentions=True)
+    assert len(again.hidden_states) == len(out.hidden_states)
+    assert len(again.attentions) == len(out.attentions)
+
+
+def test_states_come_only_when_asked_for() -> None:
+    out = BertForTokenClassification.from_pretrained(MODELS / "bert_token_cls")([[1, 2, 3]])
+    assert (out.hidden_states, out.attentions, out.loss) == (None, None, None)
+    assert out.logits.shape == (1, 3, 7)
+
+
+def test_predict_gives_the_logits_of_single_tokens() -> None:
+    model = BertForMaskedLM.from_pretrained(MODELS / "bert_masked_lm")
+    ids = [[5, 17, 42, 9]]
+    x = model.base_model(ids).last_hidden_state
+    np.testing.assert_allclose(model.predict(x[0, 2]), model(ids).logits[0, 2], atol=1e-6)
+
+
+def test_a_model_with_a_head_can_be_pickled() -> None:
+    model = BertForPreTraining.from_pretrained(MODELS / "bert_pretraining")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again([[1, 2]]).prediction_logits, model([[1, 2]]).prediction_logits)
+
+
+# --- losses
+
+
+def naive_cross_entropy(logits: Any, labels: Any, ignored: int = -100) -> float:
+    losses = []
+    for row, label in zip(logits.reshape(-1, logits.shape[-1]).tolist(), np.ravel(labels).tolist(), strict=True):
+        if label != ignored:
+            losses.append(-math.log(math.exp(row[label]) / sum(map(math.exp, row))))
+    return sum(losses) / len(losses) if losses else math.nan
+
+
+logits_of = st.lists(st.lists(st.floats(-20, 20, width=32), min_size=3, max_size=3), min_size=1, max_size=5)
+
+
+@given(rows=logits_of, data=st.data())
+def test_losses_equal_their_definitions(rows: list[list[float]], data: st.DataObject) -> None:
+    logits = np.array(rows, np.float32)
+    labels = np.array(data.draw(st.lists(st.sampled_from([0, 1, 2, -100]), min_size=len(rows), max_size=len(rows))))
+    np.testing.assert_allclose(cross_entropy(logits, labels), naive_cross_entropy(logits, labels), atol=1e-5)
+    targets = np.array(
+        data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=len(rows), max_size=len(rows))), np.float32
+    )
+    x = logits[:, 0].astype(float)
+    naive = np.mean([math.log1p(math.exp(-v if t else v)) for v, t in zip(x, targets, strict=True)])
+    np.testing.assert_allclose(binary_cross_entropy(logits[:, 0], targets), naive, atol=1e-5)
+    np.testing.assert_allclose(
+        mean_squared_error(logits[:, 0], targets), np.mean((x - targets) ** 2), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_losses_do_not_overflow() -> None:
+    big = np.array([[1e4, -1e4]], np.float32)
+    assert cross_entropy(big, np.array([0])) == 0
+    assert cross_entropy(big, np.array([1])) == 2e4
+    assert binary_cross_entropy(big, np.array([[1.0, 0.0]], np.float32)) == 0
+    assert np.isnan(mean_squared_error(big[:0], big[:0]))
+
+
+def test_a_problem_without_a_type_is_guessed_from_labels_as_in_transformers() -> None:
+    with_type = BertForSequenceClassification.from_pretrained(MODELS / "bert_seqcls_multi")
+    config = dataclasses.replace(with_type.config, problem_type=None)
+    model = BertForSequenceClassification(config, dict(with_type.named_parameters()))
+    inputs, expected = reference_cases("bert_seqcls_multi")["loss"]
+    np.testing.assert_allclose(model(**inputs).loss, expected["loss"], atol=1e-5)  # floats: several labels
+    inputs["labels"] = np.array([0, 4, 2, -100, 1])
+    logits = model(**inputs).logits
+    np.testing.assert_allclose(model(**inputs).loss, naive_cross_entropy(logits, inputs["labels"]), atol=1e-5)
+    one = BertForSequenceClassification.from_pretrained(MODELS / "bert_seqcls_regression")
+    untyped = BertForSequenceClassification(
+        dataclasses.replace(one.config, problem_type=None), dict(one.named_parameters())
+    )
+    inputs, expected = reference_cases("bert_seqcls_regression")["loss"]
+    np.testing.assert_allclose(untyped(**inputs).loss, expected["loss"], atol=1e-5)
+
+
+def test_positions_outside_the_row_do_not_count() -> None:
+    model = BertForQuestionAnswering.from_pretrained(MODELS / "bert_question_answering")
+    ids = [[5, 17, 42], [9, 8, 7]]
+    one = model(ids[:1], start_positions=[1], end_positions=[2]).loss
+    both = model(ids, start_positions=[1, 3], end_positions=[2, 99]).loss
+    np.testing.assert_allclose(one, both, atol=1e-6)
+    assert np.isnan(model(ids, start_positions=[3, 3], end_positions=[3, 3]).loss)  # type: ignore[arg-type]
+    assert model(ids, start_positions=[1, 1]).loss is None
+
+
+def test_pre_training_has_a_loss_only_with_both_labels() -> None:
+    model = BertForPreTraining.from_pretrained(MODELS / "bert_pretraining")
+    assert model([[1, 2]], labels=[[1, 2]]).loss is None
+    assert model([[1, 2]], next_sentence_label=[1]).loss is None
+    assert model([[1, 2]], labels=[[1, 2]], next_sentence_label=[1]).loss is not None
+
+
+IDS = [[5, 17, 42], [9, 8, 7]]
+
+
+@pytest.mark.parametrize(
+    ("folder", "labels", "message"),
+    [
+        ("bert_token_cls", [[0, 1, 7], [0, 0, 0]], r"labels\[0, 2\] is 7, outside 0 to 6 \(or -100"),
+        ("bert_token_cls", [[0, 1, -1], [0, 0, 0]], r"labels\[0, 2\] is -1"),
+        ("bert_token_cls", [[0, 1]], r"labels has shape \[1, 2\], expected \[2, 3\]"),
+        ("bert_token_cls", [[0.0, 1.0, 2.0]] * 2, "labels must be integers, not float64"),
+        ("bert_token_cls", [[0], [1, 2]], "labels is no array"),
+        ("bert_seqcls_single", [0, 3], r"labels\[1\] is 3, outside 0 to 2"),
+        ("bert_seqcls_single", [[0], [1, 2]], "labels is no array"),
+        ("bert_seqcls_multi", [0, 1], r"labels has shape \[2\], expected \[2, 5\]"),
+        ("bert_seqcls_multi", [["a"] * 5] * 2, "labels must be numbers"),
+        ("bert_seqcls_regression", [1.0], r"labels has shape \[1\], expected \[2, 1\]"),
+        ("bert_next_sentence", [0, 2], r"labels\[1\] is 2, outside 0 to 1"),
+        ("electra_discriminator", [[0, 1]], r"labels has shape \[1, 2\], expected \[2, 3\]"),
+    ],
+)
+def test_wrong_labels_are_told_with_value_and_place(folder: str, labels: Any, message: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder)
+    with pytest.raises(InputError, match=message):
+        model(IDS, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"input_ids": IDS}, r"input_ids must have 3 dimensions, \[batch, choices, length\]"),
+        ({"input_ids": [[[1], [2, 3]]]}, "input_ids is no array"),
+        ({"input_ids": [IDS], "attention_mask": IDS}, "attention_mask has shape .* 1 rows of 2 choices"),
+        ({"input_ids": [IDS], "labels": [2]}, r"labels\[0\] is 2, outside 0 to 1"),
+        ({"inputs_embeds": np.zeros((1, 2, 3), np.float32)}, "inputs_embeds must have 4 dimensions"),
+        ({}, "pass either input_ids or inputs_embeds"),
+    ],
+)
+def test_wrong_choices_are_told(inputs: dict[str, Any], message: str) -> None:
+    model = BertForMultipleChoice.from_pretrained(MODELS / "bert_multiple_choice")
+    with pytest.raises(InputError, match=message):
+        model(**inputs)
+
+
+def test_positions_must_be_one_integer_a_row() -> None:
+    model = BertForQuestionAnswering.from_pretrained(MODELS / "bert_question_answering")
+    with pytest.raises(InputError, match=r"start_positions must be integers \[2\]"):
+        model(IDS, start_positions=[1], end_positions=[1, 1])
+    with pytest.raises(InputError, match=r"end_positions must be integers \[2\], not float64"):
+        model(IDS, start_positions=[1, 1], end_positions=[1.0, 1.0])
+
+
+# --- a head that is not in the file
+
+
+def test_a_missing_head_is_never_made_up() -> None:
+    with pytest.raises(
+        CheckpointError, match=r"2 of 41 weights are missing: 'classifier\.weight', 'classifier\.bias'.*new_head"
+    ):
+        BertForSequenceClassification.from_pretrained(MODELS / "bert_small")
+
+
+def test_a_head_is_drawn_when_asked_for_and_reported() -> None:
+    with pytest.warns(CheckpointWarning, match="2 weights of the head were drawn anew: 'classifier.weight'"):
+        model = BertForSequenceClassification.from_pretrained(MODELS / "bert_small", new_head=7)
+    with pytest.warns(CheckpointWarning):
+        again = BertForSequenceClassification.from_pretrained(MODELS / "bert_small", new_head=7)
+    weights = dict(model.named_parameters())
+    assert weights["classifier.weight"].std() > 0.005
+    assert (weights["classifier.bias"] == 0).all()
+    np.testing.assert_array_equal(weights["classifier.weight"], dict(again.named_parameters())["classifier.weight"])
+    with pytest.warns(CheckpointWarning, match="drawn anew: 'cls.predictions.bias'|'pooler.dense.bias'") as told:
+        words = BertForMaskedLM.from_pretrained(MODELS / "bert_small", new_head=1)
+    assert len(told) == 2  # the pooler is not used, the head was drawn
+    assert words(IDS).logits.shape == (2, 3, 110)
+
+
+def test_half_a_head_is_not_completed() -> None:
+    weights = dict(BertForSequenceClassification.from_pretrained(MODELS / "bert_seqcls_single").named_parameters())
+    del weights["classifier.bias"]
+    with pytest.raises(CheckpointError, match=r"1 of .* missing: 'classifier\.bias'"):
+        BertForSequenceClassification(
+            BertConfig.from_folder(MODELS / "bert_seqcls_single"), weights, source="file", new_head=1
+        )
+
+
+def test_a_head_that_reads_the_pooler_needs_it() -> None:
+    weights = dict(BertForNextSentencePrediction.from_pretrained(MODELS / "bert_next_sentence").named_parameters())
+    weights = {name: weight for name, weight in weights.items() if "pooler" not in name}
+    with pytest.raises(CheckpointError, match=r"missing: 'bert\.pooler\.dense\.weight'"):
+        BertForNextSentencePrediction(BertConfig.from_folder(MODELS / "bert_next_sentence"), weights)
+
+
+# --- parameters
+
+
+def test_bert_base_has_the_201_tensors_and_109_482_240_numbers_of_the_literature() -> None:
+    """Counted from the layouts: a model of this size is not made for it."""
+    config = BertConfig()
+    base = BertModel._layout(config)
+    sizes = {
+        name: [getattr(config, size) if isinstance(size, str) else size for size in shape]
+        for name, shape in base.base.items()
+    }
+    assert sum(math.prod(shape) for shape in sizes.values()) == 109_482_240
+    layout = BertForSequenceClassification._layout(config)
+    assert len(layout.base) + len(layout.head) == 201
+
+
+@pytest.mark.parametrize("folder", CLASSES)
+def test_parameters_are_those_that_transformers_saved(folder: str) -> None:
+    from safetensors.numpy import load_file
+
+    stored = load_file(MODELS / folder / "model.safetensors")
+    model = AutoModel.from_pretrained(MODELS / folder)
+    parameters = dict(model.named_parameters())
+    assert set(parameters) == set(stored)
+    assert model.num_parameters() == sum(array.size for array in stored.values())
+    for name, array in parameters.items():
+        np.testing.assert_array_equal(array, stored[name])
+        assert not array.flags.writeable
+
+
+def test_parameters_come_in_the_order_of_torch() -> None:
+    names = [name for name, _ in BertForMaskedLM.from_pretrained(MODELS / "bert_masked_lm").named_parameters()]
+    assert names[:4] == [
+        "bert.embeddings.word_embeddings.weight",
+        "bert.embeddings.position_embeddings.weight",
+        "bert.embeddings.token_type_embeddings.weight",
+        "bert.embeddings.LayerNorm.weight",
+    ]
+    assert names[-5:] == [
+        "cls.predictions.bias",
+        "cls.predictions.transform.dense.weight",
+        "cls.predictions.transform.dense.bias",
+        "cls.predictions.transform.LayerNorm.weight",
+        "cls.predictions.transform.LayerNorm.bias",
+    ]
+
+
+# --- AutoModel
+
+
+def change_config(folder: Path, **changes: Any) -> None:
+    content = json.loads((folder / "config.json").read_text()) | changes
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in content.items() if v is not ...}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    import shutil
+
+    return Path(shutil.copytree(MODELS / "bert_token_cls", tmp_path / "model"))
+
+
+@pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.CheckpointWarning")
+def test_auto_model_without_a_class_is_the_encoder(folder: Path) -> None:
+    change_config(folder, architectures=...)
+    assert type(AutoModel.from_pretrained(folder)) is BertModel
+    change_config(folder, model_type=...)
+    assert type(AutoModel.from_pretrained(folder)) is BertModel
+
+
+def test_auto_model_knows_the_kind_by_the_class_too(folder: Path) -> None:
+    change_config(folder, model_type=...)
+    assert type(AutoModel.from_pretrained(folder)) is BertForTokenClassification
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"architectures": ["BertLMHeadModel"]},
+            "architectures names 'BertLMHeadModel'.*BertForMaskedLM.*BertModel.from",
+        ),
+        ({"architectures": ["ElectraModel"]}, "architectures names 'ElectraModel'"),
+        ({"architectures": ["os.system"]}, "architectures names 'os.system'"),
+        ({"model_type": "gpt9"}, "model_type is 'gpt9'; the kinds .* are bert, albert, distilbert, electra, mpnet"),
+        ({"model_type": 3}, "model_type is 3"),
+        ({"model_type": "electra"}, "ElectraForSequenceClassification|BertForTokenClassification"),
+    ],
+)
+def test_auto_model_refuses_other_classes_by_name(folder: Path, changes: dict[str, Any], message: str) -> None:
+    change_config(folder, **changes)
+    with pytest.raises(ConfigError, match=message):
+        AutoModel.from_pretrained(folder)
+
+
+def test_a_class_refuses_another_kind_of_model() -> None:
+    with pytest.raises(ConfigError, match=r"model_type is 'electra': BertConfig is for 'bert'; AutoModel"):
+        BertModel.from_pretrained(MODELS / "electra_model")
+    with pytest.raises(ConfigError, match="model_type is 'bert': DistilBertConfig"):
+        bert_package.DistilBertModel.from_pretrained(MODELS / "bert_small")
+
+
+# --- relatives
+
+
+@pytest.mark.parametrize("folder", ["distilbert_model", "mpnet_model"])
+def test_models_without_token_types_take_no_notice_of_them(folder: str) -> None:
+    model = AutoModel.base_from_pretrained(MODELS / folder)
+    expected = model([[5, 17, 42]]).last_hidden_state
+    np.testing.assert_array_equal(model([[5, 17, 42]], token_type_ids=[[0, 1, 1]]).last_hidden_state, expected)
+    assert model([[5, 17, 42]]).pooler_output is None or folder == "mpnet_model"
+
+
+def test_mpnet_keeps_two_positions_for_itself() -> None:
+    model = AutoModel.base_from_pretrained(MODELS / "mpnet_model")
+    assert model(np.full((1, 46), 5)).last_hidden_state.shape == (1, 46, 32)
+    with pytest.raises(InputError, match=r"rows of 47 tokens are longer than .* less the 2 it keeps for itself, 46"):
+        model(np.full((1, 47), 5))
+
+
+def test_a_padded_row_of_mpnet_is_the_row_alone() -> None:
+    model = AutoModel.base_from_pretrained(MODELS / "mpnet_model")
+    alone = model([[0, 17, 42, 2]]).last_hidden_state
+    right = model([[0, 17, 42, 2, 1, 1]], [[1, 1, 1, 1, 0, 0]]).last_hidden_state[:, :4]
+    np.testing.assert_allclose(right, alone, atol=1e-6)
+
+
+def test_layers_of_one_group_of_albert_are_the_same_arrays() -> None:
+    model = AutoModel.base_from_pretrained(MODELS / "albert_model")
+    assert isinstance(model, bert_package.AlbertModel)
+    names = [name for name, _ in model.named_parameters()]
+    assert len(names) == len(set(names))
+    out = model([[1, 2]], output_hidden_states=True)
+    assert out.hidden_states is not None
+    assert len(out.hidden_states) == 9  # 4 layers of 2 inner ones, and the embeddings
+
+
+@pytest.mark.parametrize(
+    ("folder", "field", "value"),
+    [
+        ("distilbert_model", "dim", 33),
+        ("distilbert_model", "n_layers", 0),
+        ("distilbert_model", "activation", "os.system"),
+        ("electra_model", "embedding_size", True),
+        ("albert_model", "num_hidden_groups", -1),
+        ("albert_model", "inner_group_num", 10**6),
+        ("mpnet_model", "relative_attention_num_buckets", 64),
+    ],
+)
+def test_fields_of_relatives_are_refused_by_their_own_names(
+    tmp_path: Path, folder: str, field: str, value: Any
+) -> None:
+    content = json.loads((MODELS / folder / "config.json").read_text()) | {field: value}
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=f"{field} is "):
+        AutoModel.from_pretrained(tmp_path)
+
+
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 70), st.integers(), st.floats(allow_nan=False), st.text(max_size=5),
+    st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=2), st.text(max_size=2), max_size=2),
+)  # fmt: skip
+
+
+@given(data=st.data())
+def test_any_configuration_gives_a_model_or_one_of_our_errors(tmp_path_factory: Any, data: st.DataObject) -> None:
+    source = MODELS / data.draw(
+        st.sampled_from(["albert_model", "electra_generator", "mpnet_model", "distilbert_seqcls"])
+    )
+    content = json.loads((source / "config.json").read_text())
+    for name in data.draw(st.lists(st.sampled_from(sorted(content)), min_size=1, max_size=3)):
+        content[name] = data.draw(JUNK)
+    folder = tmp_path_factory.mktemp("junk")
+    (folder / "config.json").write_text(json.dumps(content))
+    shutil.copy(source / "model.safetensors", folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)
+        try:
+            AutoModel.from_pretrained(folder)
+        except (ConfigError, CheckpointError):
+            return
+
+
+def test_layers_of_albert_are_bounded_as_a_whole() -> None:
+    content = json.loads((MODELS / "albert_model" / "config.json").read_text())
+    with pytest.raises(ConfigError, match="9999 layers of 9999 each are more than 10000"):
+        bert_package.AlbertConfig.from_dict(content | {"num_hidden_layers": 9999, "inner_group_num": 9999})
+
+
+def test_every_class_of_the_package_is_known_to_auto_model() -> None:
+    from wordpiece_bert.bert.auto import _CLASSES
+
+    models = {
+        name
+        for name in bert_package.__all__
+        if isinstance(cls := getattr(bert_package, name), type) and issubclass(cls, Model)
+    }
+    assert models - {"Model"} == set(_CLASSES)
+
+
+# --- heads of relatives for which there is no reference: their formulas, over the encoder's output
+
+
+def drawn(name: str, folder: str) -> Any:
+    """A model of this class with random weights, in the sizes of a folder."""
+    cls = getattr(bert_package, name)
+    config = dataclasses.replace(cls.config_class.from_folder(MODELS / folder), id2label={i: str(i) for i in range(3)})
+    layout = cls._layout(config)
+    random = np.random.default_rng(5)
+    weights = {}
+    for prefix, shapes in ((layout.prefix, layout.base), ("", layout.head)):
+        for key, shape in shapes.items():
+            size = [getattr(config, n) if isinstance(n, str) else n for n in shape]
+            weights[prefix + key] = random.normal(0, 0.2, size).astype(np.float32)
+    return cls(config, weights), weights
+
+
+FORMULAS: dict[str, tuple[str, Any]] = {
+    "DistilBertForMultipleChoice": (
+        "distilbert_model",
+        lambda out, w: np.maximum(out.last_hidden_state[:, 0] @ w["pre_classifier.weight"].T + w["pre_classifier.bias"], 0)
+        @ w["classifier.weight"].T
+        + w["classifier.bias"],
+    ),
+    "MPNetForSequenceClassification": (
+        "mpnet_model",
+        lambda out, w: np.tanh(out.last_hidden_state[:, 0] @ w["classifier.dense.weight"].T + w["classifier.dense.bias"])
+        @ w["classifier.out_proj.weight"].T
+        + w["classifier.out_proj.bias"],
+    ),
+    "MPNetForMultipleChoice": ("mpnet_model", lambda out, w: out.pooler_output @ w["classifier.weight"].T + w["classifier.bias"]),
+    "MPNetForTokenClassification": ("mpnet_model", lambda out, w: out.last_hidden_state @ w["classifier.weight"].T + w["classifier.bias"]),
+    "MPNetForQuestionAnswering": ("mpnet_model", lambda out, w: out.last_hidden_state @ w["qa_outputs.weight"].T + w["qa_outputs.bias"]),
+    "AlbertForSequenceClassification": ("albert_model", lambda out, w: out.pooler_output @ w["classifier.weight"].T + w["classifier.bias"]),
+    "AlbertForMultipleChoice": ("albert_model", lambda out, w: out.pooler_output @ w["classifier.weight"].T + w["classifier.bias"]),
+    "AlbertForTokenClassification": ("albert_model", lambda out, w: out.last_hidden_state @ w["classifier.weight"].T + w["classifier.bias"]),
+    "AlbertForQuestionAnswering": ("albert_model", lambda out, w: out.last_hidden_state @ w["qa_outputs.weight"].T + w["qa_outputs.bias"]),
+    "AlbertForMaskedLM": ("albert_model", lambda out, w: albert_words(out.last_hidden_state, w)),
+}  # fmt: skip
+
+
+def albert_words(x: Any, w: Any) -> Any:
+    t = (x @ w["predictions.dense.weight"].T + w["predictions.dense.bias"]).astype(float)
+    t = 0.5 * t * (1 + np.tanh(np.sqrt(2 / np.pi) * (t + 0.044715 * t**3)))
+    t = (t - t.mean(axis=-1, keepdims=True)) / np.sqrt(t.var(axis=-1, keepdims=True) + 1e-12)
+    t = t * w["predictions.LayerNorm.weight"] + w["predictions.LayerNorm.bias"]
+    return t @ w["predictions.decoder.weight"].T + w["predictions.decoder.bias"]  # drawn apart from the word table
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_heads_without_a_reference_are_their_formulas(name: str, tmp_path: Path) -> None:
+    folder, formula = FORMULAS[name]
+    model, weights = drawn(name, folder)
+    ids = np.array([[5, 17, 42], [9, 8, 7]])
+    expected = formula(model.base_model(ids), weights)
+    if name.endswith("MultipleChoice"):
+        found, expected = model(ids[None]).logits, expected.reshape(1, 2)
+    elif name.endswith("QuestionAnswering"):
+        out = model(ids)
+        found = np.stack([out.start_logits, out.end_logits], axis=-1)
+    else:
+        found = model(ids).logits
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+    model.save_pretrained(tmp_path)
+    again: Any = AutoModel.from_pretrained(tmp_path)
+    assert type(again) is type(model)
+    assert {key for key, _ in again.named_parameters()} == set(weights)
+
+
+def test_every_head_has_a_reference_or_a_formula() -> None:
+    from wordpiece_bert.bert.auto import _CLASSES
+
+    assert set(_CLASSES) == set(CLASSES.values()) | set(FORMULAS) | {"BertModel"}
