@@ -269,6 +269,29 @@ def test_example_long_texts(models: Path, tmp_path: Path) -> None:
     assert shown[1].endswith("(fits as it is)")
 
 
+@pytest.mark.model
+def test_example_look_into_attention() -> None:
+    shown = run_example("look_into_attention.py", "cats sat", "--layer", 0, "--head", 1, "--top", 4)
+    assert [line.split()[0] for line in shown] == ["[CLS]", "cats", "sat", "[SEP]"]
+    for line in shown:
+        weights = [float(weight) for weight in re.findall(r"\b[01]\.\d\d\b", line)]
+        assert len(weights) == 4
+        assert abs(sum(weights) - 1) < 0.03
+        assert weights == sorted(weights, reverse=True)
+
+
+def test_example_make_pretraining_examples(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "documents.txt").write_text("a film\nthe story was dull\n\nto bake bread\nin the oven\nfor a city\n")
+    command = ["make_pretraining_examples.py", tmp_path / "documents.txt", "-o", tmp_path / "out.npz"]
+    shown = run_example(*command, "--model", models / "words", "--times", 3, "--whole-words")
+    with np.load(tmp_path / "out.npz") as batch:
+        examples, length = batch["input_ids"].shape
+        hidden, random = (batch["labels"] != -100).sum(), batch["next_sentence_label"].sum()
+    assert shown == [f"{examples} examples, {hidden} hidden tokens, {random} random second parts"]
+    assert examples >= 6
+    assert length <= 128
+
+
 def test_every_example_has_a_test() -> None:
     tests = {name.removeprefix("test_example_") for name in globals() if name.startswith("test_example_")}
     for example in examples():

@@ -36,7 +36,9 @@ fn trickle(name: &str, bytes: &[u8], sizes: &[usize]) -> Source {
 type Placed = (String, String);
 
 fn collect(sources: Vec<Source>, options: ReadOptions) -> Result<Vec<Placed>, Error> {
-    let (most_texts, full) = (options.block_texts, options.block_bytes);
+    // Bytes are counted as they are read; one that is replaced becomes three.
+    let grown = if options.on_error == OnError::Replace { 3 } else { 1 };
+    let (most_texts, full) = (options.block_texts, grown * options.block_bytes);
     let mut reader = TextReader::new(sources, options)?;
     let mut block = Block::default();
     let mut all = Vec::new();

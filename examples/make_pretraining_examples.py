@@ -1,0 +1,46 @@
+"""Make examples to pre-train BERT with: sentences of documents in, hidden tokens and pairs out.
+
+python examples/make_pretraining_examples.py documents.txt -o examples.npz --model minilm
+
+A sentence a line, an empty line between documents.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+import wordpiece_bert as wb
+from wordpiece_bert.pretraining import Masking, collate, next_sentence_pairs
+
+
+def main() -> None:
+    """Write the arrays that BertForPreTraining takes."""
+    parser = argparse.ArgumentParser(description="Make examples to pre-train BERT with.")
+    parser.add_argument("documents", type=Path, help="a sentence a line, an empty line between documents")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the .npz file to write")
+    parser.add_argument("--model", default="minilm", help="whose tokenizer (default: minilm)")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens in an example at most (default: 128)")
+    parser.add_argument("--whole-words", action="store_true", help="hide all pieces of a word together")
+    parser.add_argument("--times", type=int, default=1, help="how often to go through the documents (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="other seeds make other examples (default: 0)")
+    options = parser.parse_args()
+
+    tok = wb.Tokenizer.from_pretrained(options.model)
+    masking = Masking(tok, whole_words=options.whole_words)
+    documents = [part.splitlines() for part in options.documents.read_text(encoding="utf-8").split("\n\n")]
+    rng = np.random.default_rng(options.seed)
+    pairs = [
+        pair
+        for _ in range(options.times)
+        for pair in next_sentence_pairs(documents, tok, max_length=options.max_length, seed=rng)
+    ]
+    order = rng.permutation(len(pairs))
+    batch = collate([pairs[i] for i in order], masking, rng)
+    np.savez_compressed(options.output, allow_pickle=False, **batch)
+    hidden = (batch["labels"] != -100).sum()
+    print(f"{len(pairs)} examples, {hidden} hidden tokens, {batch['next_sentence_label'].sum()} random second parts")
+
+
+if __name__ == "__main__":
+    main()

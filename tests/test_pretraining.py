@@ -1,0 +1,269 @@
+"""Examples for pre-training: what is hidden and what is paired, against the rules of the paper and of the released code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wordpiece_bert as wb
+from small_tokenizer import TOKENS, tokenizer
+from wordpiece_bert import pretraining
+from wordpiece_bert.bert import BertConfig, BertForPreTraining
+from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.pretraining import Masking, PairExample, collate, next_sentence_pairs
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.heads.base import HeadModel
+
+TOK = tokenizer()
+MASK = TOKENS.index("[MASK]")
+SPECIAL = [TOKENS.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
+ORDINARY = [i for i in range(len(TOKENS)) if i not in SPECIAL]
+
+rows = st.lists(st.integers(0, len(TOKENS) - 1), max_size=60)
+seeds = st.integers(0, 2**32)
+
+
+@given(rows, seeds, st.floats(0, 1), st.none() | st.integers(1, 20))
+def test_as_many_tokens_are_chosen_as_was_asked_for(row: list[int], seed: int, share: float, most: int | None) -> None:
+    ids, labels = Masking(TOK, probability=share, max_predictions=most)(row, seed)
+    chosen = labels != -100
+    n = sum(i in ORDINARY for i in row)
+    wanted = 0 if n == 0 or share == 0 else max(1, round(share * n))
+    assert chosen.sum() == min(wanted, most or wanted)
+    # Nothing special is chosen, labels are what was there, and all else is as it was.
+    assert not set(np.array(row)[chosen]) & set(SPECIAL) if row else True
+    assert labels[chosen].tolist() == np.array(row, int)[chosen].tolist()
+    assert ids[~chosen].tolist() == np.array(row, int)[~chosen].tolist()
+    assert set(ids[chosen].tolist()) <= {MASK, *ORDINARY}
+    again = Masking(TOK, probability=share, max_predictions=most)(row, seed)
+    assert (again.input_ids.tolist(), again.labels.tolist()) == (ids.tolist(), labels.tolist())
+
+
+@given(rows, seeds, st.floats(0, 1))
+def test_pieces_of_a_word_are_hidden_together(row: list[int], seed: int, share: float) -> None:
+    _, labels = Masking(TOK, probability=share, whole_words=True)(row, seed)
+    words: list[list[int]] = []
+    for place, token in enumerate(row):
+        if token in SPECIAL:
+            continue
+        goes_on = TOKENS[token].startswith("##") and words and words[-1][-1] == place - 1
+        if goes_on:
+            words[-1].append(place)
+        else:
+            words.append([place])
+    chosen = labels != -100
+    assert all(chosen[word].all() or not chosen[word].any() for word in words)
+    n = sum(map(len, words))
+    wanted = 0 if n == 0 or share == 0 else max(1, round(share * n))
+    assert chosen.sum() <= wanted
+    # A word is left out only where it would have been too much.
+    assert all(chosen.sum() + len(word) > wanted for word in words if not chosen[word].any())
+
+
+def test_eight_of_ten_are_masked_one_is_random_one_stays() -> None:
+    row = np.random.default_rng(0).choice(ORDINARY, 100_000)
+    ids, labels = Masking(TOK, probability=1.0)(row, 0)
+    assert (labels == row).all()
+    masked = (ids == MASK).mean()
+    same = (ids == row).mean()
+    assert abs(masked - 0.8) < 0.01
+    assert abs(same - (0.1 + 0.1 / len(ORDINARY))) < 0.01
+    others = Counter(ids[(ids != MASK) & (ids != row)].tolist())
+    assert set(others) == set(ORDINARY)
+    assert max(others.values()) < 1.5 * min(others.values())
+
+
+def test_shares_are_what_was_asked_for() -> None:
+    row = np.full(1000, ORDINARY[0])
+    ids, _ = Masking(TOK, probability=1.0, masked=0.0, random=0.0)(row, 1)
+    assert (ids == row).all()
+    ids, _ = Masking(TOK, probability=1.0, masked=1.0, random=0.0)(row, 1)
+    assert (ids == MASK).all()
+    ids, _ = Masking(TOK, probability=1.0, masked=0.0, random=1.0)(row, 1)
+    assert set(ids.tolist()) == set(ORDINARY)
+
+
+def test_a_batch_is_hidden_row_by_row() -> None:
+    batch = TOK(["the cat sat on the mat.", "running cats"], padding=True)["input_ids"]
+    before = batch.copy()
+    ids, labels = Masking(TOK)(batch, 7)
+    assert ids.shape == labels.shape == batch.shape
+    assert ((labels != -100).sum(axis=1) == 1).all()
+    assert (batch == before).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"probability": 1.5}, "probability must be between 0 and 1, not 1.5"),
+        ({"masked": -0.1}, "masked must be between 0 and 1, not -0.1"),
+        ({"masked": 0.8, "random": 0.3}, r"together more than 1: 0\.8 \+ 0\.3"),
+        ({"max_predictions": 0}, "max_predictions must be 1 or more, or None, not 0"),
+    ],
+)
+def test_wrong_shares_are_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(wb.WordPieceError, match=told):
+        Masking(TOK, **options)
+
+
+def test_a_tokenizer_without_a_mask_is_refused() -> None:
+    tok = wb.Tokenizer.from_vocab(["[UNK]", "a"])
+    with pytest.raises(wb.WordPieceError, match="has no mask token"):
+        Masking(tok)
+    with pytest.raises(wb.WordPieceError, match=r"no \[CLS\] or no \[SEP\]"):
+        next_sentence_pairs([["a"], ["a"]], tok)
+
+
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        ([1.5], "must be integers"),
+        ([[[1]]], "must be integers"),
+        (5, "must be integers"),
+        ([[1, 2], [3]], "rows of one length"),
+        ([[1, 2], [3, 1000]], r"input_ids\[1, 1\] is 1000"),
+        ([-1], r"input_ids\[0\] is -1"),
+    ],
+)
+def test_what_are_no_ids_is_refused(ids: Any, told: str) -> None:  # noqa: ANN401
+    with pytest.raises(wb.WordPieceError, match=told):
+        Masking(TOK)(ids, 0)
+
+
+# --- pairs: documents of which every token tells where it is from
+
+LETTERS = ["a", "b", "c", "d", "e", "f", "g"]
+documents_of_letters = st.lists(
+    st.lists(st.integers(0, 9), min_size=0, max_size=12), min_size=2, max_size=len(LETTERS)
+).filter(lambda documents: sum(any(document) for document in documents) != 1)
+
+
+@given(documents_of_letters, st.integers(5, 30), st.floats(0, 1), seeds)
+def test_pairs_are_what_they_say(sizes: list[list[int]], max_length: int, short: float, seed: int) -> None:
+    """Document i consists of its letter alone, sentence j of `sizes[i][j]` of them."""
+    documents = [[" ".join([letter] * n) for n in document] for letter, document in zip(LETTERS, sizes, strict=False)]
+    pairs = list(next_sentence_pairs(documents, TOK, max_length=max_length, short_probability=short, seed=seed))
+    assert {TOKENS[pair.input_ids[1]] for pair in pairs} == {
+        letter for letter, document in zip(LETTERS, sizes, strict=False) if any(document)
+    }
+    for pair in pairs:
+        tokens = [TOKENS[i] for i in pair.input_ids]
+        assert 5 <= len(tokens) <= max_length
+        assert (tokens[0], tokens[-1], tokens.count("[SEP]")) == ("[CLS]", "[SEP]", 2)
+        middle = tokens.index("[SEP]")
+        a, b = set(tokens[1:middle]), set(tokens[middle + 1 : -1])
+        assert len(a) == len(b) == 1
+        assert pair.next_sentence_label == (a != b)
+        assert pair.token_type_ids.tolist() == [0] * (middle + 1) + [1] * (len(tokens) - middle - 1)
+    again = next_sentence_pairs(documents, TOK, max_length=max_length, short_probability=short, seed=seed)
+    assert [pair.input_ids.tolist() for pair in again] == [pair.input_ids.tolist() for pair in pairs]
+
+
+@given(seeds)
+def test_a_second_part_follows_the_first_or_comes_from_elsewhere(seed: int) -> None:
+    """Sentences are single tokens in a known order, and nothing is cut: parts are runs of that order."""
+    order = ORDINARY[:16]
+    one, other = [TOKENS[i].removeprefix("##") for i in order], ["york"] * 5
+    tok = wb.Tokenizer.from_vocab([*TOKENS[:5], *one, "york"])
+    place = {tok.token_to_id(token): i for i, token in enumerate(one)}
+    used: list[int] = []
+    for pair in next_sentence_pairs([one, other], tok, max_length=12, short_probability=0.5, seed=seed):
+        middle = pair.input_ids.tolist().index(tok.sep_token_id)
+        a, b = pair.input_ids[1:middle].tolist(), pair.input_ids[middle + 1 : -1].tolist()
+        if a[0] not in place:
+            continue
+        follows = pair.next_sentence_label == 0
+        used.extend(place[i] for i in a)
+        if follows:
+            used.extend(place[i] for i in b)
+        else:
+            assert set(b) == {tok.token_to_id("york")}
+    # What a random part displaced comes again as the start of the next pair: all is used, once, in order.
+    assert used == list(range(len(one)))
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(2, 60), seeds)
+def test_parts_are_cut_as_one_token_after_the_other(a: int, b: int, most: int, seed: int) -> None:
+    """The released code takes a token off the longer part until both fit, off the second where they are alike."""
+    n, m = a, b
+    while n + m > most:
+        if n > m:
+            n -= 1
+        else:
+            m -= 1
+    left, right = pretraining._cut(np.arange(a), np.arange(b), most, np.random.default_rng(seed))
+    assert (len(left), len(right)) == (n, m)
+    for part in (left, right):
+        assert part.tolist() == list(range(part[0], part[0] + len(part)))
+
+
+def test_about_half_of_the_second_parts_are_random() -> None:
+    documents = [["the cat sat on the mat."] * 400, ["new york"] * 400, ["a b c d"] * 400]
+    labels = [pair.next_sentence_label for pair in next_sentence_pairs(documents, TOK, max_length=32, seed=3)]
+    assert len(labels) > 200
+    assert 0.4 < np.mean(labels) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("documents", "options", "told"),
+    [
+        ([["a"], ["b"]], {"max_length": 4}, "max_length must be 5 or more"),
+        ([["a"], ["b"]], {"short_probability": 2}, "short_probability must be between 0 and 1, not 2"),
+        (["a", "b"], {}, r"documents\[0\] is a str"),
+        ([["a"], [""], []], {}, "one document that is not empty"),
+    ],
+)
+def test_what_gives_no_pairs_is_refused(documents: Any, options: dict[str, Any], told: str) -> None:  # noqa: ANN401
+    with pytest.raises(wb.WordPieceError, match=told):
+        list(next_sentence_pairs(documents, TOK, **options))
+
+
+def test_nothing_gives_nothing() -> None:
+    assert list(next_sentence_pairs([], TOK)) == []
+    assert {name: array.shape for name, array in collate([], Masking(TOK), 0).items()} == {
+        "input_ids": (0, 0),
+        "token_type_ids": (0, 0),
+        "attention_mask": (0, 0),
+        "labels": (0, 0),
+        "next_sentence_label": (0,),
+    }
+
+
+def test_a_batch_of_pairs_is_what_the_model_takes() -> None:
+    documents = [["the cat sat", "on the mat."], ["new york", "run, running!"]]
+    pairs = list(next_sentence_pairs(documents, TOK, max_length=16, seed=5))
+    batch = collate([*pairs, PairExample(np.array([2, 9, 3, 10, 3]), np.array([0, 0, 0, 1, 1]), 1)], Masking(TOK), 5)
+    last = batch["attention_mask"][-1]
+    assert last.sum() == 5
+    assert (batch["input_ids"][-1, 5:] == TOK.pad_token_id).all()
+    config = BertConfig.from_dict(
+        {
+            "model_type": "bert",
+            "vocab_size": len(TOKENS),
+            "hidden_size": 8,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 16,
+            "max_position_embeddings": 16,
+        }
+    )
+    out = model_of(BertForPreTraining, config)(**batch)
+    assert out.loss is not None
+    # Weights near 0 know nothing: the loss is that of a guess among all tokens, and of a coin.
+    assert abs(out.loss - (np.log(len(TOKENS)) + np.log(2))) < 0.1
+
+
+def model_of(cls: type[HeadModel], config: BertConfig) -> HeadModel:
+    rng = np.random.default_rng(0)
+    shapes = {f"bert.{name}": shape for name, shape in bert_shapes(config).items()} | cls._head_shapes(config)
+    weights = {
+        name: rng.normal(0, 0.02, [getattr(config, n) if isinstance(n, str) else n for n in shape]).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    return cls(config, weights)
