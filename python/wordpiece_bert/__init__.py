@@ -6,7 +6,8 @@
 ['[CLS]', 'un', '##afford', '##able', '[SEP]']
 
 `Tokenizer` turns texts into ids, `BertModel` ids into vectors, `SentenceEncoder` sentences into vectors, `CrossEncoder`
-pairs into scores. Errors derive from `WordPieceError`; the others are in `wordpiece_bert.errors`.
+pairs into scores; `train_vocab` trains vocabularies. Errors derive from `WordPieceError`; the others are in
+`wordpiece_bert.errors`.
 """
 
 from wordpiece_bert._core import Encoding, __version__, set_num_threads
@@ -17,6 +18,7 @@ from wordpiece_bert.bert import BertModel
 from wordpiece_bert.errors import WordPieceError
 from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
 from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.training import Vocab, WordCounts, train_vocab
 
 __all__ = [
     "AddedToken",
@@ -28,7 +30,10 @@ __all__ = [
     "RaggedBatch",
     "SentenceEncoder",
     "Tokenizer",
+    "Vocab",
+    "WordCounts",
     "WordPieceError",
     "__version__",
     "set_num_threads",
+    "train_vocab",
 ]

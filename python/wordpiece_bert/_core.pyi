@@ -1,8 +1,8 @@
-# The compiled part: what the classes of wordpiece_bert.tokenizer and wordpiece_bert.batch stand on. Where it takes any
-# object, it refuses the wrong ones itself with an InputError.
+# The compiled part: what the classes of wordpiece_bert.tokenizer, wordpiece_bert.batch and wordpiece_bert.training
+# stand on. Where it takes any object, it refuses the wrong ones itself with an InputError.
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final, Self, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Final, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,16 @@ import numpy.typing as npt
 from wordpiece_bert.options import PaddingSettings, TruncationSettings
 
 __all__ = [
+    "UNICODE_VERSIONS",
+    "Counted",
     "Encoding",
     "Options",
     "Rows",
     "TextBlock",
     "TextReader",
     "Tokenizer",
+    "Trained",
+    "WordCounts",
     "__version__",
     "_arrow_array",
     "_arrow_schema",
@@ -27,6 +31,7 @@ __all__ = [
 ]
 
 __version__: Final[str]
+UNICODE_VERSIONS: Final[str]
 
 def set_num_threads(n: int | None) -> None: ...
 def _arrow_schema(arrays: list[tuple[str, npt.NDArray[Any]]], row_offsets: npt.NDArray[Any], alone: bool) -> object: ...
@@ -209,3 +214,97 @@ class Tokenizer:
     def vocab_size(self, with_added_tokens: bool) -> int: ...
     def special_tokens_added(self, pair: bool) -> int: ...
     def summary(self) -> str: ...
+
+_CountFields: TypeAlias = tuple[bool, bool | None, bool, bool, str, int | None]
+
+@final
+class WordCounts:
+    @property
+    def total(self) -> int: ...
+    @staticmethod
+    def from_files(
+        paths: list[str], options: _CountFields, threads: int | None, observer: Callable[..., object] | None
+    ) -> Counted: ...
+    @staticmethod
+    def from_texts(
+        texts: Iterable[Any], options: _CountFields, threads: int | None, observer: Callable[..., object] | None
+    ) -> Counted: ...
+    @staticmethod
+    def from_columns(text: bytes, ends: npt.NDArray[np.int64], counts: npt.NDArray[np.uint64]) -> WordCounts: ...
+    def columns(self) -> tuple[bytes, npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
+    def items(self, most: int | None) -> list[tuple[str, int]]: ...
+    def get(self, word: str) -> int: ...
+    def __len__(self) -> int: ...
+    def equals(self, other: WordCounts) -> bool: ...
+    def merged(self, other: WordCounts) -> WordCounts: ...
+    def without_longer(self, most: int) -> tuple[WordCounts, int, int]: ...
+    def train_joining(
+        self,
+        vocab_size: int,
+        special_tokens: list[str],
+        base: list[str] | None,
+        fill_unused: bool,
+        observer: Callable[..., object] | None,
+        *,
+        likelihood: bool,
+        min_frequency: int,
+        limit_alphabet: int | None,
+        initial_alphabet: list[str],
+    ) -> Trained: ...
+    def train_top_down(
+        self,
+        vocab_size: int,
+        special_tokens: list[str],
+        base: list[str] | None,
+        fill_unused: bool,
+        observer: Callable[..., object] | None,
+        *,
+        lower_thresh: int | None,
+        upper_thresh: int | None,
+        num_iterations: int,
+        slack_ratio: float,
+        max_token_length: int,
+        max_unique_chars: int,
+        max_input_words: int | None,
+        include_joiner: bool,
+    ) -> Trained: ...
+
+@final
+class Counted:
+    @property
+    def words(self) -> WordCounts: ...
+    @property
+    def texts(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def replaced(self) -> int: ...
+    @property
+    def skipped(self) -> int: ...
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def undercount(self) -> int: ...
+
+@final
+class Trained:
+    @property
+    def tokens(self) -> list[str]: ...
+    @property
+    def counts(self) -> list[int]: ...
+    @property
+    def unknown(self) -> int: ...
+    @property
+    def pieces(self) -> list[tuple[int, list[int]]]: ...
+    @property
+    def stop(self) -> str: ...
+    @property
+    def least_size(self) -> int: ...
+    @property
+    def threshold(self) -> int | None: ...
+    @property
+    def dropped_chars(self) -> list[str]: ...
+    @property
+    def dropped_shares(self) -> tuple[int, int, int, int]: ...
+    @property
+    def left_out(self) -> tuple[int, int]: ...

@@ -27,6 +27,7 @@ __all__ = [
     "ModelNotFoundError",
     "TokenizerFormatError",
     "TrainingError",
+    "TrainingWarning",
     "TruncationWarning",
     "VocabError",
     "VocabWarning",
@@ -75,6 +76,10 @@ class InternalError(WordPieceError, RuntimeError):
 
 class CheckpointWarning(UserWarning):
     """A weight file holds tensors that the model does not use, such as those of a head; the message has their names."""
+
+
+class TrainingWarning(UserWarning):
+    """A vocabulary was trained, but something was left out, or the size is not what was asked for."""
 
 
 class TruncationWarning(UserWarning):

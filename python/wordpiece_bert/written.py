@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["PartFile", "write_text"]
+__all__ = ["PartFile", "write_bytes", "write_text"]
 
 
 class PartFile:
@@ -75,10 +75,15 @@ class PartFile:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text as UTF-8 beside its place, then move it there: a reader finds the old file or the new one whole."""
+    """Write a text as UTF-8, as `write_bytes` does."""
+    return write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write a file beside its place, then move it there: a reader finds the old file or the new one whole."""
     with PartFile(path) as part:
         part.begin()
         with part.naming():
-            part.file.write(text.encode("utf-8"))
+            part.file.write(content)
         part.commit()
     return path

@@ -1,8 +1,8 @@
 //! The binding of the crate `wordpiece`: the only code that knows both Rust and Python.
 //!
 //! It converts (`convert` and `arrow`: texts in, `options`: settings in and out, `encoding` and `batch`: results out,
-//! `files`: texts out of files), releases the
-//! interpreter while the core works, chooses the threads (`threads`) and turns what goes wrong into the exceptions of
+//! `files`: texts out of files), releases the interpreter while the core works (`tokenizer`, `training`), chooses the
+//! threads (`threads`) and turns what goes wrong into the exceptions of
 //! `wordpiece_bert.errors` (`error`). What the Python package shows to its users stands in `python/wordpiece_bert`; nothing
 //! here is public.
 
@@ -15,6 +15,7 @@ mod files;
 mod options;
 mod threads;
 mod tokenizer;
+mod training;
 
 /// The compiled part of wordpiece_bert.
 #[pyo3::pymodule(gil_used = false)]
@@ -35,8 +36,13 @@ mod _core {
     use super::threads::set_num_threads;
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
+    #[pymodule_export]
+    use super::training::{Counted, Trained, WordCounts};
 
     #[allow(non_upper_case_globals)]
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    const UNICODE_VERSIONS: &str = wordpiece::unicode::VERSIONS;
 }

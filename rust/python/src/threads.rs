@@ -36,13 +36,18 @@ pub fn pool(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool>
     if bytes < INLINE_BYTES {
         return None;
     }
-    let size = match threads.unwrap_or_else(|| DEFAULT.load(Ordering::Relaxed)) {
+    let size = number(threads);
+    // The calling thread is one of them.
+    if size == 1 { None } else { pool_of(size - 1) }
+}
+
+/// The number of threads to use.
+pub fn number(threads: Option<usize>) -> usize {
+    match threads.unwrap_or_else(|| DEFAULT.load(Ordering::Relaxed)) {
         // Asked anew each time: affinity and control group can change, and a forked worker often sets its own.
         0 => available_parallelism().map_or(1, usize::from).min(MOST),
         size => size,
-    };
-    // The calling thread is one of them.
-    if size == 1 { None } else { pool_of(size - 1) }
+    }
 }
 
 /// Finds or makes the pool of this process with so many workers.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::files::Problem;
+use crate::train::TrainingError;
 
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -18,6 +19,8 @@ pub enum ErrorKind {
     Input,
     /// A file that the operating system refuses.
     File,
+    /// Counting words or training a vocabulary.
+    Training,
 }
 
 /// Everything that can go wrong, with the value that was wrong and what to do about it.
@@ -274,6 +277,9 @@ pub enum Error {
         /// What went wrong with it.
         error: Box<Error>,
     },
+
+    /// Counting words or training a vocabulary.
+    Training(TrainingError),
 }
 
 impl Error {
@@ -317,6 +323,7 @@ impl Error {
             | EmptySeparator
             | NoThread { .. } => ErrorKind::Input,
             FileUnreadable { code: Some(_), .. } => ErrorKind::File,
+            Training(_) => ErrorKind::Training,
             AtIndex { error, .. } | AtPlace { error, .. } => error.kind(),
         }
     }
@@ -441,6 +448,7 @@ impl fmt::Display for Error {
             NoThread { message } => write!(f, "no thread to read files with: {message}"),
             AtPlace { place, error } => write!(f, "{place}: {error}"),
             AtIndex { index, error } => write!(f, "item {index}: {error}"),
+            Training(error) => error.fmt(f),
         }
     }
 }

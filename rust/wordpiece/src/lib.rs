@@ -35,6 +35,7 @@ pub mod format;
 pub mod inputs;
 pub mod normalize;
 pub mod split;
+pub mod train;
 pub mod unicode;
 
 #[cfg(feature = "reference")]

@@ -12,6 +12,7 @@ mod isa;
 mod scan;
 mod table;
 mod texts;
+pub(crate) mod words;
 
 use buffer::Buffer;
 use chars::{Chars, Entry, Kind};

@@ -31,6 +31,9 @@ mod tables;
 
 use std::ops::{BitOr, Deref};
 
+/// The versions of Unicode that decide which words a text has: those of categories, normalization and lower case.
+pub const VERSIONS: &str = "8.0, 9.0, 17.0";
+
 /// A set of properties of a character: what [`class`] answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CharClass(u16);

@@ -17,6 +17,7 @@ fn failure(error: Error) -> Failure {
         ErrorKind::Format => "TokenizerFormatError",
         ErrorKind::Input => "InputError",
         ErrorKind::File => "OSError",
+        ErrorKind::Training => "TrainingError",
     };
     Failure { class, message: error.to_string() }
 }
