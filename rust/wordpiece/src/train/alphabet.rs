@@ -109,11 +109,11 @@ impl Alphabet {
         let plain = forms("");
         let mut continuing = forms(JOINER);
         continuing.retain(|c, _| plain.contains_key(c));
-        let mut cut = Words::with_room(words)?;
+        let mut cut = Words::with_room(words);
         for (word, n) in words.iter() {
             let symbols =
                 word.char_indices().filter_map(|(at, c)| if at == 0 { plain.get(&c) } else { continuing.get(&c) });
-            cut.push(symbols.copied(), n);
+            cut.push(symbols.copied(), n)?;
         }
         Ok(cut)
     }
@@ -124,10 +124,10 @@ impl Alphabet {
         let matcher = Matcher::new(tokens.texts().iter().map(String::as_str).zip(0..), JOINER, usize::MAX);
         let plain = |c: char| tokens.id(c.encode_utf8(&mut [0; 4])).is_some();
         let (cutter, mut walk) = (Cutter::new(tokens), Walk::default());
-        let mut cut = Words::with_room(words)?;
+        let mut cut = Words::with_room(words);
         for (word, n) in words.iter() {
             if matcher.walk(word, &mut walk) {
-                cut.push(walk.entries.iter().map(|entry| entry.id), n);
+                cut.push(walk.entries.iter().map(|entry| entry.id), n)?;
                 continue;
             }
             let mut symbols = Vec::new();
@@ -137,7 +137,7 @@ impl Alphabet {
                 at += found.map_or(c.len_utf8(), |(len, _)| len);
                 symbols.extend(found.map(|(_, id)| id));
             }
-            cut.push(symbols, n);
+            cut.push(symbols, n)?;
         }
         Ok(cut)
     }

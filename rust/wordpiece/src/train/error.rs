@@ -53,11 +53,8 @@ pub enum TrainingError {
         /// The word.
         word: String,
     },
-    /// More distinct words than can be numbered.
-    TooManyWords {
-        /// So many words.
-        words: usize,
-    },
+    /// More characters in distinct words than can be numbered.
+    TooManySymbols,
     /// The vocabulary to extend is as large as what was asked for already.
     SizeOfBase {
         /// The size asked for.
@@ -99,9 +96,9 @@ impl fmt::Display for TrainingError {
             TrainingError::DuplicateWord { word } => {
                 write!(f, "the word {word:?} stands twice in the counts; add its counts up first")
             }
-            TrainingError::TooManyWords { words } => {
-                write!(f, "{words} distinct words; the limit is 2**32: use max_distinct_words")
-            }
+            TrainingError::TooManySymbols => f.write_str(
+                "the distinct words have more than 2**32 characters together: drop the rarest with max_distinct_words",
+            ),
             TrainingError::SizeOfBase { vocab_size, base } => write!(
                 f,
                 "vocab_size is {vocab_size}, but the vocabulary to extend has {base} tokens already: ask for more than \

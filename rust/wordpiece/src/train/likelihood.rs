@@ -20,7 +20,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::symbols::{Met, Neighbours, Pair, PairMap, Words, all_pairs, pair, parts};
+use super::symbols::{AHEAD, Met, Neighbours, Pair, PairMap, Words, all_pairs, pair, parts};
 use super::tokens::Tokens;
 use super::{Stop, Watch};
 use crate::error::Result;
@@ -155,7 +155,7 @@ impl State {
     fn new(words: &Words, least: u64, symbols: usize) -> (State, Vec<u32>) {
         let mut state = State { least, ..State::default() };
         state.room_for(symbols);
-        for word in 0..words.len() as u32 {
+        for word in words.iter() {
             for &symbol in words.symbols(word) {
                 state.f[symbol as usize] += words.count(word);
             }
@@ -281,7 +281,9 @@ pub(super) fn learn(
         let mut chunk = state.known[chosen.index as usize].chunk;
         while chunk != NONE {
             let Chunk { start, len, before } = state.chunks[chunk as usize];
-            for &word in &places[start..start + len as usize] {
+            let met = &places[start..start + len as usize];
+            for (i, &word) in met.iter().enumerate() {
+                words.ask_for(met.get(i + AHEAD));
                 joined += neighbours.join(words, word, (a, b), ab) * words.count(word);
                 watch.step()?;
             }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{TrainingError, WordCounts};
+use super::{TrainingError, WordCounts, prefetch};
 use crate::error::{Error, Result};
 
 /// Two neighbouring symbols as one number, in the order of the first, then the second.
@@ -16,55 +16,71 @@ pub(super) fn parts(pair: Pair) -> (u32, u32) {
     ((pair >> 32) as u32, pair as u32)
 }
 
-/// All words in one list of symbols. A word shrinks where it stands.
+/// Numbers before the symbols of a word: how many symbols it has, and its count in two halves.
+const HEAD: usize = 3;
+
+/// Places between asking for a word and reading it.
+pub(super) const AHEAD: usize = 8;
+
+/// All words in one list: for each the number of its symbols, its count, its symbols. A word shrinks where it stands.
+///
+/// A word is named by where it begins, so that all there is to know about it comes with one line of the cache or two.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    symbols: Vec<u32>,
-    starts: Vec<usize>,
-    lens: Vec<u32>,
-    counts: Vec<u64>,
+    list: Vec<u32>,
 }
 
 impl Words {
     /// Room for these words.
-    pub fn with_room(words: &WordCounts) -> Result<Words> {
-        if u32::try_from(words.len()).is_err() {
-            return Err(Error::Training(TrainingError::TooManyWords { words: words.len() }));
-        }
-        Ok(Words {
-            symbols: Vec::with_capacity(words.text_len()),
-            starts: Vec::with_capacity(words.len()),
-            lens: Vec::with_capacity(words.len()),
-            counts: Vec::with_capacity(words.len()),
-        })
+    pub fn with_room(words: &WordCounts) -> Words {
+        Words { list: Vec::with_capacity(words.text_len() + HEAD * words.len()) }
     }
 
     /// Appends a word.
-    pub fn push(&mut self, symbols: impl IntoIterator<Item = u32>, count: u64) {
-        let start = self.symbols.len();
-        self.symbols.extend(symbols);
-        self.starts.push(start);
-        // A word is at most a gigabyte.
-        self.lens.push((self.symbols.len() - start) as u32);
-        self.counts.push(count);
+    ///
+    /// # Errors
+    ///
+    /// There are more symbols than can be numbered.
+    pub fn push(&mut self, symbols: impl IntoIterator<Item = u32>, count: u64) -> Result<()> {
+        let word = self.list.len();
+        self.list.extend([0, count as u32, (count >> 32) as u32]);
+        self.list.extend(symbols);
+        if u32::try_from(self.list.len()).is_err() {
+            return Err(Error::Training(TrainingError::TooManySymbols));
+        }
+        self.list[word] = (self.list.len() - word - HEAD) as u32;
+        Ok(())
     }
 
-    /// The number of words.
-    pub fn len(&self) -> usize {
-        self.starts.len()
+    /// All words, as long as none has shrunk.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let word = next;
+            next += HEAD + *self.list.get(word)? as usize;
+            Some(word as u32)
+        })
     }
 
     /// How often a word occurs.
     #[inline]
     pub fn count(&self, word: u32) -> u64 {
-        self.counts[word as usize]
+        u64::from(self.list[word as usize + 1]) | u64::from(self.list[word as usize + 2]) << 32
     }
 
     /// The symbols of a word.
     #[inline]
     pub fn symbols(&self, word: u32) -> &[u32] {
-        let start = self.starts[word as usize];
-        &self.symbols[start..start + self.lens[word as usize] as usize]
+        let start = word as usize + HEAD;
+        &self.list[start..start + self.list[word as usize] as usize]
+    }
+
+    /// Asks for a word that will be read soon, where there is one.
+    #[inline(always)]
+    pub fn ask_for(&self, word: Option<&u32>) {
+        if let Some(&word) = word {
+            prefetch(self.list.as_ptr().wrapping_add(word as usize));
+        }
     }
 
     /// Joins `a` and `b` to `ab` wherever they stand side by side in a word, from left to right without overlap, and tells
@@ -78,9 +94,9 @@ impl Words {
         ab: u32,
         mut joint: impl FnMut(Option<u32>, Option<u32>),
     ) -> u64 {
-        let start = self.starts[word as usize];
-        let len = self.lens[word as usize] as usize;
-        let symbols = &mut self.symbols[start..start + len];
+        let start = word as usize + HEAD;
+        let len = self.list[word as usize] as usize;
+        let symbols = &mut self.list[start..start + len];
         let (mut from, mut to) = (0, 0);
         while from < len {
             if symbols[from] == a && from + 1 < len && symbols[from + 1] == b {
@@ -94,7 +110,7 @@ impl Words {
             }
             to += 1;
         }
-        self.lens[word as usize] = to as u32;
+        self.list[word as usize] = to as u32;
         (len - to) as u64
     }
 }
@@ -234,7 +250,7 @@ pub(super) fn all_pairs(words: &Words) -> (Vec<Met>, Vec<u32>) {
     let mut pairs: Vec<Met> = Vec::new();
     // Which pair each place has, in the order of the places, so that none is looked up twice.
     let mut found: Vec<u32> = Vec::new();
-    for word in 0..words.len() as u32 {
+    for word in words.iter() {
         for window in words.symbols(word).windows(2) {
             let pair = pair(window[0], window[1]);
             let i = *index.entry(pair).or_insert_with(|| {
@@ -253,8 +269,11 @@ pub(super) fn all_pairs(words: &Words) -> (Vec<Met>, Vec<u32>) {
         next += size;
     }
     let mut list = vec![0; next];
+    // Joining appends two places at most for each that is there. Room that is not used costs nothing; growing would need
+    // room for both lists.
+    let _ = list.try_reserve_exact(2 * next);
     let mut found = found.into_iter();
-    for word in 0..words.len() as u32 {
+    for word in words.iter() {
         for i in found.by_ref().take(words.symbols(word).len().saturating_sub(1)) {
             let places = &mut pairs[i as usize].places;
             list[places.end] = word;

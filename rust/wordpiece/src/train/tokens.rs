@@ -1,6 +1,8 @@
 //! The vocabulary while it grows.
 
-use hashbrown::HashMap;
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// What marks a token that continues a word.
 pub(super) const JOINER: &str = "##";
@@ -48,7 +50,9 @@ impl<'a> Cutter<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tokens {
     texts: Vec<String>,
-    ids: HashMap<String, u32>,
+    /// The ids, found by the hash of the text.
+    ids: HashTable<u32>,
+    hasher: DefaultHashBuilder,
 }
 
 impl Tokens {
@@ -63,12 +67,13 @@ impl Tokens {
 
     /// The id of a token, which is a new one where it was not in.
     pub fn add(&mut self, text: &str) -> u32 {
-        if let Some(&id) = self.ids.get(text) {
+        if let Some(id) = self.id(text) {
             return id;
         }
-        let id = self.texts.len() as u32;
-        self.texts.push(text.to_owned());
-        self.ids.insert(text.to_owned(), id);
+        let Tokens { texts, ids, hasher } = self;
+        let id = texts.len() as u32;
+        texts.push(text.to_owned());
+        ids.insert_unique(hasher.hash_one(text), id, |&id| hasher.hash_one(texts[id as usize].as_str()));
         id
     }
 
@@ -80,7 +85,7 @@ impl Tokens {
     }
 
     pub fn id(&self, text: &str) -> Option<u32> {
-        self.ids.get(text).copied()
+        self.ids.find(self.hasher.hash_one(text), |&id| self.texts[id as usize] == text).copied()
     }
 
     pub fn text(&self, id: u32) -> &str {
@@ -93,9 +98,8 @@ impl Tokens {
 
     /// Drops the last tokens, so that `most` are left.
     pub fn truncate(&mut self, most: usize) {
-        for text in self.texts.drain(most.min(self.texts.len())..) {
-            self.ids.remove(&text);
-        }
+        self.ids.retain(|&mut id| (id as usize) < most);
+        self.texts.truncate(most);
     }
 
     pub fn into_texts(self) -> Vec<String> {

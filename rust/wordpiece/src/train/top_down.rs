@@ -21,11 +21,13 @@
 //! link is the same in all rounds. And since nothing in the first round depends on T, it is made once.
 
 use std::cmp::Reverse;
+use std::hash::Hasher;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet, HashTable};
 
+use super::symbols::NumberHasher;
 use super::tokens::{JOINER, Tokens};
-use super::{Outcome, Stop, TrainingError, Watch, WordCounts};
+use super::{Outcome, Stop, TrainingError, Watch, WordCounts, prefetch};
 use crate::error::{Error, Result};
 
 /// The options of `top_down`, with the names and defaults of TensorFlow Text.
@@ -75,7 +77,7 @@ pub struct LeftOut {
 
 /// The words that are learned from.
 struct Prepared<'a> {
-    /// By count descending, then word ascending.
+    /// In string order.
     words: Vec<(&'a str, u64)>,
     /// Ascending.
     chars: Vec<char>,
@@ -92,13 +94,21 @@ fn prepare<'a>(counts: &'a WordCounts, specials: &Tokens, options: &TopDownOptio
     }
     let mut ranked: Vec<(Reverse<u64>, char)> = weights.into_iter().map(|(c, weight)| (Reverse(weight), c)).collect();
     ranked.sort_unstable();
-    ranked.truncate(options.max_unique_chars);
-    let allowed: hashbrown::HashSet<char> = ranked.into_iter().map(|(_, c)| c).collect();
-    words.retain(|(word, _)| word.chars().all(|c| allowed.contains(&c)));
-    words.sort_by_key(|&(_, n)| Reverse(n));
-    words.truncate(options.max_input_words.unwrap_or(usize::MAX));
-    let mut chars: Vec<char> =
-        words.iter().flat_map(|(word, _)| word.chars()).collect::<hashbrown::HashSet<_>>().into_iter().collect();
+    if ranked.len() > options.max_unique_chars {
+        ranked.truncate(options.max_unique_chars);
+        let allowed: HashSet<char> = ranked.into_iter().map(|(_, c)| c).collect();
+        words.retain(|(word, _)| word.chars().all(|c| allowed.contains(&c)));
+    }
+    if let Some(most) = options.max_input_words
+        && words.len() > most
+    {
+        // The sort is stable: of words with equal counts those stay that come first in string order.
+        words.sort_by_key(|&(_, n)| Reverse(n));
+        words.truncate(most);
+        words.sort_unstable();
+    }
+    let chars: HashSet<char> = words.iter().flat_map(|(word, _)| word.chars()).collect();
+    let mut chars: Vec<char> = chars.into_iter().collect();
     chars.sort_unstable();
     let kept: u128 = words.iter().map(|&(_, n)| u128::from(n)).sum();
     let left_out = LeftOut { words: (counts.len() - words.len()) as u64, occurrences: counts.total() - kept };
@@ -110,15 +120,17 @@ const NONE: u32 = u32::MAX;
 
 /// The remainders of all words, numbered: those that start a word (plain) and those that go on in one (marked).
 ///
-/// Numbers go by text, and plain ones before marked ones, so that a shorter remainder that begins a longer one has a
-/// smaller number. Without the joiner there is no difference between the kinds, and all are plain.
+/// Plain ones come first and bear the numbers of their words; marked ones follow in string order. So a shorter remainder
+/// that begins a longer one of its kind has a smaller number. Without the joiner there is one kind, and all are marked.
 struct Remainders<'a> {
+    /// In string order.
     words: Vec<(&'a str, u64)>,
+    joiner: &'static str,
     /// For each place of each word the number of the remainder that starts there.
     at: Vec<u32>,
     /// Where the places of each word begin, and at last where they end.
     starts: Vec<usize>,
-    /// For each number a word and the place in it.
+    /// For each number a word and the byte in it.
     example: Vec<(u32, u32)>,
     /// The characters.
     len: Vec<u32>,
@@ -130,52 +142,75 @@ struct Remainders<'a> {
     twins: Vec<(u32, u32)>,
 }
 
+/// What a round knows about a remainder, side by side because both are wanted at once.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    count: u64,
+    /// The characters of the longest piece that begins it.
+    longest: u32,
+}
+
 impl<'a> Remainders<'a> {
     fn new(words: Vec<(&'a str, u64)>, joiner: bool, watch: &mut Watch<'_>) -> Result<Remainders<'a>> {
+        let marked = if joiner { words.len() as u32 } else { 0 };
+        let text_len: usize = words.iter().map(|(word, _)| word.len()).sum();
         let mut starts = Vec::with_capacity(words.len() + 1);
-        let mut at = Vec::new();
-        let mut example: Vec<(u32, u32)> = Vec::new();
-        // A remainder is a character and the shorter remainder behind it; whether it is plain is part of what it is.
-        let mut numbers: HashMap<(bool, char, u32), u32> = HashMap::new();
+        let mut at: Vec<u32> = Vec::with_capacity(text_len);
+        let mut example: Vec<(u32, u32)> = (0..marked).map(|word| (word, 0)).collect();
+        let mut len = vec![0; marked as usize];
+        // A marked remainder is a character and the shorter remainder behind it.
+        let mut parts: Vec<(char, u32)> = vec![('\0', NONE); marked as usize];
+        let mut numbers: HashTable<u32> = HashTable::new();
         let mut places = Vec::new();
         for (i, (word, _)) in words.iter().enumerate() {
             watch.step()?;
             starts.push(at.len());
             places.clear();
             places.extend(word.char_indices());
-            at.resize(at.len() + places.len(), NONE);
-            let here = at.len() - places.len();
+            let here = at.len();
+            at.resize(here + places.len(), i as u32);
             let mut behind = NONE;
             for (place, &(byte, c)) in places.iter().enumerate().rev() {
-                let plain = place == 0 && joiner;
-                behind = *numbers.entry((plain, c, behind)).or_insert_with(|| {
+                if place == 0 && joiner {
+                    len[i] = places.len() as u32;
+                    continue;
+                }
+                let hash = |(c, behind): (char, u32)| {
+                    let mut hasher = NumberHasher::default();
+                    hasher.write_u64(u64::from(c as u32) << 32 | u64::from(behind));
+                    hasher.finish()
+                };
+                let found = numbers.entry(
+                    hash((c, behind)),
+                    |&it| parts[it as usize] == (c, behind),
+                    |&it| hash(parts[it as usize]),
+                );
+                behind = *found.or_insert_with(|| parts.len() as u32).get();
+                if behind as usize == parts.len() {
+                    parts.push((c, at.get(here + place + 1).copied().unwrap_or(NONE)));
                     example.push((i as u32, byte as u32));
-                    example.len() as u32 - 1
-                });
+                    len.push((places.len() - place) as u32);
+                }
                 at[here + place] = behind;
             }
         }
         starts.push(at.len());
-        drop(numbers);
+        drop((numbers, parts));
         let text = |&(word, byte): &(u32, u32)| &words[word as usize].0[byte as usize..];
-        // In the order of kind, then text.
-        let mut order: Vec<(bool, u64, u32)> = example
-            .iter()
-            .enumerate()
-            .map(|(i, example)| (joiner && example.1 > 0, first_bytes(text(example)), i as u32))
-            .collect();
+        let mut order: Vec<(u64, u32)> =
+            (marked..example.len() as u32).map(|i| (first_bytes(text(&example[i as usize])), i)).collect();
         order.sort_unstable_by(|a, b| {
-            (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| text(&example[a.2 as usize]).cmp(text(&example[b.2 as usize])))
+            a.0.cmp(&b.0).then_with(|| text(&example[a.1 as usize]).cmp(text(&example[b.1 as usize])))
         });
         watch.pause()?;
-        let marked = order.iter().position(|one| one.0).unwrap_or(order.len()) as u32;
-        let mut new_number = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(new, one)| new_number[one.2 as usize] = new as u32);
+        let mut new_number: Vec<u32> = (0..example.len() as u32).collect();
+        (marked..).zip(&order).for_each(|(new, &(_, old))| new_number[old as usize] = new);
+        let old_number = |i: u32| if i < marked { i } else { order[(i - marked) as usize].1 };
         at.iter_mut().for_each(|number| *number = new_number[*number as usize]);
-        let example: Vec<(u32, u32)> = order.iter().map(|one| example[one.2 as usize]).collect();
+        drop(new_number);
+        let example: Vec<(u32, u32)> = (0..example.len() as u32).map(|i| example[old_number(i) as usize]).collect();
+        let len: Vec<u32> = (0..len.len() as u32).map(|i| len[old_number(i) as usize]).collect();
         drop(order);
-        let text = |&(word, byte): &(u32, u32)| &words[word as usize].0[byte as usize..];
-        let len = example.iter().map(|example| text(example).chars().count() as u32).collect();
         let mut shorter = vec![NONE; example.len()];
         // Those that begin the present one, the longest last.
         let mut open: Vec<u32> = Vec::new();
@@ -189,10 +224,16 @@ impl<'a> Remainders<'a> {
             shorter[i] = open.last().copied().unwrap_or(NONE);
             open.push(i as u32);
         }
-        let is_twin = |word: &str| joiner && word.len() > JOINER.len() && word.starts_with(JOINER);
-        let twins = (0..words.len()).filter(|&i| is_twin(words[i].0));
-        let twins = twins.map(|i| (at[starts[i]], at[starts[i] + JOINER.chars().count()])).collect();
-        Ok(Remainders { words, at, starts, example, len, shorter, marked, twins })
+        let is_twin = |&i: &usize| joiner && words[i].0.len() > JOINER.len() && words[i].0.starts_with(JOINER);
+        let twins = (0..words.len()).filter(is_twin);
+        let twins = twins.map(|i| (i as u32, at[starts[i] + JOINER.chars().count()])).collect();
+        let joiner = if joiner { JOINER } else { "" };
+        Ok(Remainders { words, joiner, at, starts, example, len, shorter, marked, twins })
+    }
+
+    /// So many there are.
+    fn count(&self) -> usize {
+        self.len.len()
     }
 
     fn text(&self, number: u32) -> &str {
@@ -202,54 +243,99 @@ impl<'a> Remainders<'a> {
 
     /// The token: the text, with the joiner where it goes on in a word.
     fn token(&self, number: u32) -> String {
-        let joiner = if number < self.marked { "" } else { JOINER };
+        let joiner = if number < self.marked { "" } else { self.joiner };
         format!("{joiner}{}", self.text(number))
+    }
+
+    /// The numbers that have this token: none, one, or two that are twins.
+    fn numbers(&self, token: &str) -> impl Iterator<Item = u32> {
+        let find = |low: u32, high: u32, text: &str| {
+            let (mut low, mut high) = (low, high);
+            while low < high {
+                let middle = low.midpoint(high);
+                if self.text(middle) < text { low = middle + 1 } else { high = middle }
+            }
+            low
+        };
+        let plain = find(0, self.marked, token);
+        let plain = (plain < self.marked && self.text(plain) == token).then_some(plain);
+        let end = self.count() as u32;
+        let marked = token.strip_prefix(self.joiner).and_then(|text| {
+            let marked = find(self.marked, end, text);
+            (marked < end && self.text(marked) == text).then_some(marked)
+        });
+        plain.into_iter().chain(marked)
     }
 
     /// The counts of the first round, in which every place of a word is a start.
     fn first_counts(&self) -> Vec<u64> {
-        let mut counts = vec![0; self.len.len()];
+        let mut counts = vec![0; self.count()];
         for (i, &(_, n)) in self.words.iter().enumerate() {
             self.at[self.starts[i]..self.starts[i + 1]].iter().for_each(|&number| counts[number as usize] += n);
         }
         counts
     }
 
-    /// The counts of a round that starts from the pieces `kept` and all characters.
-    fn counts(&self, kept: &[bool], watch: &mut Watch<'_>) -> Result<Vec<u64>> {
-        let mut kept = kept.to_vec();
-        for &(plain, marked) in &self.twins {
+    /// The counts of a round that starts from the pieces `kept` and all characters, into the cells.
+    fn round(&self, kept: &mut [bool], cells: &mut [Cell], watch: &mut Watch<'_>) -> Result<()> {
+        let plain_kept: Vec<bool> = self.twins.iter().map(|&(plain, _)| kept[plain as usize]).collect();
+        for (&(_, marked), &plain) in self.twins.iter().zip(&plain_kept) {
             // One text, one piece: whoever kept it. The other direction is seen to below.
-            kept[marked as usize] |= kept[plain as usize];
+            kept[marked as usize] |= plain;
         }
-        // The characters of the longest piece that begins each remainder.
-        let mut longest = vec![1u32; kept.len()];
-        for i in 0..kept.len() {
-            longest[i] = match (kept[i], self.shorter[i]) {
+        for i in 0..cells.len() {
+            let longest = match (kept[i], self.shorter[i]) {
                 (true, _) => self.len[i],
                 (false, NONE) => 1,
-                (false, shorter) => longest[shorter as usize],
+                (false, shorter) => cells[shorter as usize].longest,
             };
+            cells[i] = Cell { count: 0, longest };
         }
-        let joiner_len = JOINER.chars().count() as u32;
         for &(plain, marked) in &self.twins {
             // A word that begins with the joiner may also begin with a marked piece, which for once is read as it stands.
-            let as_marked = joiner_len + longest[marked as usize];
-            longest[plain as usize] = longest[plain as usize].max(as_marked);
+            let as_marked = JOINER.chars().count() as u32 + cells[marked as usize].longest;
+            let cell = &mut cells[plain as usize];
+            cell.longest = cell.longest.max(as_marked);
         }
-        let mut counts = vec![0; kept.len()];
-        for (i, &(_, n)) in self.words.iter().enumerate() {
-            let mut place = self.starts[i];
-            while place < self.starts[i + 1] {
-                let number = self.at[place] as usize;
-                counts[number] += n;
-                place += longest[number] as usize;
+        self.cut_all(cells, watch)
+    }
+
+    /// Cuts all words into their longest pieces and counts the remainders that start them.
+    ///
+    /// The next piece of a word is known only when the cell of the last one has come from memory. So many words are cut at
+    /// once: while one waits for its cell the others go on.
+    fn cut_all(&self, cells: &mut [Cell], watch: &mut Watch<'_>) -> Result<()> {
+        let mut lanes = [(0, 0, 0u64); LANES];
+        let (mut live, mut next) = (0, 0);
+        loop {
+            while live < LANES && next < self.words.len() {
+                lanes[live] = (self.starts[next], self.starts[next + 1], self.words[next].1);
+                (live, next) = (live + 1, next + 1);
+            }
+            if live == 0 {
+                return Ok(());
+            }
+            let mut i = 0;
+            while i < live {
+                let (place, end, n) = &mut lanes[i];
+                let cell = &mut cells[self.at[*place] as usize];
+                cell.count += *n;
+                *place += cell.longest as usize;
+                if place < end {
+                    prefetch(cells.as_ptr().wrapping_add(self.at[*place] as usize));
+                    i += 1;
+                } else {
+                    live -= 1;
+                    lanes[i] = lanes[live];
+                }
             }
             watch.step()?;
         }
-        Ok(counts)
     }
 }
+
+/// Words that are cut at once.
+const LANES: usize = 16;
 
 /// The first eight bytes as a number in the order of the bytes.
 fn first_bytes(text: &str) -> u64 {
@@ -264,7 +350,7 @@ struct Search<'a> {
     remainders: Remainders<'a>,
     first: Vec<u64>,
     iterations: usize,
-    /// For each number, whether its text is in the vocabulary without it: a special token or a plain character.
+    /// For each number, whether its text is in `before`.
     in_anyway: Vec<bool>,
     /// The continuation forms of all characters, which are always in: the numbers of those that are remainders, and the
     /// others, unless they are in `before`.
@@ -274,9 +360,9 @@ struct Search<'a> {
     before: Tokens,
 }
 
-/// The pieces for a threshold: for each number its count, 0 where it is not kept.
+/// The pieces for a threshold: for each number its count, and whether it is kept.
 struct Pieces {
-    counts: Vec<u64>,
+    cells: Vec<Cell>,
     kept: Vec<bool>,
 }
 
@@ -292,48 +378,57 @@ impl<'a> Search<'a> {
         for c in &prepared.chars {
             before.add(c.encode_utf8(&mut [0; 4]));
         }
-        let first = remainders.first_counts();
-        let in_anyway = (0..first.len() as u32).map(|i| before.id(&remainders.token(i)).is_some()).collect();
-        // Continuation forms of characters. A word that is called so has the character as a remainder as well.
-        let mut single: Vec<u32> =
-            (remainders.marked..first.len() as u32).filter(|&i| remainders.len[i as usize] == 1).collect();
-        let form = |c: &char| format!("{JOINER}{c}");
-        let mut others: Vec<String> = Vec::new();
-        if options.include_joiner {
-            let there: hashbrown::HashSet<String> = single.iter().map(|&i| remainders.token(i)).collect();
-            others.extend(prepared.chars.iter().map(form).filter(|it| !there.contains(it) && before.id(it).is_none()));
-        } else {
-            single.clear();
+        let mut in_anyway = vec![false; remainders.count()];
+        for token in before.texts() {
+            remainders.numbers(token).for_each(|i| in_anyway[i as usize] = true);
         }
+        // A word that is called like a continuation of one character has that character as a remainder as well.
+        let (mut single, mut others) = (Vec::new(), Vec::new());
+        for c in prepared.chars.iter().filter(|_| options.include_joiner) {
+            let form = format!("{JOINER}{c}");
+            let number = remainders.numbers(&form).find(|&i| i >= remainders.marked);
+            match number {
+                Some(number) => single.push(number),
+                None if before.id(&form).is_none() => others.push(form),
+                None => {}
+            }
+        }
+        let first = remainders.first_counts();
         Ok(Search { remainders, first, iterations: options.num_iterations, in_anyway, single, others, before })
     }
 
-    fn pieces(&self, threshold: u64, watch: &mut Watch<'_>) -> Result<Pieces> {
-        let mut pieces = Pieces { counts: vec![0; self.first.len()], kept: vec![false; self.first.len()] };
+    fn pieces(&self, threshold: u64, pieces: &mut Pieces, watch: &mut Watch<'_>) -> Result<()> {
+        let Pieces { cells, kept } = pieces;
+        kept.fill(false);
         for round in 0..self.iterations {
-            let counts = if round == 0 { self.first.clone() } else { self.remainders.counts(&pieces.kept, watch)? };
-            let kept: Vec<bool> = counts.iter().map(|&n| n >= threshold).collect();
-            // Rounds depend on the set of pieces alone.
-            let settled = round > 0 && kept == pieces.kept;
-            pieces = Pieces { counts, kept };
+            let mut settled = round > 0;
+            if round == 0 {
+                cells.iter_mut().zip(&self.first).for_each(|(cell, &count)| cell.count = count);
+            } else {
+                self.remainders.round(&mut kept.clone(), cells, watch)?;
+            }
+            for (kept, cell) in kept.iter_mut().zip(cells.iter()) {
+                let now = cell.count >= threshold;
+                settled &= *kept == now;
+                *kept = now;
+            }
             if settled {
+                // Rounds depend on the set of pieces alone.
                 break;
             }
         }
         // One text, one token: where both are kept, the ending gives the count.
         for &(plain, marked) in &self.remainders.twins {
-            if pieces.kept[marked as usize] {
-                pieces.kept[plain as usize] = false;
+            kept[plain as usize] &= !kept[marked as usize];
+        }
+        let covered: HashSet<u32> =
+            self.remainders.twins.iter().filter(|twin| kept[twin.0 as usize]).map(|twin| twin.1).collect();
+        for &i in self.single.iter().filter(|i| !covered.contains(*i)) {
+            if !std::mem::replace(&mut kept[i as usize], true) {
+                cells[i as usize].count = 1;
             }
         }
-        let mut covered = pieces.kept.clone();
-        for &(plain, marked) in &self.remainders.twins {
-            covered[marked as usize] |= pieces.kept[plain as usize];
-        }
-        for &i in self.single.iter().filter(|&&i| !covered[i as usize]) {
-            (pieces.counts[i as usize], pieces.kept[i as usize]) = (1, true);
-        }
-        Ok(pieces)
+        Ok(())
     }
 
     /// The size of the vocabulary with these pieces.
@@ -345,7 +440,7 @@ impl<'a> Search<'a> {
     fn vocabulary(self, pieces: &Pieces) -> Tokens {
         let mut ranked: Vec<(Reverse<u64>, String)> = (0..pieces.kept.len() as u32)
             .filter(|&i| pieces.kept[i as usize] && !self.in_anyway[i as usize])
-            .map(|i| (Reverse(pieces.counts[i as usize]), self.remainders.token(i)))
+            .map(|i| (Reverse(pieces.cells[i as usize].count), self.remainders.token(i)))
             .collect();
         ranked.extend(self.others.into_iter().map(|form| (Reverse(1), form)));
         ranked.sort_unstable();
@@ -381,17 +476,19 @@ pub(super) fn learn(
         return Ok(Outcome { tokens: base, stop: Stop::NothingLeft, left_out, ..Outcome::default() });
     }
     let search = Search::new(prepared, &base, options, watch)?;
+    let n = search.remainders.count();
+    let mut pieces = Pieces { cells: vec![Cell::default(); n], kept: vec![false; n] };
     let mut steps = 0;
-    let (pieces, threshold) = loop {
+    let threshold = loop {
         // At least 1: both bounds are at first, and the search ends at 1.
         let threshold = (low + high) / 2;
-        let pieces = search.pieces(threshold as u64, watch)?;
+        search.pieces(threshold as u64, &mut pieces, watch)?;
         let missing = size as i128 - search.size(&pieces) as i128;
         let slack = (options.slack_ratio * size as f64).max(0.0);
         steps += 1;
         watch.done(steps);
         if (missing >= 0 && missing as f64 <= slack) || low >= high || threshold <= 1 {
-            break (pieces, threshold);
+            break threshold;
         }
         if missing < 0 {
             low = threshold + 1;

@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::super::prefetch;
 use super::WordCounts;
 use crate::fast::words::Words;
 
@@ -114,7 +115,7 @@ impl Table {
                 }
                 let word = key_at(text, start as usize, len);
                 let at = self.place(word);
-                prefetch(&self.slots, at);
+                prefetch(self.slots.as_ptr().wrapping_add(at));
                 *key = (word, at);
             }
             for &(key, at) in &keys[..starts.len()] {
@@ -261,19 +262,6 @@ impl Table {
         counts.text.shrink_to_fit();
         counts
     }
-}
-
-/// Asks for the line of a slot.
-#[inline(always)]
-fn prefetch(slots: &[Slot], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that the program sees, wherever it points.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(slots.as_ptr().wrapping_add(at).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slots, at);
 }
 
 #[cfg(test)]
