@@ -18,7 +18,7 @@ from wordpiece_bert.bert import BertModel
 from wordpiece_bert.errors import WordPieceError
 from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
 from wordpiece_bert.tokenizer import Tokenizer
-from wordpiece_bert.training import Vocab, WordCounts, train_vocab
+from wordpiece_bert.training import Vocab, WordCounts, train_vocab, vocab_report
 
 __all__ = [
     "AddedToken",
@@ -36,4 +36,5 @@ __all__ = [
     "__version__",
     "set_num_threads",
     "train_vocab",
+    "vocab_report",
 ]

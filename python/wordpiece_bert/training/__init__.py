@@ -1,8 +1,10 @@
 """Training vocabularies: counting words, three learners, reports."""
 
+from wordpiece_bert.training.contents import VocabContents, vocab_contents
 from wordpiece_bert.training.counts import WordCounts
 from wordpiece_bert.training.embeddings import extend_embeddings
 from wordpiece_bert.training.options import CountOptions, NormalizerSettings, TrainOptions
+from wordpiece_bert.training.report import VocabReport, vocab_report
 from wordpiece_bert.training.train import train_vocab
 from wordpiece_bert.training.vocab import Vocab
 
@@ -11,7 +13,11 @@ __all__ = [
     "NormalizerSettings",
     "TrainOptions",
     "Vocab",
+    "VocabContents",
+    "VocabReport",
     "WordCounts",
     "extend_embeddings",
     "train_vocab",
+    "vocab_contents",
+    "vocab_report",
 ]

@@ -202,8 +202,8 @@ def _normalizer(
         return base
     if base is not None and base != settings:
         message = (
-            f"the words were made with other settings than the vocabulary to extend has: {differences(settings, base)}; "
-            "count them with the same"
+            f"the words were made with other settings than the vocabulary to extend has: {differences(settings, base)}"
+            "; count them with the same"
         )
         raise TrainingError(message)
     return settings

@@ -39,6 +39,11 @@ impl Tokenizer {
     fn new(definition: Definition) -> PyResult<Tokenizer> {
         Ok(Tokenizer { core: Arc::new(wordpiece::Tokenizer::new(definition).map_err(to_py)?) })
     }
+
+    /// What it is made of.
+    pub fn definition(&self) -> &Definition {
+        self.core.definition()
+    }
 }
 
 #[pymethods]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -15,6 +15,7 @@ use wordpiece::train::{TopDownOptions, TrainOptions, TrainingError};
 use crate::convert::{self, Place};
 use crate::error::{guarded, input, to_py};
 use crate::threads;
+use crate::tokenizer::Tokenizer;
 
 /// Bytes of texts taken from Python at a time, while the interpreter is held.
 const TEXT_BLOCK: usize = 1 << 20;
@@ -376,6 +377,74 @@ impl WordCounts {
                 dropped_shares: (dropped.occurrences, dropped.of_characters, dropped.words, dropped.of_words),
                 dropped_chars: dropped.chars,
                 left_out: (trained.left_out.words, trained.left_out.occurrences),
+            })
+        })
+    }
+}
+
+/// What a tokenizer makes of texts, so far.
+#[pyclass(frozen, module = "wordpiece_bert._core")]
+pub struct Reporter {
+    core: Mutex<train::Reporter>,
+}
+
+/// The sums of a report. Words and texts by their tokens, and uses by id, are lists of pairs.
+#[pyclass(frozen, get_all, module = "wordpiece_bert._core")]
+pub struct Sums {
+    texts: u64,
+    chars: u64,
+    bytes: u64,
+    words: u64,
+    word_chars: u64,
+    tokens: u64,
+    unk_words: u64,
+    unk_chars: u64,
+    words_by_tokens: Vec<(u64, u64)>,
+    texts_by_tokens: Vec<(u64, u64)>,
+    used: Vec<(u32, u64)>,
+}
+
+#[pymethods]
+impl Reporter {
+    #[new]
+    fn new(py: Python<'_>, tokenizer: &Tokenizer, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Reporter> {
+        guarded(|| {
+            let threads = threads::number(threads::checked("threads", threads)?);
+            let core = py.detach(|| train::Reporter::new(tokenizer.definition(), threads).map_err(to_py))?;
+            Ok(Reporter { core: Mutex::new(core) })
+        })
+    }
+
+    /// Take texts into account; `first` is the index of the first of them, for messages.
+    fn add(&self, py: Python<'_>, texts: Vec<Bound<'_, PyAny>>, first: usize) -> PyResult<()> {
+        guarded(|| {
+            let expected = "texts are an iterable of str";
+            let text = |(i, text): (usize, &Bound<'_, PyAny>)| {
+                Ok(convert::string(text, Place::item("item", first + i), expected)?.unbind())
+            };
+            let texts = texts.iter().enumerate().map(text).collect::<PyResult<Vec<_>>>()?;
+            let texts = texts.iter().map(|text| text.to_str(py)).collect::<PyResult<Vec<_>>>()?;
+            // Nobody else has this reporter; a lock that a panic poisoned holds nothing that is used again.
+            py.detach(|| self.core.lock().expect("not shared").add(&texts).map_err(to_py))
+        })
+    }
+
+    /// The sums so far.
+    fn sums(&self, py: Python<'_>) -> PyResult<Sums> {
+        guarded(|| {
+            let sums = py.detach(|| self.core.lock().expect("not shared").sums());
+            Ok(Sums {
+                texts: sums.texts,
+                chars: sums.chars,
+                bytes: sums.bytes,
+                words: sums.words,
+                word_chars: sums.word_chars,
+                tokens: sums.tokens,
+                unk_words: sums.unk_words,
+                unk_chars: sums.unk_chars,
+                words_by_tokens: sums.words_by_tokens.into_iter().collect(),
+                texts_by_tokens: sums.texts_by_tokens.into_iter().collect(),
+                used: sums.used.into_iter().collect(),
             })
         })
     }

@@ -20,6 +20,7 @@ mod counts;
 mod error;
 mod extend;
 mod likelihood;
+mod report;
 mod symbols;
 mod tokens;
 mod top_down;
@@ -28,6 +29,7 @@ mod watch;
 pub use alphabet::DroppedChars;
 pub use counts::{BadBytes, Block, Blocks, CountOptions, Counted, Files, Source, WordCounts, count};
 pub use error::TrainingError;
+pub use report::{Reporter, Sums};
 pub use top_down::{LeftOut, TopDownOptions};
 pub use watch::{Progress, Stage};
 

@@ -1,0 +1,383 @@
+"""`vocab_report`: how well a vocabulary fits texts, in numbers that compare."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert import _core
+from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.options import whole_number
+
+if TYPE_CHECKING:
+    import os
+
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["VocabReport", "vocab_report"]
+
+# Texts handed to the core at a time.
+_GROUP = 4096
+# A row of a model that reads longer texts is the exception.
+_USUAL_LENGTH = 512
+# Special tokens around a text.
+_AROUND = 2
+# Tokens that are named where many are unused.
+_DEAD_NAMED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class VocabReport:
+    """How well a vocabulary fits texts.
+
+    W words and T tokens (without special tokens around texts) of all texts that are not empty, U words that have no
+    pieces and are one [UNK] each; C characters and B bytes of the texts as they came. A ratio of nothing is None.
+
+    ``print(report)`` shows it; ``report.text(other)`` shows several side by side. The numbers of two vocabularies
+    compare only on the same texts and with the same normalizer; where `fingerprint` or `texts_digest` differ, `text`
+    and `plot` warn. [UNK] makes fertility lower: look at both.
+    """
+
+    #: The name it is shown by.
+    name: str
+    #: The number of texts, words, tokens, characters and bytes.
+    texts: int
+    words: int
+    tokens: int
+    chars: int
+    bytes: int
+    #: The size of the vocabulary.
+    vocab_size: int
+    #: T / W.
+    fertility: float | None
+    #: T / C.
+    tokens_per_char: float | None
+    #: B / T.
+    bytes_per_token: float | None
+    #: U / W.
+    unk_words: float | None
+    #: Characters of [UNK] words / characters of all words, after normalization.
+    unk_chars: float | None
+    #: Words that are one token other than [UNK] / W.
+    whole_words: float | None
+    #: Words of two tokens and more / W.
+    continued_words: float | None
+    #: Tokens of words of two tokens and more / the number of these words.
+    mean_pieces_of_split: float | None
+    #: Distinct tokens that are used, at least `min_count` times, / tokens of the vocabulary, without special ones.
+    utilisation: float | None
+    min_count: int
+    #: Tokens that are never used, special ones not among them: how many, and the first 50.
+    dead: int
+    dead_tokens: list[str]
+    #: −Σ p log2 p over the tokens that are used, [UNK] among them; and 2 to that power.
+    entropy: float | None
+    perplexity: float | None
+    #: log2(Σ p^α) / (1 − α) / log2 N with N the size of the vocabulary (α = 1: the entropy / log2 N); `_seen`: with N
+    #: the tokens that are used; and α.
+    renyi_efficiency: float | None
+    renyi_efficiency_seen: float | None
+    alpha: float
+    #: Tokens of a text, with two special ones: mean, median, 95th percentile (a length that occurs), the longest.
+    mean_length: float | None
+    p50: int | None
+    p95: int | None
+    max: int | None
+    #: The share of texts of more than 512 tokens.
+    over_512: float | None
+    #: SHA-256 of the normalizer and the splitter.
+    fingerprint: str
+    #: SHA-256 of the texts.
+    texts_digest: str
+    #: How often each token is used.
+    token_counts: dict[str, int]
+    #: Number of tokens -> number of words; [UNK] words are not among them.
+    words_by_tokens: dict[int, int]
+    #: Number of tokens, with two special ones -> number of texts.
+    texts_by_length: dict[int, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def to_json(self, *, indent: int | None = 2, details: bool = False) -> str:
+        """Return JSON.
+
+        Parameters
+        ----------
+        indent
+            As for `json.dumps`.
+        details
+            With the counts of every token and every length.
+        """
+        content = self.to_dict()
+        if not details:
+            for name in ("token_counts", "words_by_tokens", "texts_by_length"):
+                del content[name]
+        return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def text(self, *others: VocabReport) -> str:
+        """Return a table: this report, and others beside it.
+
+        Warns
+        -----
+        TrainingWarning
+            They are on different texts, or with different normalizers, and do not compare.
+        """
+        reports = (self, *others)
+        _warn_unless_comparable(reports)
+        rows = [["", *(report.name for report in reports)]]
+        rows += [[label, *(_shown(getattr(report, name), kind) for report in reports)] for name, label, kind in _ROWS]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = []
+        for label, *cells in rows:
+            padded = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+            lines.append("  ".join([label.ljust(widths[0]), *padded]).rstrip())
+        for report in reports:
+            if report.dead:
+                named = " ".join(report.dead_tokens)
+                more = report.dead - len(report.dead_tokens)
+                lines.append(f"never used in {report.name}: {named}{f' and {more:,} more' if more else ''}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def plot(self, path: str | os.PathLike[str], *others: VocabReport) -> None:
+        """Draw this report, and others beside it, into a picture: needs matplotlib.
+
+        Three drawings: how often tokens are used by rank, into how many tokens words fall, how long texts are.
+
+        Parameters
+        ----------
+        path
+            The file; its ending says what it is (``.svg``, ``.png``, ``.pdf``).
+        *others
+            Reports that are drawn into the same picture.
+
+        Raises
+        ------
+        InputError
+            matplotlib is not installed.
+
+        Warns
+        -----
+        TrainingWarning
+            As for `text`.
+        """
+        try:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+        except ImportError as cause:
+            message = "plot needs matplotlib: pip install 'wordpiece-bert[plot]'"
+            raise InputError(message) from cause
+        reports = (self, *others)
+        _warn_unless_comparable(reports)
+        figure = Figure(figsize=(13, 4), layout="constrained")
+        FigureCanvasAgg(figure)
+        by_rank, by_pieces, by_length = figure.subplots(1, 3)
+        for i, report in enumerate(reports):
+            counts = sorted(report.token_counts.values(), reverse=True)
+            by_rank.plot(range(1, len(counts) + 1), counts, label=report.name)
+            words = report.words_by_tokens
+            width = 0.8 / len(reports)
+            places = [pieces + (i + 0.5) * width - 0.4 for pieces in words]
+            by_pieces.bar(places, [n / max(1, report.words) for n in words.values()], width, label=report.name)
+            texts = sorted(report.texts_by_length.items())
+            below, so_far = [], 0
+            for _, n in texts:
+                so_far += n
+                below.append(so_far / max(1, report.texts))
+            by_length.step([length for length, _ in texts], below, where="post", label=report.name)
+        by_rank.set(xscale="log", yscale="log", xlabel="rank of the token", ylabel="uses", title="Tokens")
+        by_pieces.set(xlabel="tokens of a word", ylabel="share of words", title="Words", xlim=(0.4, 8.6))
+        by_length.set(xlabel="tokens of a text", ylabel="texts that are not longer", title="Texts", ylim=(0, 1.02))
+        by_rank.legend()
+        figure.savefig(path)
+
+
+_ROWS = (
+    ("vocab_size", "tokens in the vocabulary", "number"),
+    ("texts", "texts", "number"),
+    ("words", "words (W)", "number"),
+    ("tokens", "tokens (T)", "number"),
+    ("fertility", "fertility, T / W", "ratio"),
+    ("tokens_per_char", "tokens per character", "ratio"),
+    ("bytes_per_token", "bytes per token", "ratio"),
+    ("unk_words", "unknown words", "share"),
+    ("unk_chars", "characters of unknown words", "share"),
+    ("whole_words", "words that are one token", "share"),
+    ("continued_words", "words of more tokens", "share"),
+    ("mean_pieces_of_split", "tokens of such a word", "ratio"),
+    ("utilisation", "tokens that are used", "share"),
+    ("dead", "tokens that are never used", "number"),
+    ("entropy", "entropy, bits", "ratio"),
+    ("perplexity", "perplexity", "ratio"),
+    ("renyi_efficiency", "Rényi efficiency", "ratio"),
+    ("renyi_efficiency_seen", "  of the tokens used", "ratio"),
+    ("mean_length", "tokens of a text, mean", "ratio"),
+    ("p50", "  median", "number"),
+    ("p95", "  95th percentile", "number"),
+    ("max", "  longest", "number"),
+    ("over_512", "texts of more than 512", "share"),
+)
+
+
+def _shown(value: float | None, kind: str) -> str:
+    if value is None:
+        return "–"
+    if kind == "number":
+        return f"{value:,}"
+    return f"{100 * value:.3g} %" if kind == "share" else f"{value:.4g}"
+
+
+def _warn_unless_comparable(reports: tuple[VocabReport, ...]) -> None:
+    for what, name in (("texts", "texts_digest"), ("normalizers", "fingerprint")):
+        if len({getattr(report, name) for report in reports}) > 1:
+            message = f"these reports are on different {what}: their numbers do not compare"
+            warnings.warn(message, TrainingWarning, stacklevel=3)
+
+
+def vocab_report(
+    tokenizer: Tokenizer,
+    texts: Iterable[str],
+    *,
+    name: str | None = None,
+    min_count: int = 1,
+    alpha: float = 2.5,
+    threads: int | None = None,
+) -> VocabReport:
+    """Measure how well a tokenizer's vocabulary fits texts.
+
+    Parameters
+    ----------
+    tokenizer
+        The tokenizer. Its added tokens are not looked for in the texts.
+    texts
+        Anything that yields `str`; it is read as it goes. Empty texts are left out.
+    name
+        What the report is called; by default the size of the vocabulary.
+    min_count
+        How often a token must occur to count as used in `VocabReport.utilisation`.
+    alpha
+        The order α of Rényi's entropy; 2.5 was found to go best with the quality of translation (Zouhar et al. 2023).
+    threads
+        Threads; by default as many as this process may use.
+
+    Returns
+    -------
+    VocabReport
+        Every number by name.
+
+    Raises
+    ------
+    InputError
+        An item that is no `str`; a wrong option.
+    """
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        message = f"texts are an iterable of str, not {type(texts).__name__}"
+        raise InputError(message)
+    least = whole_number("min_count", min_count, 1)
+    if not 0 < alpha < math.inf:
+        message = f"alpha must be a number above 0, not {alpha!r}"
+        raise InputError(message)
+    core = _core.Reporter(tokenizer._inner, threads)
+    digest = hashlib.sha256()
+    items = iter(texts)
+    first = 0
+    while group := list(islice(items, _GROUP)):
+        core.add(group, first)
+        first += len(group)
+        # A text and where it ends: by its length, which no text can hold.
+        digest.update(b"".join(b"%d:%b" % (len(data), data) for data in (text.encode() for text in group if text)))
+    called = name or f"{tokenizer.vocab_size:,} tokens"
+    return _report(tokenizer, core.sums(), called, least, alpha, digest.hexdigest())
+
+
+def _report(
+    tokenizer: Tokenizer, sums: _core.Sums, name: str, min_count: int, alpha: float, digest: str
+) -> VocabReport:
+    vocab = tokenizer.get_vocab(with_added_tokens=False)
+    special = set(tokenizer.all_special_tokens)
+    plain = [token for token, _ in sorted(vocab.items(), key=lambda item: item[1]) if token not in special]
+    by_id = {number: token for token, number in vocab.items()}
+    counts = {by_id[number]: n for number, n in sums.used}
+    dead = [token for token in plain if token not in counts]
+    used = sum(counts.get(token, 0) >= min_count for token in plain)
+    words_by_tokens = dict(sums.words_by_tokens)
+    continued = sum(n for pieces, n in words_by_tokens.items() if pieces > 1)
+    pieces_of_split = sum(pieces * n for pieces, n in words_by_tokens.items() if pieces > 1)
+    lengths = {tokens + _AROUND: n for tokens, n in sums.texts_by_tokens}
+    shares = [n / sums.tokens for n in counts.values()]
+    entropy = 0.0 - math.fsum(p * math.log2(p) for p in shares) if shares else None
+    return VocabReport(
+        name=name,
+        texts=sums.texts,
+        words=sums.words,
+        tokens=sums.tokens,
+        chars=sums.chars,
+        bytes=sums.bytes,
+        vocab_size=len(vocab),
+        fertility=_ratio(sums.tokens, sums.words),
+        tokens_per_char=_ratio(sums.tokens, sums.chars),
+        bytes_per_token=_ratio(sums.bytes, sums.tokens),
+        unk_words=_ratio(sums.unk_words, sums.words),
+        unk_chars=_ratio(sums.unk_chars, sums.word_chars),
+        whole_words=_ratio(words_by_tokens.get(1, 0), sums.words),
+        continued_words=_ratio(continued, sums.words),
+        mean_pieces_of_split=_ratio(pieces_of_split, continued),
+        utilisation=_ratio(used, len(plain)),
+        min_count=min_count,
+        dead=len(dead),
+        dead_tokens=dead[:_DEAD_NAMED],
+        entropy=entropy,
+        perplexity=None if entropy is None else 2**entropy,
+        renyi_efficiency=_renyi(shares, len(vocab), alpha),
+        renyi_efficiency_seen=_renyi(shares, len(shares), alpha),
+        alpha=alpha,
+        mean_length=_ratio(sum(length * n for length, n in lengths.items()), sums.texts),
+        p50=_percentile(lengths, sums.texts, 50),
+        p95=_percentile(lengths, sums.texts, 95),
+        max=max(lengths, default=None),
+        over_512=_ratio(sum(n for length, n in lengths.items() if length > _USUAL_LENGTH), sums.texts),
+        fingerprint=_pipeline_fingerprint(tokenizer),
+        texts_digest=digest,
+        token_counts=counts,
+        words_by_tokens=words_by_tokens,
+        texts_by_length=lengths,
+    )
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _renyi(shares: list[float], size: int, alpha: float) -> float | None:
+    """Rényi's entropy of order α against the highest that `size` tokens can have."""
+    if not shares or size < 2:
+        return None
+    if alpha == 1:
+        return (0.0 - math.fsum(p * math.log2(p) for p in shares)) / math.log2(size)
+    return math.log2(math.fsum(p**alpha for p in shares)) / (1 - alpha) / math.log2(size)
+
+
+def _percentile(lengths: dict[int, int], texts: int, percent: int) -> int | None:
+    """The shortest length that so many of a hundred texts do not exceed."""
+    so_far = 0
+    for length, n in sorted(lengths.items()):
+        so_far += n
+        if 100 * so_far >= percent * texts:
+            return length
+    return None
+
+
+def _pipeline_fingerprint(tokenizer: Tokenizer) -> str:
+    parts = json.loads(tokenizer.to_json())
+    content = json.dumps([parts["normalizer"], parts["pre_tokenizer"]], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
