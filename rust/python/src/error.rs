@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use wordpiece::train::TrainingError;
 use wordpiece::{Error, ErrorKind};
 
 mod classes {
@@ -21,9 +20,6 @@ pub fn to_py(error: Error) -> PyErr {
         // With the number OSError becomes the class that people catch: FileNotFoundError, PermissionError, …
         return PyOSError::new_err((code, message, file));
     }
-    if let Error::Training(TrainingError::Read { file, code: Some(code), .. }) = error {
-        return not_read(code, file);
-    }
     let message = error.to_string();
     match error.kind() {
         ErrorKind::Vocab => classes::VocabError::new_err(message),
@@ -31,14 +27,6 @@ pub fn to_py(error: Error) -> PyErr {
         ErrorKind::Input | ErrorKind::File => classes::InputError::new_err(message),
         ErrorKind::Training => classes::TrainingError::new_err(message),
     }
-}
-
-/// The exception for a file that cannot be read: the one that Python would raise.
-fn not_read(code: i32, file: String) -> PyErr {
-    Python::attach(|py| {
-        let message = py.import("os").and_then(|os| os.call_method1("strerror", (code,))?.extract::<String>());
-        message.map_or_else(|error| error, |message| PyOSError::new_err((code, message, file)))
-    })
 }
 
 /// The exception for an argument that cannot be used.

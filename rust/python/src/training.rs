@@ -1,6 +1,5 @@
 //! Training: counts of words, the learners, and whoever watches them.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -8,8 +7,9 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 use wordpiece::Error;
+use wordpiece::files::Source;
 use wordpiece::normalize::BertNormalizer;
-use wordpiece::train::{self, BadBytes, Block, Blocks, CountOptions, Files, Joining, Learner, Progress, Source, Stage};
+use wordpiece::train::{self, BadBytes, Block, Blocks, CountOptions, Files, Joining, Learner, Progress, Stage};
 use wordpiece::train::{TopDownOptions, TrainOptions, TrainingError};
 
 use crate::convert::{self, Place};
@@ -132,7 +132,12 @@ impl Texts {
 }
 
 impl Blocks for Texts {
-    fn next(&mut self, block: &mut Block, _lines_may_break: bool) -> wordpiece::Result<bool> {
+    fn next(
+        &mut self,
+        block: &mut Block,
+        _: bool,
+        _: &mut dyn FnMut() -> wordpiece::Result<()>,
+    ) -> wordpiece::Result<bool> {
         block.bytes.clear();
         (block.texts, block.size) = (0, 0);
         match Python::attach(|py| self.fill(py, block)) {
@@ -157,13 +162,9 @@ fn counted(py: Python<'_>, counted: train::Counted) -> PyResult<Counted> {
     })
 }
 
-/// A path as the system has it, and as messages have it; `-` is standard input.
-fn source(path: OsString) -> Source<'static> {
-    let name = path.to_string_lossy().into_owned();
-    if path == "-" {
-        return Source { name: "standard input".to_owned(), open: Box::new(|| Ok(Box::new(std::io::stdin().lock()))) };
-    }
-    Source { name, open: Box::new(move || Ok(Box::new(std::fs::File::open(path)?))) }
+/// The file at a path; `-` is standard input.
+fn source(path: PathBuf) -> Source {
+    if path.as_os_str() == "-" { Source::stdin() } else { Source::path(path) }
 }
 
 #[pymethods]
@@ -184,7 +185,7 @@ impl WordCounts {
             let mut observer = Observer { callable: observer, raised: None };
             let found = py.detach(|| {
                 let mut files =
-                    Files::new(paths.into_iter().map(|path| source(path.into_os_string())).collect(), total);
+                    Files::new(paths.into_iter().map(source).collect(), total);
                 train::count(&mut files, &options, &mut |progress| observer.look(progress))
             });
             counted(py, found.map_err(|error| observer.error(error))?)

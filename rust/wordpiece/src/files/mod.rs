@@ -28,5 +28,6 @@ pub use ahead::{Next, ReadAhead};
 pub use block::{Block, Column};
 pub use field::FieldPath;
 pub use problem::Problem;
+pub(crate) use reader::unreadable;
 pub use reader::{OnError, ReadOptions, Split, TextReader};
 pub use source::Source;

@@ -228,7 +228,7 @@ impl TextReader {
     }
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Error {
+pub(crate) fn unreadable(name: &str, error: &io::Error) -> Error {
     let message = error.to_string();
     // The number goes with the message where it is one of the operating system.
     let message = message.split_once(" (os error").map_or(message.as_str(), |(said, _)| said).to_owned();

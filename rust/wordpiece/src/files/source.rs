@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Something to read texts from, with a name for messages. Gzip and Zstandard are recognised by their first bytes, with
 /// which no UTF-8 text begins, and decompressed.
 pub struct Source {
-    pub(super) name: String,
+    pub(crate) name: String,
     bytes: Bytes,
 }
 
@@ -38,13 +38,14 @@ impl Source {
     }
 
     /// Opens it; what is read from it is added to `count`.
-    pub(super) fn open(self, count: &Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
+    pub(crate) fn open(self, count: &Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
         let inner: Box<dyn Read + Send> = match self.bytes {
             Bytes::Path(path) => Box::new(File::open(path)?),
             Bytes::Stdin => Box::new(io::stdin()),
             Bytes::Reader(reader) => reader,
         };
-        decompressed(Counted { inner, count: Arc::clone(count) })
+        let bytes = Some(Counted { inner, count: Arc::clone(count) });
+        Ok(Box::new(Decompressed::Unknown { first: Vec::with_capacity(ZSTANDARD.len()), bytes }))
     }
 }
 
@@ -57,11 +58,40 @@ impl fmt::Debug for Source {
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-fn decompressed(mut bytes: Counted) -> io::Result<Box<dyn Read + Send>> {
-    let mut first = Vec::with_capacity(ZSTANDARD.len());
-    bytes.by_ref().take(ZSTANDARD.len() as u64).read_to_end(&mut first)?;
+/// Bytes that are decompressed where their first ones say so; those are read when the first bytes are asked for, so that
+/// a wait for them can be interrupted like any other.
+enum Decompressed {
+    Unknown { first: Vec<u8>, bytes: Option<Counted> },
+    Known(Box<dyn Read + Send>),
+}
+
+impl Read for Decompressed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self {
+                Decompressed::Known(bytes) => return bytes.read(buffer),
+                Decompressed::Unknown { first, bytes } => {
+                    let mut next = [0; ZSTANDARD.len()];
+                    let missing = ZSTANDARD.len() - first.len();
+                    let n = bytes.as_mut().map_or(Ok(0), |bytes| bytes.read(&mut next[..missing]))?;
+                    first.extend_from_slice(&next[..n]);
+                    if n == 0 || n == missing {
+                        let (first, bytes) = (std::mem::take(first), bytes.take());
+                        *self = Decompressed::Known(decompressed(first, bytes)?);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn decompressed(first: Vec<u8>, bytes: Option<Counted>) -> io::Result<Box<dyn Read + Send>> {
     let (gzip, zstandard) = (first.starts_with(GZIP), first.starts_with(ZSTANDARD));
-    let bytes = Cursor::new(first).chain(bytes);
+    let rest: Box<dyn Read + Send> = match bytes {
+        Some(bytes) => Box::new(bytes),
+        None => Box::new(io::empty()),
+    };
+    let bytes = Cursor::new(first).chain(rest);
     Ok(if gzip {
         Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, bytes)))
     } else if zstandard {

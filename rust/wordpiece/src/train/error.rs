@@ -32,15 +32,6 @@ pub enum TrainingError {
         /// The bytes that may stand between two white spaces.
         limit: usize,
     },
-    /// A file that cannot be read.
-    Read {
-        /// The file.
-        file: String,
-        /// The number of the operating system's error.
-        code: Option<i32>,
-        /// What it said.
-        message: String,
-    },
     /// Counts whose sum, over all characters of all words, passes 63 bits.
     CountsTooLarge {
         /// The word at which that happens.
@@ -87,7 +78,6 @@ impl fmt::Display for TrainingError {
                 "{file}: more than {limit} bytes without white space in line {line}, from byte offset {offset} on: \
                  this is no text, leave it out"
             ),
-            TrainingError::Read { file, message, .. } => write!(f, "{file}: {message}"),
             TrainingError::CountsTooLarge { word, count } => write!(
                 f,
                 "the counts are too large: their sum over all characters passes 2**63 at {word:?} with {count}; \

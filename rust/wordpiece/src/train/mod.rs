@@ -27,7 +27,7 @@ mod top_down;
 mod watch;
 
 pub use alphabet::DroppedChars;
-pub use counts::{BadBytes, Block, Blocks, CountOptions, Counted, Files, Source, WordCounts, count};
+pub use counts::{BadBytes, Block, Blocks, CountOptions, Counted, Files, WordCounts, count};
 pub use error::TrainingError;
 pub use report::{Reporter, Sums};
 pub use top_down::{LeftOut, TopDownOptions};

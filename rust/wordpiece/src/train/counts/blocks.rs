@@ -1,10 +1,12 @@
 //! Text in blocks: a megabyte or so at a time, each ending where a word cannot go on.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::TrainingError;
 use crate::error::{Error, Result};
+use crate::files::{Source, unreadable};
 
 /// Bytes of a block; one with a long line in it is longer.
 const BLOCK: usize = 1 << 20;
@@ -37,41 +39,32 @@ pub trait Blocks {
     /// Fills `block` with the next piece; false when there is none.
     ///
     /// A block ends at a line feed or where there is no more, unless `lines_may_break`: then any white space of ASCII
-    /// may end it.
-    fn next(&mut self, block: &mut Block, lines_may_break: bool) -> Result<bool>;
+    /// may end it. Where a wait for more is interrupted by a signal, `interrupted` is called, and says whether to go on.
+    fn next(
+        &mut self,
+        block: &mut Block,
+        lines_may_break: bool,
+        interrupted: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<bool>;
 
-    /// The bytes that will come in all, where that is known.
-    fn total(&self) -> Option<u64> {
+    /// The bytes that have been read and those that will be in all, where that is known.
+    fn progress(&self) -> Option<(u64, u64)> {
         None
     }
 }
 
-/// A file to be read: its name for messages, and how to open it.
-pub struct Source<'a> {
-    /// What messages call it.
-    pub name: String,
-    /// Opens it.
-    pub open: Box<dyn FnOnce() -> std::io::Result<Box<dyn Read + 'a>> + 'a>,
-}
-
-impl<'a> Source<'a> {
-    /// The file at a path.
-    pub fn path(name: String) -> Source<'a> {
-        let path = name.clone();
-        Source { name, open: Box::new(move || Ok(Box::new(std::fs::File::open(path)?))) }
-    }
-}
-
 /// Blocks out of files, one after the other. A byte order mark at the start of one is no part of it.
-pub struct Files<'a> {
-    sources: std::vec::IntoIter<Source<'a>>,
+pub struct Files {
+    sources: std::vec::IntoIter<Source>,
+    /// The bytes on the disk, in all and read so far.
     total: Option<u64>,
-    open: Option<Open<'a>>,
+    read: Arc<AtomicU64>,
+    open: Option<Open>,
 }
 
-struct Open<'a> {
+struct Open {
     name: Arc<str>,
-    reader: Box<dyn Read + 'a>,
+    reader: Box<dyn Read + Send>,
     /// Read, but not yet given out: what stands behind the end of the last block.
     rest: Vec<u8>,
     offset: u64,
@@ -80,49 +73,71 @@ struct Open<'a> {
     ended: bool,
 }
 
-impl<'a> Files<'a> {
-    /// Reads these files, which have `total` bytes together.
-    pub fn new(sources: Vec<Source<'a>>, total: Option<u64>) -> Files<'a> {
-        Files { sources: sources.into_iter(), total, open: None }
+impl Files {
+    /// Reads these files, which take `total` bytes on the disk together.
+    pub fn new(sources: Vec<Source>, total: Option<u64>) -> Files {
+        Files { sources: sources.into_iter(), total, read: Arc::default(), open: None }
     }
 }
 
-impl Blocks for Files<'_> {
-    fn next(&mut self, block: &mut Block, lines_may_break: bool) -> Result<bool> {
+impl Blocks for Files {
+    fn next(
+        &mut self,
+        block: &mut Block,
+        lines_may_break: bool,
+        interrupted: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<bool> {
         loop {
             if let Some(open) = &mut self.open
-                && open.next(block, lines_may_break)?
+                && open.next(block, lines_may_break, interrupted)?
             {
                 return Ok(true);
             }
             let Some(source) = self.sources.next() else { return Ok(false) };
-            let reader = (source.open)().map_err(|error| refused(&source.name, &error))?;
-            let name = Arc::from(source.name);
+            let name: Arc<str> = Arc::from(source.name.as_str());
+            let reader = source.open(&self.read).map_err(|error| unreadable(&name, &error))?;
             self.open = Some(Open { name, reader, rest: Vec::new(), offset: 0, line: 0, utf16: false, ended: false });
         }
     }
 
-    fn total(&self) -> Option<u64> {
-        self.total
+    fn progress(&self) -> Option<(u64, u64)> {
+        self.total.map(|total| (self.read.load(Ordering::Relaxed), total))
     }
 }
 
-fn refused(name: &str, error: &std::io::Error) -> Error {
-    let (file, code, message) = (name.to_owned(), error.raw_os_error(), error.to_string());
-    Error::Training(TrainingError::Read { file, code, message })
-}
+impl Open {
+    /// Reads so many bytes, or what there is.
+    fn read(&mut self, wanted: usize, bytes: &mut Vec<u8>, interrupted: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let mut at = bytes.len();
+        bytes.resize(at + wanted, 0);
+        while at < bytes.len() {
+            match self.reader.read(&mut bytes[at..]) {
+                Ok(0) => {
+                    self.ended = true;
+                    break;
+                }
+                Ok(n) => at += n,
+                Err(error) if error.kind() == ErrorKind::Interrupted => interrupted()?,
+                Err(error) => return Err(unreadable(&self.name, &error)),
+            }
+        }
+        bytes.truncate(at);
+        Ok(())
+    }
 
-impl Open<'_> {
-    fn next(&mut self, block: &mut Block, lines_may_break: bool) -> Result<bool> {
+    fn next(
+        &mut self,
+        block: &mut Block,
+        lines_may_break: bool,
+        interrupted: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<bool> {
         let bytes = &mut block.bytes;
         bytes.clear();
         bytes.append(&mut self.rest);
         let mut looked_at = 0;
         let end = loop {
             if !self.ended {
-                let wanted = (BLOCK.max(2 * bytes.len()) - bytes.len()) as u64;
-                let read = self.reader.by_ref().take(wanted).read_to_end(bytes);
-                self.ended = (read.map_err(|error| refused(&self.name, &error))? as u64) < wanted;
+                self.read(BLOCK.max(2 * bytes.len()) - bytes.len(), bytes, interrupted)?;
             }
             if self.ended {
                 break bytes.len();
@@ -167,13 +182,14 @@ impl Open<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Cursor;
 
     fn read(text: &[u8], lines_may_break: bool) -> Vec<Block> {
-        let source = Source { name: "f".to_owned(), open: Box::new(|| Ok(Box::new(text))) };
+        let source = Source::reader("f", Cursor::new(text.to_vec()));
         let mut files = Files::new(vec![source], None);
         let mut blocks = Vec::new();
         let mut block = Block::default();
-        while files.next(&mut block, lines_may_break).unwrap() {
+        while files.next(&mut block, lines_may_break, &mut || Ok(())).unwrap() {
             blocks.push(block.clone());
         }
         blocks

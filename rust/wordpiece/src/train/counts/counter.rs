@@ -78,7 +78,7 @@ pub fn count(
     observer: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Counted> {
     let mut watch = Watch::new(observer);
-    watch.begin(Stage::Counting, blocks.total())?;
+    watch.begin(Stage::Counting, blocks.progress().map(|(_, total)| total))?;
     let shared = Shared { options: *options, finder: WordFinder::new(options.normalizer, Path::detect()) };
     let mut tables: Vec<Table> = (0..options.threads.max(1)).map(|_| Table::default()).collect();
     let mut all = Table::default();
@@ -151,11 +151,11 @@ impl Shared {
         if let [table] = tables {
             let mut worker = Worker::new(self, table);
             let mut block = Block::default();
-            while length < CHUNK && blocks.next(&mut block, lines_may_break)? {
+            while length < CHUNK && blocks.next(&mut block, lines_may_break, &mut || watch.look())? {
                 length += block.bytes.len() as u64;
                 read += block.size;
                 worker.block(&block)?;
-                watch.done(before + read);
+                watch.done(blocks.progress().map_or(before + read, |(done, _)| done));
                 watch.pause()?;
             }
             return Ok((length, worker.tally));
@@ -175,7 +175,7 @@ impl Shared {
             let mut fed = || -> Result<()> {
                 while length < CHUNK && !failed.load(Ordering::Relaxed) {
                     let mut block: Block = from_threads.try_recv().unwrap_or_default();
-                    if !blocks.next(&mut block, lines_may_break)? {
+                    if !blocks.next(&mut block, lines_may_break, &mut || watch.look())? {
                         break;
                     }
                     length += block.bytes.len() as u64;
@@ -185,7 +185,7 @@ impl Shared {
                         break;
                     }
                     given += 1;
-                    watch.done(before + read);
+                    watch.done(blocks.progress().map_or(before + read, |(done, _)| done));
                     watch.pause()?;
                 }
                 Ok(())

@@ -7,7 +7,7 @@ mod blocks;
 mod counter;
 mod table;
 
-pub use blocks::{Block, Blocks, Files, Source};
+pub use blocks::{Block, Blocks, Files};
 pub use counter::{BadBytes, CountOptions, Counted, count};
 
 use super::TrainingError;
