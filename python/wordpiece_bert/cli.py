@@ -35,6 +35,7 @@ from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
 from wordpiece_bert.sentence.folder import SentenceFolder, read_folder
 from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.training_cli import add_commands, contents_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -235,6 +236,8 @@ def _parser() -> argparse.ArgumentParser:
         "-q", "--quiet", action="store_true", help="no progress, no summary; warnings and errors remain"
     )
     encode.set_defaults(run=_encode)
+
+    add_commands(commands, common=common, texts=texts, reading=_reading, load_tokenizer=_load_tokenizer)
 
     info = commands.add_parser(
         "info",
@@ -462,14 +465,16 @@ def _info(options: argparse.Namespace) -> None:
         if any((folder / name).exists() for name in ("config.json", "bert_config.json")):
             facts["model"] = _model_facts(folder)
         source = str(folder)
-    facts["tokenizer"] = _tokenizer_facts(_load_tokenizer(source))
+    tokenizer = _load_tokenizer(source)
+    facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": contents_facts(tokenizer)}
     if options.json:
         print(json.dumps(facts, indent=2))
         return
+    width = 2 + max(len(name) for lines in facts.values() for name in lines)
     for title, lines in facts.items():
         print(title.replace("_", " "))
         for name, value in lines.items():
-            print(f"  {name.replace('_', ' '):<18}{_shown(value)}")
+            print(f"  {name.replace('_', ' '):<{width}}{_shown(value)}")
 
 
 def _sentence_facts(sentence: SentenceFolder) -> dict[str, object]:

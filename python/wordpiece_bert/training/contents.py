@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -56,18 +57,20 @@ class VocabContents:
         return asdict(self)
 
 
-def vocab_contents(tokens: Sequence[str], special_tokens: Collection[str]) -> VocabContents:
+def vocab_contents(vocab: Sequence[str] | Mapping[str, int], special_tokens: Collection[str]) -> VocabContents:
     """Sort the tokens of a vocabulary into kinds.
 
     Parameters
     ----------
-    tokens
-        The tokens; the id of one is its place.
+    vocab
+        Token -> id, or the tokens in the order of their ids.
     special_tokens
         Which of them are special.
     """
-    special = {token: i for i, token in enumerate(tokens) if token in special_tokens}
-    plain = [(token, i) for i, token in enumerate(tokens) if token not in special and not _UNUSED.fullmatch(token)]
+    ids = vocab.items() if isinstance(vocab, Mapping) else ((token, i) for i, token in enumerate(vocab))
+    tokens = sorted(ids, key=lambda place: place[1])
+    special = {token: i for token, i in tokens if token in special_tokens}
+    plain = [(token, i) for token, i in tokens if token not in special and not _UNUSED.fullmatch(token)]
     continuations = [(token, i) for token, i in plain if token.startswith(_JOINER) and token != _JOINER]
     words = [(token, i) for token, i in plain if not token.startswith(_JOINER) or token == _JOINER]
     characters = [place for place in words if len(place[0]) == 1]
