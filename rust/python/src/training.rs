@@ -184,8 +184,7 @@ impl WordCounts {
             let total = paths.iter().map(size).sum::<Option<u64>>();
             let mut observer = Observer { callable: observer, raised: None };
             let found = py.detach(|| {
-                let mut files =
-                    Files::new(paths.into_iter().map(source).collect(), total);
+                let mut files = Files::new(paths.into_iter().map(source).collect(), total);
                 train::count(&mut files, &options, &mut |progress| observer.look(progress))
             });
             counted(py, found.map_err(|error| observer.error(error))?)

@@ -131,9 +131,9 @@ impl Reporter {
                 let shared = &*shared;
                 threads.push(scope.spawn(move || memory.add(shared, part, i * size)));
             }
-            threads.into_iter().try_for_each(|thread| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     }
 
