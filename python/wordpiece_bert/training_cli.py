@@ -299,8 +299,8 @@ def _summary(options: argparse.Namespace, vocab: Vocab, counts: WordCounts, coun
     size = f"{counts.bytes / 1e6:,.1f} MB, " if counts.bytes else ""
     print(
         f"{options.output}: {len(vocab):,} tokens by {vocab.algorithm}, {used:,} of them used, from "
-        f"{len(counts):,} words that occur {counts.total:,} times ({size}{counts.texts:,} texts; counted in {counting:.1f} s, learned in "
-        f"{learning:.1f} s)",
+        f"{len(counts):,} words that occur {counts.total:,} times ({size}{counts.texts:,} texts; "
+        f"counted in {counting:.1f} s, learned in {learning:.1f} s)",
         file=sys.stderr,
     )
 
