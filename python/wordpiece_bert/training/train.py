@@ -126,12 +126,12 @@ def train_vocab(
             notes.append(
                 f"{dropped:,} words of more than {longest} characters were left out ({share} of all occurrences)"
             )
-    progress = options.get("progress")
+    threads, progress = options.get("threads"), options.get("progress")
     if algorithm == "top_down":
-        trained = words.train_top_down(size, specials, base, fill_unused, progress, **how)
+        trained = words.train_top_down(size, specials, base, fill_unused, threads, progress, **how)
     else:
         likelihood = algorithm == "likelihood"
-        trained = words.train_joining(size, specials, base, fill_unused, progress, likelihood=likelihood, **how)
+        trained = words.train_joining(size, specials, base, fill_unused, threads, progress, likelihood=likelihood, **how)
     notes += _learning_notes(trained, size, algorithm, how)
     for note in notes:
         warnings.warn(note, TrainingWarning, stacklevel=2)

@@ -299,7 +299,7 @@ impl WordCounts {
     }
 
     /// Learn a vocabulary by joining pairs; `likelihood`: by the score of that name.
-    #[pyo3(signature = (vocab_size, special_tokens, base, fill_unused, observer, *, likelihood, min_frequency,
+    #[pyo3(signature = (vocab_size, special_tokens, base, fill_unused, threads, observer, *, likelihood, min_frequency,
         limit_alphabet, initial_alphabet))]
     #[allow(clippy::too_many_arguments, reason = "the options of the learner")]
     fn train_joining(
@@ -309,6 +309,7 @@ impl WordCounts {
         special_tokens: Vec<String>,
         base: Option<Vec<String>>,
         fill_unused: bool,
+        threads: Option<&Bound<'_, PyAny>>,
         observer: Option<Py<PyAny>>,
         likelihood: bool,
         min_frequency: u64,
@@ -317,11 +318,12 @@ impl WordCounts {
     ) -> PyResult<Trained> {
         let how = Joining { min_frequency, limit_alphabet, initial_alphabet };
         let learner = if likelihood { Learner::Likelihood(how) } else { Learner::Bpe(how) };
-        self.train(py, TrainOptions { vocab_size, special_tokens, base, fill_unused, learner }, observer)
+        let threads = threads::number(threads::checked("threads", threads)?);
+        self.train(py, TrainOptions { vocab_size, special_tokens, base, fill_unused, learner, threads }, observer)
     }
 
     /// Learn a vocabulary from whole words down.
-    #[pyo3(signature = (vocab_size, special_tokens, base, fill_unused, observer, *, lower_thresh, upper_thresh,
+    #[pyo3(signature = (vocab_size, special_tokens, base, fill_unused, threads, observer, *, lower_thresh, upper_thresh,
         num_iterations, slack_ratio, max_token_length, max_unique_chars, max_input_words, include_joiner))]
     #[allow(clippy::too_many_arguments, reason = "the options of the learner")]
     fn train_top_down(
@@ -331,6 +333,7 @@ impl WordCounts {
         special_tokens: Vec<String>,
         base: Option<Vec<String>>,
         fill_unused: bool,
+        threads: Option<&Bound<'_, PyAny>>,
         observer: Option<Py<PyAny>>,
         lower_thresh: Option<u64>,
         upper_thresh: Option<u64>,
@@ -351,7 +354,8 @@ impl WordCounts {
             max_input_words,
             include_joiner,
         });
-        self.train(py, TrainOptions { vocab_size, special_tokens, base, fill_unused, learner }, observer)
+        let threads = threads::number(threads::checked("threads", threads)?);
+        self.train(py, TrainOptions { vocab_size, special_tokens, base, fill_unused, learner, threads }, observer)
     }
 }
 

@@ -96,7 +96,7 @@ pub(super) fn learn(
 ) -> Result<Stop> {
     // No count passes 63 bits: the sum of all does not.
     let least = i64::try_from(min_frequency).unwrap_or(i64::MAX).max(1);
-    let (pairs, mut places) = all_pairs(words);
+    let (pairs, mut places) = all_pairs(words, watch)?;
     let mut tally: PairMap<i64> = PairMap::default();
     let mut queue = Queue { bound: i64::MAX, ..Queue::default() };
     let mut ranges = Ranges::default();

@@ -152,7 +152,7 @@ struct State {
 }
 
 impl State {
-    fn new(words: &Words, least: u64, symbols: usize) -> (State, Vec<u32>) {
+    fn new(words: &Words, least: u64, symbols: usize, watch: &mut Watch<'_>) -> Result<(State, Vec<u32>)> {
         let mut state = State { least, ..State::default() };
         state.room_for(symbols);
         for word in words.iter() {
@@ -161,11 +161,11 @@ impl State {
             }
         }
         state.q = state.f.iter().map(|&f| floor_to_grid(f)).collect();
-        let (pairs, places) = all_pairs(words);
+        let (pairs, places) = all_pairs(words, watch)?;
         for Met { pair, weight, places } in pairs {
             state.gain(pair, weight, places.start, places.len() as u32);
         }
-        (state, places)
+        Ok((state, places))
     }
 
     fn room_for(&mut self, symbols: usize) {
@@ -266,7 +266,7 @@ pub(super) fn learn(
     min_frequency: u64,
     watch: &mut Watch<'_>,
 ) -> Result<Stop> {
-    let (mut state, mut places) = State::new(words, min_frequency.max(1), tokens.len());
+    let (mut state, mut places) = State::new(words, min_frequency.max(1), tokens.len(), watch)?;
     let mut neighbours = Neighbours::default();
     let mut tried = Vec::new();
     let mut gained: Vec<(Pair, u64, usize, u32)> = Vec::new();

@@ -33,12 +33,18 @@ pub use report::{Reporter, Sums};
 pub use top_down::{LeftOut, TopDownOptions};
 pub use watch::{Progress, Stage};
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use alphabet::Alphabet;
 use tokens::{JOINER, Tokens};
 use watch::Watch;
 
 use crate::error::{Error, Result};
 use crate::matcher::{Matcher, Walk};
+
+/// Fewer words than this are not worth a thread.
+const LEAST_PART: usize = 4096;
 
 /// The learners that join pairs, and what they can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +87,8 @@ pub struct TrainOptions {
     pub fill_unused: bool,
     /// Who learns, and how.
     pub learner: Learner,
+    /// Threads to use where the work falls into parts; 0 is taken as 1. The answer does not depend on it.
+    pub threads: usize,
 }
 
 impl Default for TrainOptions {
@@ -91,6 +99,7 @@ impl Default for TrainOptions {
             base: None,
             fill_unused: false,
             learner: Learner::Bpe(Joining::default()),
+            threads: 1,
         }
     }
 }
@@ -193,7 +202,7 @@ pub fn train(
         Some(base) => extend::pieces_before(base, &tokens, &new),
         None => Vec::new(),
     };
-    let (used, unknown) = uses(counts, &tokens, &options.special_tokens, &mut watch)?;
+    let (used, unknown) = uses(counts, &tokens, options, &mut watch)?;
     Ok(Trained {
         tokens,
         counts: used,
@@ -219,12 +228,12 @@ fn join(
     learn: fn(&mut symbols::Words, &mut Tokens, usize, u64, &mut Watch<'_>) -> Result<Stop>,
     watch: &mut Watch<'_>,
 ) -> Result<Outcome> {
-    let alphabet = Alphabet::new(counts, of_characters, &how.initial_alphabet, how.limit_alphabet);
+    let alphabet = Alphabet::new(counts, of_characters, &how.initial_alphabet, how.limit_alphabet, watch)?;
     alphabet.append_to(&mut tokens);
     let least_size = tokens.len();
     let mut words = match extends {
-        true => alphabet.cut_longest(counts, &tokens)?,
-        false => alphabet.cut(counts, &tokens)?,
+        true => alphabet.cut_longest(counts, &tokens, watch)?,
+        false => alphabet.cut(counts, &tokens, watch)?,
     };
     watch.pause()?;
     let stop = learn(&mut words, &mut tokens, size, how.min_frequency, watch)?;
@@ -251,21 +260,49 @@ fn characters(counts: &WordCounts) -> Result<u64> {
 fn uses(
     counts: &WordCounts,
     tokens: &[String],
-    specials: &[String],
+    options: &TrainOptions,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<u64>, u128)> {
     let matcher = Matcher::new(tokens.iter().map(String::as_str).zip(0..), JOINER, usize::MAX);
-    let mut walk = Walk::default();
-    let (mut used, mut unknown) = (vec![0u64; tokens.len()], 0u128);
-    for (word, n) in counts.iter() {
-        if matcher.walk(word, &mut walk) {
-            walk.entries.iter().for_each(|entry| used[entry.id as usize] += n);
-        } else {
-            unknown += u128::from(n);
+    let part = counts.len().div_ceil(options.threads.max(1)).max(LEAST_PART);
+    let stopped = AtomicBool::new(false);
+    let of_words = |words: Range<usize>, go_on: &mut dyn FnMut() -> Result<()>| {
+        let mut walk = Walk::default();
+        let (mut used, mut unknown) = (vec![0u64; tokens.len()], 0u128);
+        for i in words {
+            let n = counts.counts()[i];
+            if matcher.walk(counts.word(i), &mut walk) {
+                walk.entries.iter().for_each(|entry| used[entry.id as usize] += n);
+            } else {
+                unknown += u128::from(n);
+            }
+            go_on()?;
         }
-        watch.step()?;
-    }
-    let specials: hashbrown::HashSet<&str> = specials.iter().map(String::as_str).collect();
+        Ok((used, unknown))
+    };
+    let (mut used, unknown) = std::thread::scope(|scope| {
+        let parts = (part..counts.len()).step_by(part).map(|start| {
+            let (of_words, stopped) = (&of_words, &stopped);
+            let words = start..(start + part).min(counts.len());
+            scope.spawn(move || {
+                of_words(words, &mut || match stopped.load(Ordering::Relaxed) {
+                    true => Err(Error::Training(TrainingError::Interrupted)),
+                    false => Ok(()),
+                })
+            })
+        });
+        let parts: Vec<_> = parts.collect();
+        let first = of_words(0..part.min(counts.len()), &mut || watch.step());
+        stopped.store(first.is_err(), Ordering::Relaxed);
+        let (mut used, mut unknown) = first?;
+        for part in parts {
+            let (more, missing) = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            used.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
+            unknown += missing;
+        }
+        Ok::<_, Error>((used, unknown))
+    })?;
+    let specials: hashbrown::HashSet<&str> = options.special_tokens.iter().map(String::as_str).collect();
     for (count, _) in used.iter_mut().zip(tokens).filter(|(_, token)| specials.contains(token.as_str())) {
         *count = 0;
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{TrainingError, WordCounts, prefetch};
+use super::{TrainingError, Watch, WordCounts, prefetch};
 use crate::error::{Error, Result};
 
 /// Two neighbouring symbols as one number, in the order of the first, then the second.
@@ -18,6 +18,9 @@ pub(super) fn parts(pair: Pair) -> (u32, u32) {
 
 /// Numbers before the symbols of a word: how many symbols it has, and its count in two halves.
 const HEAD: usize = 3;
+
+/// The numbers in a line of the cache, less one.
+const LINE: usize = 15;
 
 /// Places between asking for a word and reading it.
 pub(super) const AHEAD: usize = 8;
@@ -79,7 +82,10 @@ impl Words {
     #[inline(always)]
     pub fn ask_for(&self, word: Option<&u32>) {
         if let Some(&word) = word {
-            prefetch(self.list.as_ptr().wrapping_add(word as usize));
+            // A word seldom ends in the line it begins in.
+            let place = self.list.as_ptr().wrapping_add(word as usize);
+            prefetch(place);
+            prefetch(place.wrapping_add(LINE));
         }
     }
 
@@ -245,7 +251,7 @@ pub(super) struct Met {
 }
 
 /// All adjacent pairs of all words, in the order in which they are first met, and the list of places.
-pub(super) fn all_pairs(words: &Words) -> (Vec<Met>, Vec<u32>) {
+pub(super) fn all_pairs(words: &Words, watch: &mut Watch<'_>) -> Result<(Vec<Met>, Vec<u32>)> {
     let mut index: PairMap<u32> = PairMap::default();
     let mut pairs: Vec<Met> = Vec::new();
     // Which pair each place has, in the order of the places, so that none is looked up twice.
@@ -261,6 +267,7 @@ pub(super) fn all_pairs(words: &Words) -> (Vec<Met>, Vec<u32>) {
             pairs[i as usize].places.end += 1;
             found.push(i);
         }
+        watch.step()?;
     }
     let mut next = 0;
     for Met { places, .. } in &mut pairs {
@@ -279,6 +286,7 @@ pub(super) fn all_pairs(words: &Words) -> (Vec<Met>, Vec<u32>) {
             list[places.end] = word;
             places.end += 1;
         }
+        watch.step()?;
     }
-    (pairs, list)
+    Ok((pairs, list))
 }
