@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import re
 import shlex
 import shutil
@@ -290,6 +291,20 @@ def test_example_make_pretraining_examples(models: Path, tmp_path: Path) -> None
     assert shown == [f"{examples} examples, {hidden} hidden tokens, {random} random second parts"]
     assert examples >= 6
     assert length <= 128
+
+
+def test_example_spark_train_vocab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
+    if not (shutil.which("java") or "JAVA_HOME" in os.environ):
+        pytest.skip("Spark needs Java")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    output, kept = tmp_path / "vocab", tmp_path / "counts.tsv"
+    program = str(ROOT / "examples" / "spark_train_vocab.py")
+    run(program, str(TEXTS), "-o", str(output), "--vocab-size", "300", "--counts", str(kept))
+    counts = wb.WordCounts.from_files(TEXTS)
+    found = wb.WordCounts.load(kept)
+    assert (found.to_dict(), found.texts, found.fingerprint) == (counts.to_dict(), counts.texts, counts.fingerprint)
+    assert (output / "vocab.txt").read_text(encoding="utf-8").splitlines() == wb.train_vocab(counts, 300).tokens
 
 
 def test_every_example_has_a_test() -> None:

@@ -227,6 +227,21 @@ def test_counts_of_different_settings_do_not_add_up() -> None:
         wb.WordCounts.from_dict({"a": (1 << 64) - 1}) + plain
 
 
+def test_columns_of_arrow_are_read_where_they_stand() -> None:
+    texts = ["b a b", "", "Ä c"] * 3
+    expected = wb.WordCounts.from_texts(texts)
+    chunked = pa.chunked_array([texts[:2], [], texts[2:]])
+    for column in (pa.array(texts), chunked, pa.table({"text": texts}), pa.array(texts).dictionary_encode()):
+        assert wb.WordCounts.from_texts(column) == expected
+    polars = pytest.importorskip("polars")
+    assert wb.WordCounts.from_texts(polars.Series(texts)) == expected
+    assert wb.train_vocab(polars.DataFrame({"x": texts}), 3, special_tokens=[]).tokens == ["a", "b", "c"]
+    with pytest.raises(InputError, match="item 4 is null"):
+        wb.WordCounts.from_texts(pa.chunked_array([["a", "b"], ["c", "d", None]]))
+    with pytest.raises(InputError, match="texts is an Arrow column of int64"):
+        wb.WordCounts.from_texts(pa.array([1, 2]))
+
+
 def test_what_counts_are() -> None:
     counts = wb.WordCounts.from_texts(["b a b", "c"])
     assert (len(counts), counts.total, counts.texts, counts.bytes) == (3, 4, 2, 6)

@@ -1,7 +1,7 @@
 # The compiled part: what the classes of wordpiece_bert.tokenizer, wordpiece_bert.batch and wordpiece_bert.training
 # stand on. Where it takes any object, it refuses the wrong ones itself with an InputError.
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, Self, TypeAlias, final
 
 import numpy as np
@@ -229,7 +229,7 @@ class WordCounts:
     ) -> Counted: ...
     @staticmethod
     def from_texts(
-        texts: Iterable[Any], options: _CountFields, threads: int | None, observer: Callable[..., object] | None
+        texts: object, options: _CountFields, threads: int | None, observer: Callable[..., object] | None
     ) -> Counted: ...
     @staticmethod
     def from_columns(text: bytes, ends: npt.NDArray[np.int64], counts: npt.NDArray[np.uint64]) -> WordCounts: ...

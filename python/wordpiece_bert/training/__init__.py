@@ -3,13 +3,14 @@
 from wordpiece_bert.training.contents import VocabContents, vocab_contents
 from wordpiece_bert.training.counts import WordCounts
 from wordpiece_bert.training.embeddings import extend_embeddings
-from wordpiece_bert.training.options import CountOptions, NormalizerSettings, TrainOptions
+from wordpiece_bert.training.options import CountOptions, NormalizerOptions, NormalizerSettings, TrainOptions
 from wordpiece_bert.training.report import VocabReport, vocab_report
 from wordpiece_bert.training.train import train_vocab
 from wordpiece_bert.training.vocab import Vocab
 
 __all__ = [
     "CountOptions",
+    "NormalizerOptions",
     "NormalizerSettings",
     "TrainOptions",
     "Vocab",

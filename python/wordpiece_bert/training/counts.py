@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from wordpiece_bert.training.options import CountOptions, NormalizerSettings, co
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
+
 __all__ = ["WordCounts"]
 
 StrPath = str | os.PathLike[str]
-
-# Rows of an Arrow column that are turned into str at a time.
-_ARROW_ROWS = 4096
+#: An iterable of texts, or a column of them.
+Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
 
 
 class WordCounts:
@@ -93,13 +94,14 @@ class WordCounts:
         return cls._counted(counted, settings)
 
     @classmethod
-    def from_texts(cls, texts: Iterable[str], **options: Unpack[CountOptions]) -> Self:
+    def from_texts(cls, texts: Texts, **options: Unpack[CountOptions]) -> Self:
         """Count the words of texts.
 
         Parameters
         ----------
         texts
-            Anything that yields `str`, or a column of Arrow. It is read as it goes, not collected.
+            Anything that yields `str`, which is read as it goes, not collected; or a column of Arrow, which is read
+            where it stands.
         **options
             Those of `CountOptions`; `errors` is about files and changes nothing here.
 
@@ -109,14 +111,13 @@ class WordCounts:
             An item that is no `str` or has a lone surrogate; a wrong option.
         """
         known_options(options, CountOptions.__annotations__, "from_texts")
-        if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or hasattr(texts, "to_pylist")):
+        if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _passes_columns_on(texts)):
             hint = "; put one text into a list, read a file with from_files" if isinstance(texts, str) else ""
             message = f"texts are an iterable of str, not {type(texts).__name__}{hint}"
             raise InputError(message)
         settings = settings_of(options)
-        items = _arrow_texts(texts) if hasattr(texts, "to_pylist") else texts
         fields = count_fields(settings, options)
-        counted = _core.WordCounts.from_texts(items, fields, options.get("threads"), options.get("progress"))
+        counted = _core.WordCounts.from_texts(texts, fields, options.get("threads"), options.get("progress"))
         return cls._counted(counted, settings)
 
     @classmethod
@@ -337,7 +338,5 @@ def _restore(cls: type[WordCounts], text: bytes, ends: Any, counts: Any, content
     return cls._build(_core.WordCounts.from_columns(text, ends, counts), contents)
 
 
-def _arrow_texts(column: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Yield what a column of Arrow holds, a few rows at a time."""
-    for start in range(0, len(column), _ARROW_ROWS):
-        yield from column.slice(start, _ARROW_ROWS).to_pylist()
+def _passes_columns_on(texts: object) -> bool:
+    return hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")

@@ -200,7 +200,7 @@ def _table(words: _core.WordCounts, metadata: dict[str, str]) -> Any:  # noqa: A
     return pa.Table.from_arrays([column, pa.array(counts)], schema=schema)
 
 
-def _from_table(table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:  # noqa: ANN401
+def columns_of(table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:  # noqa: ANN401
     pa = _pyarrow("")
     if not {"word", "count"} <= set(table.column_names):
         message = f"the columns are {', '.join(table.column_names)}; counts have word and count"
@@ -244,7 +244,7 @@ def _from_arrow_library(path: Path, read_table: Any) -> tuple[bytes, Any, Any, d
     except (pa.ArrowException, OSError) as cause:
         message = f"not a file of this kind: {cause}"
         raise TrainingError(message) from cause
-    return _from_table(table)
+    return columns_of(table)
 
 
 def _to_parquet(words: _core.WordCounts, metadata: dict[str, str]) -> bytes:

@@ -13,7 +13,7 @@ from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.options import whole_number
 
-__all__ = ["Algorithm", "CountOptions", "NormalizerSettings", "TrainOptions"]
+__all__ = ["Algorithm", "CountOptions", "NormalizerOptions", "NormalizerSettings", "TrainOptions"]
 
 Algorithm = Literal["bpe", "top_down", "likelihood"]
 #: Called as ``progress("counting" | "learning", done, total)``, about twenty times a second; total may be None.
@@ -24,8 +24,8 @@ BAD_BYTES = ("strict", "replace", "skip")
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-class CountOptions(TypedDict, total=False):
-    """The options of counting words, all by keyword.
+class NormalizerOptions(TypedDict, total=False):
+    """What is done to a text before it is split into words, all by keyword.
 
     Raises
     ------
@@ -41,6 +41,17 @@ class CountOptions(TypedDict, total=False):
     clean_text: bool
     #: Make every ideograph a word; True by default.
     tokenize_chinese_chars: bool
+
+
+class CountOptions(NormalizerOptions, total=False):
+    """The options of counting words, all by keyword.
+
+    Raises
+    ------
+    InputError
+        When used: a wrong value.
+    """
+
     #: Bytes of a file that are not UTF-8: "strict" (an error, the default), "replace" (U+FFFD, which cleaning then
     #: removes) or "skip" (the line is left out).
     errors: Literal["strict", "replace", "skip"]
@@ -154,15 +165,20 @@ class NormalizerSettings:
         """SHA-256 of `pipeline`, in hex."""
         return hashlib.sha256(self.pipeline.encode()).hexdigest()
 
-    def as_dict(self) -> dict[str, bool]:
+    def as_dict(self) -> NormalizerOptions:
         """The settings by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            "lowercase": self.lowercase,
+            "strip_accents": self.strip_accents,
+            "clean_text": self.clean_text,
+            "tokenize_chinese_chars": self.tokenize_chinese_chars,
+        }
 
 
 def differences(one: NormalizerSettings, other: NormalizerSettings) -> str:
     """What is not equal, in words."""
-    mine, others = one.as_dict(), other.as_dict()
-    return ", ".join(f"{name} {mine[name]} and {others[name]}" for name in mine if mine[name] != others[name])
+    both = ((field.name, getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+    return ", ".join(f"{name} {mine} and {others}" for name, mine, others in both if mine != others)
 
 
 def settings_of(options: Mapping[str, Any], given: NormalizerSettings | None = None) -> NormalizerSettings:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import os
 
     from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.training.counts import Texts
 
 __all__ = ["VocabReport", "vocab_report"]
 
@@ -246,7 +247,7 @@ def _warn_unless_comparable(reports: tuple[VocabReport, ...]) -> None:
 
 def vocab_report(
     tokenizer: Tokenizer,
-    texts: Iterable[str],
+    texts: Texts,
     *,
     name: str | None = None,
     min_count: int = 1,
@@ -260,7 +261,7 @@ def vocab_report(
     tokenizer
         The tokenizer. Its added tokens are not looked for in the texts.
     texts
-        Anything that yields `str`; it is read as it goes. Empty texts are left out.
+        Anything that yields `str`, read as it goes; or a column of Arrow. Empty texts are left out.
     name
         What the report is called; by default the size of the vocabulary.
     min_count
@@ -280,7 +281,8 @@ def vocab_report(
     InputError
         An item that is no `str`; a wrong option.
     """
-    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+    column = _core._column_texts(texts)
+    if column is None and (isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable)):
         message = f"texts are an iterable of str, not {type(texts).__name__}"
         raise InputError(message)
     least = whole_number("min_count", min_count, 1)
@@ -289,7 +291,7 @@ def vocab_report(
         raise InputError(message)
     core = _core.Reporter(tokenizer._inner, threads)
     digest = hashlib.sha256()
-    items = iter(texts)
+    items = iter(texts if column is None else column)  # type: ignore[arg-type]
     first = 0
     while group := list(islice(items, _GROUP)):
         core.add(group, first)

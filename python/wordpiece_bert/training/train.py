@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
 from wordpiece_bert.options import whole_number
 from wordpiece_bert.tokenizer import Tokenizer
-from wordpiece_bert.training.counts import StrPath, WordCounts
+from wordpiece_bert.training.counts import StrPath, Texts, WordCounts
 from wordpiece_bert.training.options import (
     ALGORITHMS,
     SPECIAL_TOKENS,
@@ -44,7 +44,7 @@ _CHARS_TOLD = 20
 
 
 def train_vocab(
-    source: StrPath | Iterable[StrPath] | Iterable[str] | WordCounts,
+    source: StrPath | Iterable[StrPath] | Texts | WordCounts,
     vocab_size: int = DEFAULT_SIZE,
     *,
     algorithm: Algorithm = "bpe",
@@ -131,7 +131,9 @@ def train_vocab(
         trained = words.train_top_down(size, specials, base, fill_unused, threads, progress, **how)
     else:
         likelihood = algorithm == "likelihood"
-        trained = words.train_joining(size, specials, base, fill_unused, threads, progress, likelihood=likelihood, **how)
+        trained = words.train_joining(
+            size, specials, base, fill_unused, threads, progress, likelihood=likelihood, **how
+        )
     notes += _learning_notes(trained, size, algorithm, how)
     for note in notes:
         warnings.warn(note, TrainingWarning, stacklevel=2)

@@ -248,6 +248,19 @@ impl Column {
         self.ends.last().copied().unwrap_or(0)
     }
 
+    /// The number of parts.
+    pub fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The texts of a part of a column without pairs.
+    pub fn texts_of(&self, chunk: usize) -> PyResult<Vec<Text<'_>>> {
+        let first = chunk.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let rows = self.rows(chunk)?;
+        let text = |row| Ok(rows.get(row - first, Place::item("item", row))?.first);
+        (first..self.ends[chunk]).map(text).collect()
+    }
+
     fn rows(&self, chunk: usize) -> PyResult<Rows<'_>> {
         let rows = Node::whole(&self.chunks[chunk]).and_then(|node| Rows::new(node, &self.shape));
         rows.map_err(|fault| fault.at(self.name))

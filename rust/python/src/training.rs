@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
-use wordpiece::Error;
 use wordpiece::files::Source;
 use wordpiece::normalize::BertNormalizer;
 use wordpiece::train::{self, BadBytes, Block, Blocks, CountOptions, Files, Joining, Learner, Progress, Stage};
 use wordpiece::train::{TopDownOptions, TrainOptions, TrainingError};
+use wordpiece::{Error, Text};
 
+use crate::arrow::Column;
 use crate::convert::{self, Place};
 use crate::error::{guarded, input, to_py};
 use crate::threads;
@@ -150,6 +151,45 @@ impl Blocks for Texts {
     }
 }
 
+/// The texts of a column of Arrow, read where they stand.
+struct ColumnTexts<'a> {
+    column: &'a Column,
+    chunk: usize,
+    texts: std::vec::IntoIter<Text<'a>>,
+    raised: Option<PyErr>,
+}
+
+impl Blocks for ColumnTexts<'_> {
+    fn next(
+        &mut self,
+        block: &mut Block,
+        _: bool,
+        _: &mut dyn FnMut() -> wordpiece::Result<()>,
+    ) -> wordpiece::Result<bool> {
+        block.bytes.clear();
+        (block.texts, block.size) = (0, 0);
+        while block.bytes.len() < TEXT_BLOCK {
+            if let Some(text) = self.texts.next() {
+                let Text::Raw(text) = text else { unreachable!("no list of words was asked for") };
+                block.bytes.extend_from_slice(text.as_bytes());
+                block.bytes.push(b'\n');
+                block.texts += 1;
+                block.size += text.len() as u64;
+            } else if self.chunk < self.column.chunks() {
+                let texts = self.column.texts_of(self.chunk).map_err(|raised| {
+                    self.raised = Some(raised);
+                    Error::Training(TrainingError::Interrupted)
+                })?;
+                self.texts = texts.into_iter();
+                self.chunk += 1;
+            } else {
+                break;
+            }
+        }
+        Ok(block.texts > 0)
+    }
+}
+
 fn counted(py: Python<'_>, counted: train::Counted) -> PyResult<Counted> {
     Ok(Counted {
         words: Py::new(py, WordCounts { core: Arc::new(counted.words) })?,
@@ -191,7 +231,7 @@ impl WordCounts {
         })
     }
 
-    /// Count the words of texts.
+    /// Count the words of texts: of an iterable, or of a column of Arrow.
     #[staticmethod]
     fn from_texts(
         py: Python<'_>,
@@ -202,6 +242,12 @@ impl WordCounts {
     ) -> PyResult<Counted> {
         guarded(|| {
             let options = count_options(options, threads)?;
+            if let Some(column) = Column::import(texts, "texts", false, true)? {
+                let mut texts = ColumnTexts { column: &column, chunk: 0, texts: Vec::new().into_iter(), raised: None };
+                let mut observer = Observer { callable: observer, raised: None };
+                let found = py.detach(|| train::count(&mut texts, &options, &mut |progress| observer.look(progress)));
+                return counted(py, found.map_err(|error| texts.raised.unwrap_or_else(|| observer.error(error)))?);
+            }
             let mut texts = Texts { items: texts.try_iter()?.unbind(), index: 0, raised: None };
             let mut observer = Observer { callable: observer, raised: None };
             let found = py.detach(|| train::count(&mut texts, &options, &mut |progress| observer.look(progress)));

@@ -1,0 +1,75 @@
+"""Counting on Spark gives what counting here gives. Skipped where pyspark or Java is missing."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import wordpiece_bert as wb
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: pip install '.[spark]'")
+if not (shutil.which("java") or "JAVA_HOME" in os.environ):
+    pytest.skip("Spark needs Java", allow_module_level=True)
+
+from wordpiece_bert.training.spark import count_words  # noqa: E402 - pyspark first
+
+# Spark is not ours, nor are its warnings.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+WORDS = ["the", "The", "cat", "Ärger", "中文", "can't", "naïve", "x" * 300, "\u0000", "🤗", "##s"]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        sql.SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "3")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def texts(n: int) -> list[str]:
+    rng = random.Random(0)
+    return [" ".join(rng.choices(WORDS, k=rng.randrange(12))) for _ in range(n)]
+
+
+@pytest.mark.parametrize("options", [{}, {"lowercase": False, "tokenize_chinese_chars": False}])
+def test_spark_counts_as_we_do(spark: SparkSession, options: dict[str, bool], tmp_path: Path) -> None:
+    given = texts(1000)
+    frame = spark.createDataFrame([(i, text) for i, text in enumerate(given)], ["id", "a text"]).repartition(5)
+    found = count_words(frame, "a text", **options)
+    expected = wb.WordCounts.from_texts(given, **options)
+    assert found == expected
+    assert (found.texts, found.bytes, found.fingerprint) == (1000, expected.bytes, expected.fingerprint)
+    found.save(tmp_path / "counts.parquet")
+    assert wb.WordCounts.load(tmp_path / "counts.parquet") == expected
+
+
+def test_nulls_and_nothing(spark: SparkSession) -> None:
+    schema = "text string"
+    assert count_words(spark.createDataFrame([("a",), (None,), ("b a",)], schema)).to_dict() == {"a": 2, "b": 1}
+    assert len(count_words(spark.createDataFrame([], schema))) == 0
+    two = spark.createDataFrame([("a", "b")], "one string, other string")
+    with pytest.raises(InputError, match="one, other"):
+        count_words(two)
+    with pytest.raises(InputError, match="no column 'text'"):
+        count_words(two, "text")
+    with pytest.raises(InputError, match="no option 'errors'"):
+        count_words(two, "one", errors="skip")
