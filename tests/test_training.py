@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tiny_models
 import training_oracles as oracles
 import wordpiece_bert as wb
+from wordpiece_bert.bert import BertForMaskedLM
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning, VocabError
-from wordpiece_bert.training import NormalizerSettings, extend_embeddings
+from wordpiece_bert.training import NormalizerSettings, extend_embeddings, extend_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -222,6 +224,33 @@ def test_new_tokens_come_with_their_pieces_and_with_first_rows() -> None:
     assert extend_embeddings(old, filled).shape == old.shape
     with pytest.raises(InputError, match=f"it had {len(BERT_BASE)} tokens"):
         extend_embeddings(old[:-1], vocab)
+
+
+def test_a_loaded_model_gets_the_rows_of_new_tokens(tmp_path: Path) -> None:
+    folder = tiny_models.make_words(tmp_path / "words")
+    model = BertForMaskedLM.from_pretrained(folder)
+    tokenizer = wb.Tokenizer.from_pretrained(folder)
+    texts = ["the country poland the country poland", "the capital", "the capital"] * 5
+    vocab = train(texts, len(tokenizer) + 12, base=tokenizer)
+    extended = extend_model(model, vocab)
+    assert extended.config.vocab_size == len(vocab)
+    old, new = (dict(one.named_parameters()) for one in (model, extended))
+    assert old.keys() == new.keys()
+    changed = {name for name in old if old[name].shape != new[name].shape}
+    assert changed == {"bert.embeddings.word_embeddings.weight", "cls.predictions.bias"}
+    table = "bert.embeddings.word_embeddings.weight"
+    for token, pieces in vocab.pieces.items():
+        assert new[table][token] == pytest.approx(old[table][pieces].mean(axis=0), abs=1e-6)
+    inputs = tokenizer(["the country poland"])
+    logits, more = model(**inputs).logits, extended(**inputs).logits
+    assert more.shape[-1] == len(vocab)
+    assert more[..., : logits.shape[-1]] == pytest.approx(logits, abs=1e-5)
+    extended.save_pretrained(tmp_path / "extended")
+    assert BertForMaskedLM.from_pretrained(tmp_path / "extended").config.vocab_size == len(vocab)
+    with pytest.raises(InputError, match="do not belong"):
+        extend_model(extended, vocab)
+    with pytest.raises(InputError, match="does not extend another"):
+        extend_model(model, train(texts, 20))
 
 
 def test_a_vocabulary_to_extend_may_be_a_file_a_tokenizer_or_a_result(tmp_path: Path) -> None:

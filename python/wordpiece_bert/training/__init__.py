@@ -2,7 +2,7 @@
 
 from wordpiece_bert.training.contents import VocabContents, vocab_contents
 from wordpiece_bert.training.counts import WordCounts
-from wordpiece_bert.training.embeddings import extend_embeddings
+from wordpiece_bert.training.embeddings import extend_embeddings, extend_model
 from wordpiece_bert.training.options import CountOptions, NormalizerOptions, NormalizerSettings, TrainOptions
 from wordpiece_bert.training.report import VocabReport, vocab_report
 from wordpiece_bert.training.train import train_vocab
@@ -18,6 +18,7 @@ __all__ = [
     "VocabReport",
     "WordCounts",
     "extend_embeddings",
+    "extend_model",
     "train_vocab",
     "vocab_contents",
     "vocab_report",

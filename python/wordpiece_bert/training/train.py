@@ -145,6 +145,7 @@ def train_vocab(
         special_tokens=[token for token in specials if token in known],
         normalizer=normalizer,
         pieces=dict(trained.pieces),
+        base_size=None if base is None else len(base),
         notes=notes,
         threshold=trained.threshold,
     )

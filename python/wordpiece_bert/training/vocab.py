@@ -37,6 +37,8 @@ class Vocab:
     normalizer: NormalizerSettings | None
     #: Of an extended vocabulary: id of each new token -> ids of its pieces under the old one ([UNK] where it had none).
     pieces: dict[int, list[int]] = field(default_factory=dict)
+    #: Of an extended vocabulary: how many tokens the old one had.
+    base_size: int | None = None
     #: What was left out, and why the size is not what was asked for, in sentences; they were warnings as well.
     notes: list[str] = field(default_factory=list)
     #: top_down: the threshold that the search ended with.
