@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import __main__ as commands
+from benchmarks import training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError
@@ -93,6 +94,50 @@ def test_documents_have_all_the_text() -> None:
     made = documents(texts, 50)
     assert " ".join(made) == " ".join(texts)
     assert all(len(document) >= 50 for document in made[:-1])
+
+
+def test_trainers_are_compared_and_timed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["training", "--quick", "--engines", "ours", "tokenizers", "--record", str(tmp_path)]
+    assert commands.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert all(f"### {entry['name']}" in printed for entry in training.read_table())
+    assert "not our" not in printed
+    record = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))
+    for row in record["rows"]:
+        for trainer in row["trainers"]:
+            assert trainer["note"] or (trainer["seconds"][0] > 0 and trainer["peak"][0] > 1e6)
+
+
+def test_trainers_that_differ_are_not_timed() -> None:
+    entry = next(entry for entry in training.read_table() if entry["name"].startswith("bpe"))
+    entry["beside"] = ["ours", {"engine": "ours", "label": "other", "algorithm": "bpe"}]
+    trainers = training._trainers(entry)
+    answers = {"ours": ["a", "b"], "other": ["a", "c"]}
+
+    def answer(trainer: training.Trainer, _: object) -> dict[str, object]:
+        tokens = answers[trainer.label]
+        return {"version": "1", "tokens": len(tokens), "digest": str(tokens), "all": tokens}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "_ask", answer)
+        training._compare(entry, trainers, {one.label: {} for one in trainers})
+    assert [one.wrong for one in trainers] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('work = "text"', 'work = "texts"'), "texts"),
+        (('over = "tokenizers"', 'over = "nobody"'), "nobody"),
+        (('beside = ["ours", ', "beside = ["), "ours comes first"),
+        (("analysis =", "analysiss ="), "unknown"),
+    ],
+)
+def test_wrong_definitions_of_training_are_refused(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
+    path = tmp_path / "training.toml"
+    path.write_text(training.TABLE.read_text(encoding="utf-8").replace(*change, 1), encoding="utf-8")
+    with pytest.raises(DefinitionError, match=complaint):
+        training.read_table(path)
 
 
 def test_the_command_prints_and_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The two commands: `table` and `growth`."""
+"""The commands: `table`, `growth` and `training`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import growth, report
+from benchmarks import growth, report, training
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
@@ -16,6 +16,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; 1 if an answer of ours was wrong."""
     options = _parser().parse_args(arguments)
     source = Source(options.corpora, QUICK_BYTES if options.quick else None)
+    if options.command == "training":
+        return _training(source, options)
     effort = QUICK if options.quick else Effort() if options.command == "table" else growth.EFFORT
     with Bench(source, effort, set(options.engines) if options.engines else None) as bench:
         return _table(bench, options) if options.command == "table" else _growth(bench, options)
@@ -23,10 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("command", choices=["table", "growth"], help="the table of goals, or how cost grows")
+    parser.add_argument(
+        "command", choices=["table", "growth", "training"], help="the table of goals, how cost grows, or training"
+    )
     parser.add_argument("--corpora", type=Path, help="folder of corpora and vocabularies; without it small own texts")
     parser.add_argument("--quick", action="store_true", help="less text and few passes: does it work?")
-    parser.add_argument("--engines", nargs="+", choices=sorted(ENGINES), help="only these")
+    parser.add_argument("--engines", nargs="+", choices=sorted({*ENGINES, *training.ENGINES}), help="only these")
     parser.add_argument("--only", nargs="+", metavar="WORDS", help="only benchmarks whose name has one of these in it")
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
     return parser
@@ -70,6 +74,28 @@ def _growth(bench: Bench, options: argparse.Namespace) -> int:
     else:
         print(picture)
     return 0
+
+
+def _training(source: Source, options: argparse.Namespace) -> int:
+    chosen = [
+        one for one in training.read_table() if not options.only or any(word in one["name"] for word in options.only)
+    ]
+    parts = [report.heading("Training beside other trainers", source.describe())]
+    print(parts[0], flush=True)
+    passes, budget = (1, 1.0) if options.quick else (5, 60.0)
+    only = set(options.engines) if options.engines else None
+    rows = []
+    for entry in chosen:
+        row = training.run(source, entry, passes, budget, only)
+        rows.append(row)
+        parts.append(training.table(row))
+        print(parts[-1], flush=True)
+    parts.append(f"## Goals\n\n{training.summary(rows)}\n")
+    print(parts[-1])
+    if options.record:
+        content = {"rows": [training.to_json(row) for row in rows]}
+        print(report.save("training", "\n".join(parts), content, options.record))
+    return int(any(one.wrong for row in rows for one in row.trainers))
 
 
 if __name__ == "__main__":

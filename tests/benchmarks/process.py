@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 PROGRAMS = Path(__file__).with_name("engines")
 
 #: What does not fit into the environment of the others, and the requirement to install.
-OWN_ENVIRONMENTS = {"tokenizers-rc": "tokenizers==1.0.0rc3"}
+OWN_ENVIRONMENTS = {"tokenizers-rc": "tokenizers==1.0.0rc3", "tensorflow-text": "tensorflow-text==2.21.1"}
+
+#: Of these only the package itself: what it depends on is a gigabyte, and not needed for what is measured.
+ALONE = {"tensorflow-text"}
 
 
 class MissingError(Exception):
@@ -51,8 +54,12 @@ def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
     if not done.exists():
         print(f"Making an environment for {requirement} …", file=sys.stderr)
         venv.create(environment, with_pip=True, clear=True)
-        install = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", requirement, "numpy"]
-        outcome = subprocess.run(install, capture_output=True, text=True, check=False)
+        pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+        wanted = [["--no-deps", requirement], ["numpy"]] if engine in ALONE else [[requirement, "numpy"]]
+        for one in wanted:
+            outcome = subprocess.run([*pip, *one], capture_output=True, text=True, check=False)
+            if outcome.returncode:
+                break
         if outcome.returncode:
             last = (outcome.stderr.strip().splitlines() or ["pip said nothing"])[-1]
             raise MissingError(f"{requirement} could not be installed: {last}")
