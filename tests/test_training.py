@@ -272,6 +272,16 @@ def test_a_vocabulary_to_extend_may_be_a_file_a_tokenizer_or_a_result(tmp_path: 
         train(counts, 30, base=["a", "a"])
 
 
+@pytest.mark.parametrize("algorithm", ["bpe", "likelihood"])
+def test_a_pair_that_stands_in_a_word_a_thousand_times(algorithm: str) -> None:
+    rng = random.Random(0)
+    counts = {"a" * 300: 2, "".join(rng.choices("ab", k=1000)): 1, "".join(rng.choices("abcd", k=500)): 3, "ab": 1}
+    oracle = {"bpe": oracles.bpe, "likelihood": oracles.likelihood}[algorithm]
+    assert train(counts, 80, algorithm=algorithm).tokens == oracle(counts, 80)
+    # Were the word read anew for each place of the pair, this would take minutes.
+    assert len(train({"".join(rng.choices("abcdefgh", k=300_000)): 1}, 500, algorithm=algorithm)) == 500
+
+
 # --- options
 
 

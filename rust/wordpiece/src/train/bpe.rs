@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use hashbrown::hash_map::Entry;
 
-use super::symbols::{AHEAD, Met, Neighbours, Pair, PairMap, Words, all_pairs, pair, parts};
+use super::symbols::{Met, Neighbours, Pair, PairMap, Words, all_pairs, pair, parts};
 use super::tokens::Tokens;
 use super::{Stop, Watch};
 use crate::error::Result;
@@ -120,12 +120,7 @@ pub(super) fn learn(
         }
         let (a, b) = parts(top.pair.0);
         let ab = tokens.join(a, b);
-        let met = &places[ranges.get(top.range)];
-        for (i, &word) in met.iter().enumerate() {
-            words.ask_for(met.get(i + AHEAD));
-            neighbours.join(words, word, (a, b), ab);
-            watch.step()?;
-        }
+        neighbours.join_all(words, &places[ranges.get(top.range)], (a, b), ab, watch)?;
         // The pair's own tally stays as it was, as in tokenizers: nothing asks for it again, unless its text is reused.
         neighbours.deal_out(&mut places, |is_left, sum, range| {
             let (lost, gains) = match is_left {

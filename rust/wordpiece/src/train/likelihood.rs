@@ -20,7 +20,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::symbols::{AHEAD, Met, Neighbours, Pair, PairMap, Words, all_pairs, pair, parts};
+use super::symbols::{Met, Neighbours, Pair, PairMap, Words, all_pairs, pair, parts};
 use super::tokens::Tokens;
 use super::{Stop, Watch};
 use crate::error::Result;
@@ -281,12 +281,7 @@ pub(super) fn learn(
         let mut chunk = state.known[chosen.index as usize].chunk;
         while chunk != NONE {
             let Chunk { start, len, before } = state.chunks[chunk as usize];
-            let met = &places[start..start + len as usize];
-            for (i, &word) in met.iter().enumerate() {
-                words.ask_for(met.get(i + AHEAD));
-                joined += neighbours.join(words, word, (a, b), ab) * words.count(word);
-                watch.step()?;
-            }
+            joined += neighbours.join_all(words, &places[start..start + len as usize], (a, b), ab, watch)?;
             chunk = before;
         }
         let one = &mut state.known[chosen.index as usize];

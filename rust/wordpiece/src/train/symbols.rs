@@ -23,7 +23,7 @@ const HEAD: usize = 3;
 const LINE: usize = 15;
 
 /// Places between asking for a word and reading it.
-pub(super) const AHEAD: usize = 8;
+const AHEAD: usize = 8;
 
 /// All words in one list: for each the number of its symbols, its count, its symbols. A word shrinks where it stands.
 ///
@@ -197,7 +197,7 @@ impl Side {
 impl Neighbours {
     /// Joins a pair in one word.
     #[inline]
-    pub fn join(&mut self, words: &mut Words, word: u32, ends: (u32, u32), ab: u32) -> u64 {
+    fn join(&mut self, words: &mut Words, word: u32, ends: (u32, u32), ab: u32) -> u64 {
         let n = words.count(word);
         words.join(word, ends, ab, |left, right| {
             if let Some(left) = left {
@@ -207,6 +207,28 @@ impl Neighbours {
                 self.right.note(right, word, n);
             }
         })
+    }
+
+    /// Joins a pair in all these words, each once however often it stands there (in a row), and returns the number of
+    /// joints, each as often as its word occurs.
+    pub fn join_all(
+        &mut self,
+        words: &mut Words,
+        met: &[u32],
+        ends: (u32, u32),
+        ab: u32,
+        watch: &mut Watch<'_>,
+    ) -> Result<u64> {
+        let (mut joined, mut last) = (0, None);
+        for (i, &word) in met.iter().enumerate() {
+            words.ask_for(met.get(i + AHEAD));
+            // A word of a million characters has the same pair ten thousand times, and is read to its end each time.
+            if last.replace(word) != Some(word) {
+                watch.steps(words.symbols(word).len())?;
+                joined += self.join(words, word, ends, ab) * words.count(word);
+            }
+        }
+        Ok(joined)
     }
 
     /// Hands out what changed, for the left neighbours and then the right ones, with the words where it did: a range of

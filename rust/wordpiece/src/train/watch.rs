@@ -64,6 +64,13 @@ impl<'a> Watch<'a> {
         if self.steps < STEPS { Ok(()) } else { self.pause() }
     }
 
+    /// As many small steps as there are symbols are about to be made, each much smaller than one that counts.
+    #[inline(always)]
+    pub(crate) fn steps(&mut self, symbols: usize) -> Result<()> {
+        self.steps += 1 + u32::try_from(symbols / 64).unwrap_or(STEPS).min(STEPS);
+        if self.steps < STEPS { Ok(()) } else { self.pause() }
+    }
+
     /// A step was made that may have taken long.
     pub(crate) fn pause(&mut self) -> Result<()> {
         self.steps = 0;

@@ -254,7 +254,7 @@ impl<'a> Worker<'a> {
     fn block(&mut self, block: &Block) -> Result<()> {
         self.tally.texts += block.texts;
         self.tally.bytes += block.size;
-        match (std::str::from_utf8(&block.bytes), self.shared.options.bad_bytes) {
+        match (simdutf8::compat::from_utf8(&block.bytes), self.shared.options.bad_bytes) {
             (Ok(text), _) => self.text(text),
             (Err(error), BadBytes::Refuse) => return Err(not_utf8(block, error.valid_up_to())),
             (Err(_), BadBytes::Replace) => {
