@@ -446,6 +446,26 @@ def test_files_texts_columns_and_counts_give_the_same(tmp_path: Path) -> None:
         )
 
 
+def test_texts_that_are_no_names_and_one_that_is_a_file_are_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "readme").write_text("hello")
+    monkeypatch.chdir(tmp_path)
+    texts = ["long " * 100, "nul\0 byte", "two\nlines", "", "readme", "lone \ud800".encode("utf-8", "replace").decode()]
+    assert train(texts, 80).tokens == train(iter(texts), 80).tokens
+
+
+def test_more_files_than_are_looked_at_are_files(tmp_path: Path) -> None:
+    paths = [tmp_path / str(i) for i in range(1001)]
+    for path in paths:
+        path.write_text("hello world")
+    names = [str(path) for path in paths]
+    assert train(names, 80).tokens == train(paths, 80).tokens
+    paths[-1].unlink()
+    with pytest.raises(InputError, match=r"no file '.*1000'"):
+        train(names, 80)
+
+
 def test_paths_and_texts_are_not_confused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello world")
     there, missing = str(tmp_path / "a.txt"), str(tmp_path / "b.txt")

@@ -7,7 +7,6 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
@@ -180,13 +179,14 @@ def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
         raise InputError(message)
     if not all(isinstance(one, str) for one in source):
         return None
-    # Texts are long, many, or full of spaces; whoever gives paths gives names of files.
-    found = [len(one) < 4096 and "\n" not in one and "\0" not in one and Path(one).is_file() for one in source[:1000]]
-    if all(found) and len(source) <= len(found):
-        return list(source)
-    like_names = [re.fullmatch(r"\S+\.\w{1,8}", one) is not None for one in source[:1000]]
-    if any(found) or all(like_names):
-        missing = source[found.index(False)] if False in found else source[len(found)]
+    # Strings are texts unless they are names of files, all of them: where most are, the others are slips.
+    tried = source[:1000]
+    found = sum(os.path.isfile(one) for one in tried)  # no file either where the system takes a string for no name
+    like_names = (re.fullmatch(r"\S+\.\w{1,8}", one) is not None for one in tried)
+    if 2 * found > len(tried) or all(like_names):
+        missing = next((one for one in source if not os.path.isfile(one)), None)
+        if missing is None:
+            return list(source)
         message = (
             f"no file {missing!r}, though other items look like files; for texts use WordCounts.from_texts(texts), for "
             "files WordCounts.from_files(files)"
