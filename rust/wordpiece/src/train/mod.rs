@@ -24,6 +24,7 @@ mod report;
 mod symbols;
 mod tokens;
 mod top_down;
+mod uses;
 mod watch;
 
 pub use alphabet::DroppedChars;
@@ -33,18 +34,11 @@ pub use report::{Reporter, Sums};
 pub use top_down::{LeftOut, TopDownOptions};
 pub use watch::{Progress, Stage};
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use alphabet::Alphabet;
-use tokens::{JOINER, Tokens};
+use tokens::Tokens;
 use watch::Watch;
 
 use crate::error::{Error, Result};
-use crate::matcher::{Matcher, Walk};
-
-/// Fewer words than this are not worth a thread.
-const LEAST_PART: usize = 4096;
 
 /// The learners that join pairs, and what they can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,7 +196,7 @@ pub fn train(
         Some(base) => extend::pieces_before(base, &tokens, &new),
         None => Vec::new(),
     };
-    let (used, unknown) = uses(counts, &tokens, options, &mut watch)?;
+    let (used, unknown) = uses::uses(counts, &tokens, options, &mut watch)?;
     Ok(Trained {
         tokens,
         counts: used,
@@ -254,70 +248,4 @@ fn characters(counts: &WordCounts) -> Result<u64> {
             .ok_or_else(|| Error::Training(TrainingError::CountsTooLarge { word: word.to_owned(), count: n }))?;
     }
     Ok(sum)
-}
-
-/// How often each token is used, and how many occurrences of words have no pieces.
-fn uses(
-    counts: &WordCounts,
-    tokens: &[String],
-    options: &TrainOptions,
-    watch: &mut Watch<'_>,
-) -> Result<(Vec<u64>, u128)> {
-    let matcher = Matcher::new(tokens.iter().map(String::as_str).zip(0..), JOINER, usize::MAX);
-    let part = counts.len().div_ceil(options.threads.max(1)).max(LEAST_PART);
-    let stopped = AtomicBool::new(false);
-    let of_words = |words: Range<usize>, go_on: &mut dyn FnMut() -> Result<()>| {
-        let mut walk = Walk::default();
-        let (mut used, mut unknown) = (vec![0u64; tokens.len()], 0u128);
-        for i in words {
-            let n = counts.counts()[i];
-            if matcher.walk(counts.word(i), &mut walk) {
-                walk.entries.iter().for_each(|entry| used[entry.id as usize] += n);
-            } else {
-                unknown += u128::from(n);
-            }
-            go_on()?;
-        }
-        Ok((used, unknown))
-    };
-    let (mut used, unknown) = std::thread::scope(|scope| {
-        let parts = (part..counts.len()).step_by(part).map(|start| {
-            let (of_words, stopped) = (&of_words, &stopped);
-            let words = start..(start + part).min(counts.len());
-            scope.spawn(move || {
-                of_words(words, &mut || match stopped.load(Ordering::Relaxed) {
-                    true => Err(Error::Training(TrainingError::Interrupted)),
-                    false => Ok(()),
-                })
-            })
-        });
-        let parts: Vec<_> = parts.collect();
-        let first = of_words(0..part.min(counts.len()), &mut || watch.step());
-        stopped.store(first.is_err(), Ordering::Relaxed);
-        let (mut used, mut unknown) = first?;
-        for part in parts {
-            let (more, missing) = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            used.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
-            unknown += missing;
-        }
-        Ok::<_, Error>((used, unknown))
-    })?;
-    let specials: hashbrown::HashSet<&str> = options.special_tokens.iter().map(String::as_str).collect();
-    for (count, _) in used.iter_mut().zip(tokens).filter(|(_, token)| specials.contains(token.as_str())) {
-        *count = 0;
-    }
-    Ok((used, unknown))
-}
-
-/// Asks for the line of the cache in which something stands; it need not stand there.
-#[inline(always)]
-fn prefetch<T>(place: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that the program sees, wherever it points.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::{TrainingError, Watch, WordCounts, prefetch};
+use super::{TrainingError, Watch, WordCounts};
 use crate::error::{Error, Result};
+use crate::memory::prefetch;
 
 /// Two neighbouring symbols as one number, in the order of the first, then the second.
 pub(super) type Pair = u64;

@@ -8,9 +8,9 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::super::prefetch;
 use super::WordCounts;
 use crate::fast::words::Words;
+use crate::memory::prefetch;
 
 /// The bytes of a key.
 const KEY_BYTES: usize = 16;
