@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::gemm::{Packed, Then, linear};
+use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::{Matrix, Path, Row, panels};
 
 fn main() {
@@ -21,7 +22,7 @@ fn main() {
 /// The best of some runs, in Gflop/s.
 fn rate(path: Path, m: usize, k: usize, n: usize) -> f64 {
     let numbers: Vec<f32> = (0..k * n).map(|i| (i * 7 % 13) as f32 * 0.01 - 0.06).collect();
-    let weights = Packed::new(&[&numbers], k);
+    let weights = Packed::new(&[Numbers::F32(&numbers)], k);
     let bias = vec![Row::ZERO; panels(n)];
     let (mut x, mut y) = (Matrix::default(), Matrix::default());
     x.reshape(m, k).data_mut().fill(Row([0.1; 32]));

@@ -13,10 +13,11 @@ use rayon::ThreadPool;
 use crate::activation::Activation;
 use crate::arch::Path;
 use crate::attention::{self, Distances, Inputs, Weights};
-use crate::embeddings::{Numbers, sum_rows};
+use crate::embeddings::sum_rows;
 use crate::gemm::{Packed, Then, linear, tiles};
 use crate::matrix::{Matrix, PANEL, Row, panels};
 use crate::norm::{Norm, layer_norm};
+use crate::numbers::Numbers;
 use crate::pooling::{Pooling, pool};
 
 /// Rows of a task: enough that reading the weights costs little beside using them, few enough that a task's activations
@@ -62,9 +63,14 @@ pub struct Dense {
 
 impl Dense {
     /// Packs dense layers with the same input, each a weight [N, K] and a bias [N], to be computed as one.
-    pub fn new(layers: &[(&[f32], &[f32])], k: usize) -> Dense {
-        let weights: Vec<&[f32]> = layers.iter().map(|layer| layer.0).collect();
+    pub fn new(layers: &[(Numbers<'_>, &[f32])], k: usize) -> Dense {
+        let weights: Vec<Numbers<'_>> = layers.iter().map(|layer| layer.0).collect();
         Dense { weights: Packed::new(&weights, k), bias: layers.iter().flat_map(|layer| padded(layer.1)).collect() }
+    }
+
+    /// The bias of the layer whose outputs begin with panel `first`; `n` is how many there are.
+    pub fn bias(&self, first: usize, n: usize) -> Vec<f32> {
+        self.bias[first..].iter().flat_map(|row| row.0).take(n).collect()
     }
 
     /// The packed weights.
@@ -83,6 +89,11 @@ impl Affine {
     /// From γ and β as they are stored.
     pub fn new(weight: &[f32], bias: &[f32]) -> Affine {
         Affine { weight: padded(weight), bias: padded(bias) }
+    }
+
+    /// γ and β as they were.
+    pub fn parts(&self, columns: usize) -> [Vec<f32>; 2] {
+        [&self.weight, &self.bias].map(|rows| rows.iter().flat_map(|row| row.0).take(columns).collect())
     }
 
     fn norm(&self, config: &Config, columns: usize) -> Norm<'_> {

@@ -21,6 +21,7 @@ pub mod encoder;
 pub mod gemm;
 mod matrix;
 pub mod norm;
+pub mod numbers;
 pub mod pooling;
 pub mod reference;
 

@@ -164,6 +164,18 @@ impl Matrix {
         &mut self.data[..self.len]
     }
 
+    /// Takes rows whose columns stand side by side, `rows` by `columns`; padding columns become 0.
+    pub fn fill_rows(&mut self, rows: usize, columns: usize, from: &[f32]) {
+        self.reshape(rows, columns);
+        for (row, from) in from.chunks_exact(columns.max(1)).enumerate() {
+            for (panel, from) in from.chunks(PANEL).enumerate() {
+                let to = &mut self.data[panel * rows + row].0;
+                to[..from.len()].copy_from_slice(from);
+                to[from.len()..].fill(0.0);
+            }
+        }
+    }
+
     /// Copies one row to where all its columns stand side by side.
     pub fn copy_row(&self, row: usize, to: &mut [f32]) {
         let rows = self.data()[row.min(self.len)..].iter().step_by(self.rows.max(1));

@@ -33,9 +33,11 @@ struct Entry {
 ///
 /// The answer is the same whatever the number of threads, so a machine that can start no thread is no error.
 pub fn pool(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool> {
-    if bytes < INLINE_BYTES {
-        return None;
-    }
+    if bytes < INLINE_BYTES { None } else { team(threads) }
+}
+
+/// The pool for work that is worth waking other threads, `None` where the calling thread does it alone.
+pub fn team(threads: Option<usize>) -> Option<&'static ThreadPool> {
     let size = match threads.unwrap_or_else(|| DEFAULT.load(Ordering::Relaxed)) {
         // Asked anew each time: affinity and control group can change, and a forked worker often sets its own.
         0 => available_parallelism().map_or(1, usize::from).min(MOST),

@@ -8,14 +8,15 @@ mod tile;
 
 use std::ops::Range;
 
+use rayon::ThreadPool;
 use rayon::prelude::*;
 
-pub use pack::Packed;
+pub use pack::{Packed, Unpacked};
 pub use tile::{BLOCK, Tile, multiply_tile};
 
 use crate::activation::{self, Activation};
 use crate::arch::{Kernel, Path, Simd};
-use crate::matrix::{Row, View, ViewMut};
+use crate::matrix::{Matrix, PANEL, Row, View, ViewMut};
 
 /// What follows the product.
 #[derive(Clone, Copy)]
@@ -48,33 +49,67 @@ pub fn linear(
     let k = weights.k();
     assert!(x.width() >= crate::panels(k) && x.len() == out.len() && bias.len() == weights.panels());
     if team {
-        let each = out.each_panel();
-        each.into_par_iter()
-            .enumerate()
-            .for_each(|(p, out)| path.run(Panel { x, weights: weights.panel(p), bias: &bias[p], then, panel: p, out }));
+        out.each_panel().into_par_iter().enumerate().for_each_init(Vec::new, |widened, (panel, out)| {
+            let weights = weights.panel(path, panel, widened);
+            path.run(Panel { x, weights, bias: &bias[panel], then, panel, out });
+        });
     } else {
-        path.run(AllPanels { x, weights, bias, then, out: &mut out });
-    }
-}
-
-struct AllPanels<'a, 'o> {
-    x: View<'a>,
-    weights: &'a Packed,
-    bias: &'a [Row],
-    then: Then<'a>,
-    out: &'a mut ViewMut<'o>,
-}
-
-impl Kernel for AllPanels<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        for (panel, bias) in self.bias.iter().enumerate() {
-            let (x, weights, then) = (self.x, self.weights.panel(panel), self.then);
-            Panel { x, weights, bias, then, panel, out: self.out.panel(panel) }.run(simd);
+        let mut widened = Vec::new();
+        for (panel, bias) in bias.iter().enumerate() {
+            let weights = weights.panel(path, panel, &mut widened);
+            path.run(Panel { x, weights, bias, then, panel, out: out.panel(panel) });
         }
     }
+}
+
+/// activation(x·Wᵀ + b) with weights [N, K] that are used too seldom, or are too many, to be kept packed: a panel of them
+/// is packed at a time. Returns [rows, N], columns side by side.
+///
+/// # Panics
+///
+/// If the shapes do not agree.
+pub fn linear_once(
+    path: Path,
+    x: &Matrix,
+    weights: &[f32],
+    bias: &[f32],
+    activation: Activation,
+    pool: Option<&ThreadPool>,
+) -> Vec<f32> {
+    let (x, n) = (x.view(), bias.len());
+    let (rows, k) = (x.len(), weights.len() / n.max(1));
+    assert!(weights.len() == n * k && (rows == 0 || x.width() >= crate::panels(k)));
+    let then = Then::Activation(activation);
+    let one = |panel: usize, packed: &mut Vec<Row>, out: &mut [Row]| {
+        let columns = panel * PANEL..(panel * PANEL + PANEL).min(n);
+        packed.resize(k, Row::ZERO);
+        pack::pack_panel(&weights[columns.start * k..columns.end * k], packed);
+        let mut bias_row = Row::ZERO;
+        bias_row.0[..columns.len()].copy_from_slice(&bias[columns]);
+        path.run(Panel { x, weights: packed, bias: &bias_row, then, panel, out });
+    };
+    // A few panels at a time: what lies between product and result is small however large N is.
+    const PANELS: usize = 64;
+    let mut result = vec![0.0; rows * n];
+    let mut part = Matrix::default();
+    for first in (0..crate::panels(n)).step_by(PANELS) {
+        let columns = first * PANEL..((first + PANELS) * PANEL).min(n);
+        let each = part.reshape(rows, columns.len()).view_mut().each_panel();
+        match pool {
+            Some(pool) => pool.install(|| {
+                let each = each.into_par_iter().enumerate();
+                each.for_each_init(Vec::new, |packed, (p, out)| one(first + p, packed, out));
+            }),
+            None => {
+                let mut packed = Vec::new();
+                each.into_iter().enumerate().for_each(|(p, out)| one(first + p, &mut packed, out));
+            }
+        }
+        for (row, to) in result.chunks_exact_mut(n).enumerate() {
+            part.copy_row(row, &mut to[columns.clone()]);
+        }
+    }
+    result
 }
 
 /// One panel of a product.
@@ -113,7 +148,7 @@ impl Kernel for Panel<'_> {
 #[inline(always)]
 fn add_bias<S: Simd>(simd: S, bias: &Row, out: &mut [Row]) {
     for row in out {
-        for at in (0..crate::PANEL).step_by(S::LANES) {
+        for at in (0..PANEL).step_by(S::LANES) {
             simd.store(row, at, simd.add(simd.load(row, at), simd.load(bias, at)));
         }
     }
@@ -122,7 +157,7 @@ fn add_bias<S: Simd>(simd: S, bias: &Row, out: &mut [Row]) {
 #[inline(always)]
 fn add_rows<S: Simd>(simd: S, x: &[Row], out: &mut [Row]) {
     for (row, x) in out.iter_mut().zip(x) {
-        for at in (0..crate::PANEL).step_by(S::LANES) {
+        for at in (0..PANEL).step_by(S::LANES) {
             simd.store(row, at, simd.add(simd.load(row, at), simd.load(x, at)));
         }
     }
