@@ -128,14 +128,15 @@ class TextBlock:
 class PackedLayer:
     def __new__(
         cls,
-        qkv: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]],
-        output: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        qkv: list[tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]]],
+        output: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
         output_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
-        inner: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
-        outer: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        inner: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        outer: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
         outer_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
     ) -> Self: ...
-    def weight(self, name: str) -> npt.NDArray[np.float32]: ...
+    def weight(self, name: str) -> npt.NDArray[Any]: ...
+    def __reduce__(self) -> tuple[type[PackedLayer], tuple[Any, ...]]: ...
 
 class BertEncoder:
     def __new__(
@@ -145,7 +146,7 @@ class BertEncoder:
         positions: tuple[npt.NDArray[np.generic], str],
         types: tuple[npt.NDArray[np.generic], str] | None,
         embedding_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
-        projection: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
+        projection: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]] | None,
         distances: npt.NDArray[np.float32] | None,
         *,
         embedding: int,

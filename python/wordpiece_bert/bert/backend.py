@@ -7,7 +7,7 @@ in a form of its own: that is what `Backend.prepare` is for, called once when a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -59,6 +59,10 @@ class PackedWeight(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """Its dtype."""
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its numbers."""
+
     def unpack(self) -> AnyArray:
         """Return it in the form of a checkpoint."""
 
@@ -95,7 +99,7 @@ class WholePass(Protocol):
         """
 
 
-Encoder = Union[Steps, WholePass]
+Encoder = Steps | WholePass
 
 
 class Dense(Protocol):
@@ -116,6 +120,9 @@ class Backend(Protocol):
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
         """Take in a dense layer of a head: weight [out, in], bias [out]."""
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """x·Wᵀ + b, as `functional.linear`."""
 
 
 class NumpyEncoder:
@@ -204,6 +211,10 @@ class NumpyBackend:
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
         return NumpyDense(weight, bias)
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """x·Wᵀ + b."""
+        return functional.linear(x, weight, bias)
 
 
 _BACKENDS: dict[str, Backend] = {"numpy": NumpyBackend(), "rust": RustBackend()}

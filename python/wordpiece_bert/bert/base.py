@@ -105,8 +105,8 @@ class Model:
         self.dtype = dtype
         self.source = source
         prefix = layout.prefix if layout.head else ""
-        base = {prefix + name: weight for name, weight in resolved.base.items()}
-        self._weights: dict[str, AnyArray | PackedWeight] = base | resolved.head
+        base: dict[str, AnyArray | PackedWeight] = {prefix + name: w for name, w in resolved.base.items()}
+        self._weights = {**base, **resolved.head}
         for copy, original in layout.tied.items():  # a weight that is used in two places comes once
             if self._weights[copy] is self._weights.get(prefix + original, self._weights.get(original)):
                 del self._weights[copy]

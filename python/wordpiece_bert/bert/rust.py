@@ -1,14 +1,14 @@
 """The engine in Rust: the same numbers as NumPy's to 1e-6, several times as fast.
 
-Its kernels are in the crate `rust/kernels`, whose design is told in rust/DESIGN.md. Weights are packed once. The tokens of
-a batch are laid one behind the other without padding, and one call runs all layers, so this engine has no single steps.
+Its kernels are in the crate `rust/kernels`, whose design is told in rust/DESIGN.md. Weights are packed once. The tokens
+of a batch are laid one behind the other without padding, and one call runs all layers, so there are no single steps.
 Each number is computed by operations whose order depends on its own sequence alone: a sequence gives the same bits
 whatever batch it is in, and whatever the number of threads.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
+
+    _Stored = tuple[npt.NDArray[np.generic], str]
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
@@ -54,14 +56,13 @@ _PACKED = {
 class PackedWeight:
     """A weight that the kernels keep in their own form, and give back when it is asked for."""
 
-    dtype = np.dtype(np.float32)
+    def __init__(self, layer: _core.PackedLayer, name: str, weight: AnyArray) -> None:
+        self._layer, self._name = layer, name
+        self.shape, self.dtype, self.nbytes = weight.shape, weight.dtype, weight.nbytes
 
-    def __init__(self, layer: _core.PackedLayer, name: str, shape: tuple[int, ...]) -> None:
-        self._layer, self._name, self.shape = layer, name, shape
-
-    def unpack(self) -> Array:
+    def unpack(self) -> AnyArray:
         """Return the weight [out, in], the same numbers as were packed."""
-        return self._layer.weight(self._name)
+        return self._layer.weight(self._name).view(self.dtype)
 
 
 class RustEncoder:
@@ -71,24 +72,32 @@ class RustEncoder:
         self._config = config
         #: Weights that are kept in the kernels' form alone, by BERT's names.
         self.packed: dict[str, PackedWeight] = {}
-        layers: list[_core.PackedLayer] = []
-        done: dict[int, _core.PackedLayer] = {}  # layers of ALBERT share their weights
+        self._layers: list[_core.PackedLayer] = []
+        done: dict[int, tuple[_core.PackedLayer, str]] = {}  # layers of ALBERT share their weights
         for index in range(config.encoder_layers):
             place = f"encoder.layer.{index}."
             key = id(weights[f"{place}attention.self.query.weight"])
             if key not in done:
-                done[key] = _packed_layer(weights, place)
-            layers.append(done[key])
-            for name, short in _PACKED.items():
-                self.packed[place + name] = PackedWeight(done[key], short, weights[place + name].shape)
+                done[key] = _packed_layer(weights, place), place
+                for name, short in _PACKED.items():
+                    self.packed[place + name] = PackedWeight(done[key][0], short, weights[place + name])
+            layer, first = done[key]
+            self._layers.append(layer)
+            self.packed |= {place + name: self.packed[first + name] for name in _PACKED}
+        # The others are kept as they are.
+        self._rest = {name: weight for name, weight in weights.items() if name not in self.packed}
+        self._build(path)
+
+    def _build(self, path: str | None) -> None:
+        config, weights = self._config, self._rest
         table = weights.get("encoder.relative_attention_bias.weight")
         types = weights.get("embeddings.token_type_embeddings.weight")
         projected = "embeddings.projection.weight" in weights
         self._core = _core.BertEncoder(
-            layers,
-            _table(weights["embeddings.word_embeddings.weight"]),
-            _table(weights["embeddings.position_embeddings.weight"]),
-            None if types is None else _table(types),
+            self._layers,
+            _stored(weights["embeddings.word_embeddings.weight"]),
+            _stored(weights["embeddings.position_embeddings.weight"]),
+            None if types is None else _stored(types),
             _norm(weights, "embeddings.LayerNorm"),
             _dense(weights, "embeddings.projection") if projected else None,
             None if table is None else _by_distance(widen(table), config.max_position_embeddings),
@@ -98,7 +107,18 @@ class RustEncoder:
             eps=config.layer_norm_eps,
             path=path,
         )
-        self._pooler = RustDense(*_dense(weights, "pooler.dense"), "tanh") if "pooler.dense.weight" in weights else None
+        self._pooler = (
+            RustDense(weights["pooler.dense.weight"], weights["pooler.dense.bias"], "tanh")
+            if "pooler.dense.weight" in weights
+            else None
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_core"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._build(None)
 
     def forward(
         self,
@@ -158,8 +178,9 @@ class RustEncoder:
 
         Token types are 0.
         """
-        ids = ids.astype(np.uint32, copy=False)
-        return self._core.pooled(ids, self._positions(ids, ends), ends, list(modes), skip, threads)
+        positions = self._positions(ids, ends)
+        tokens, offsets = ids.astype(np.uint32, copy=False), ends.astype(np.int64, copy=False)
+        return self._core.pooled(tokens, positions, offsets, list(modes), skip, threads)
 
     def _positions(self, ids: Ids, ends: Ids) -> npt.NDArray[np.uint32]:
         """Return the positions of tokens; nothing where they count from 0, which the kernels do by themselves."""
@@ -211,6 +232,10 @@ class RustBackend:
         """Take in a dense layer of a head."""
         return RustDense(weight, bias)
 
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """x·Wᵀ + b, as `functional.linear`."""
+        return RustDense(weight, bias)(x)
+
 
 def _packed_layer(weights: Mapping[str, AnyArray], place: str) -> _core.PackedLayer:
     return _core.PackedLayer(
@@ -223,16 +248,17 @@ def _packed_layer(weights: Mapping[str, AnyArray], place: str) -> _core.PackedLa
     )
 
 
-def _dense(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Array]:
+def _dense(weights: Mapping[str, AnyArray], name: str) -> tuple[_Stored, Array]:
+    return _stored(weights[f"{name}.weight"]), np.ascontiguousarray(widen(weights[f"{name}.bias"]))
+
+
+def _norm(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Array]:
     weight, bias = widen(weights[f"{name}.weight"]), widen(weights[f"{name}.bias"])
     return np.ascontiguousarray(weight), np.ascontiguousarray(bias)
 
 
-_norm = _dense
-
-
-def _table(weight: AnyArray) -> tuple[npt.NDArray[np.generic], str]:
-    """Return a table as it is kept, 16-bit numbers as their bits, and the name of its dtype."""
+def _stored(weight: AnyArray) -> _Stored:
+    """Return numbers as they are kept, those of 16 bits as their bits, and the name of their dtype."""
     weight = np.ascontiguousarray(weight)
     if not is_half(weight.dtype):
         return weight, "float32"
@@ -247,8 +273,10 @@ def _by_distance(table: Array, most: int) -> Array:
 def _packed_places(
     mask: Mask | None, batch: int, length: int, *, visible_only: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the places of each row's tokens, visible ones first, all rows one behind the other; how many each row has,
-    and how many of them are visible."""
+    """Return how the tokens of a batch are laid one behind the other.
+
+    The place of each in its row, the visible ones of a row first; how many each row has, and how many are visible.
+    """
     if mask is None:
         everything = np.full(batch, length)
         return np.tile(np.arange(length), batch), everything, everything

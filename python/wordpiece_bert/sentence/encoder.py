@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert.bert.auto import AutoModel
+from wordpiece_bert.bert.backend import get_backend
 from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.folder import Normalize, SentenceFolder, read_folder
+from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
 from wordpiece_bert.sentence.texts import (
@@ -90,6 +91,10 @@ class SentenceEncoder:
         self._folder = folder
         self._threads = threads
         self._max_seq_length = folder.max_seq_length
+        engine = get_backend(model.backend, model.dtype)
+        self._modules = [
+            replace(module, linear=engine.linear) if isinstance(module, Dense) else module for module in folder.modules
+        ]
 
     @classmethod
     def from_pretrained(
@@ -466,7 +471,7 @@ class SentenceEncoder:
 
     def _after_pooling(self, y: Array) -> Array:
         """[n, modes · H] -> [n, d]."""
-        for module in self._folder.modules:
+        for module in self._modules:
             y = module(y)
         return y
 

@@ -155,9 +155,10 @@ fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
 #[inline(always)]
 fn sigmoid<S: Simd>(simd: S, x: S::V) -> S::V {
     let one = simd.splat(1.0);
-    // exp(87) is still finite, and 1/(1 + exp(87)) all but 0.
+    // exp(87) is still finite; farther out σ is 0, also times the greatest numbers.
     let minus = simd.min(simd.splat(87.0), simd.sub(simd.splat(0.0), x));
-    simd.div(one, simd.add(one, exp(simd, minus)))
+    let y = simd.div(one, simd.add(one, exp(simd, minus)));
+    simd.where_less(x, simd.splat(-87.0), simd.splat(0.0), y)
 }
 
 /// ½x(1 + tanh(u)) = x·σ(2u) with u = √(2/π)(x + 0.044715x³).
@@ -174,5 +175,6 @@ fn mish<S: Simd>(simd: S, x: S::V) -> S::V {
     // From 20 on the factor is 1, and e² still far from the end of float32.
     let e = exp(simd, simd.min(simd.splat(20.0), x));
     let n = simd.mul(e, simd.add(e, simd.splat(2.0)));
-    simd.mul(x, simd.div(n, simd.add(n, simd.splat(2.0))))
+    let factor = simd.div(n, simd.add(n, simd.splat(2.0)));
+    simd.mul(x, simd.where_less(x, simd.splat(-87.0), simd.splat(0.0), factor))
 }

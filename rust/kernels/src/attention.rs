@@ -72,8 +72,7 @@ pub fn attention(
     if size.is_multiple_of(PANEL) {
         let head = |head: usize, scratch: &mut Scratch, mut out: Vec<&mut [Row]>, weights: Option<&mut [f32]>| {
             let columns = head * whole..(head + 1) * whole;
-            let (q, k, v) =
-                (queries.panels(columns.clone()), keys.panels(columns.clone()), values.panels(columns));
+            let (q, k, v) = (queries.panels(columns.clone()), keys.panels(columns.clone()), values.panels(columns));
             path.run(Head { inputs, head, q, k, v, scratch, out: &mut out, weights, length });
         };
         let mut panels = out.each_panel().into_iter();

@@ -16,20 +16,19 @@ use wordpiece_kernels::{Matrix, PANEL, Path, Row, View, panels, reference};
 mod ulps {
     use super::Activation;
 
-    pub const LINEAR: f64 = 8.0; // sums of 600 products, against Σ|x·w|: 1.6
-    pub const LAYER_NORM: f64 = 8.0; // 3.1
-    pub const CONTEXT: f64 = 8.0; // 2.4
-    pub const WEIGHTS: f64 = 16.0; // of 1, which the weights of a row sum to: 0.9
+    pub const LINEAR: f64 = 8.0; // sums of 600 products, against Σ|x·w|: 3.5
+    pub const LAYER_NORM: f64 = 6.0; // 2.8
+    pub const CONTEXT: f64 = 3.0; // 1.1
+    pub const WEIGHTS: f64 = 2.0; // of 1, which the weights of a row sum to: 0.5
 
-    /// Of max(|result|, 1/64): near zero an absolute error counts.
+    /// Of |result|, or of |x| between ¼ and 8 where that is more: most of them are x times a number that is right to this.
     pub fn activation(activation: Activation) -> f64 {
         match activation {
             Activation::Identity | Activation::Relu => 0.0,
-            Activation::Gelu => 8.0,
-            Activation::GeluTanh | Activation::QuickGelu | Activation::Silu => 8.0,
-            Activation::Tanh => 8.0,
-            Activation::Sigmoid => 8.0,
-            Activation::Mish => 12.0,
+            Activation::Gelu => 5.0,                                                // 2.5
+            Activation::GeluTanh | Activation::QuickGelu | Activation::Silu => 4.0, // 1.8
+            Activation::Tanh => 6.0,                                                // 3.1
+            Activation::Sigmoid | Activation::Mish => 4.0,                          // 1.8
         }
     }
 }
@@ -92,7 +91,7 @@ fn activations_equal_their_formulas() {
             let mut worst = (0.0, 0.0);
             for (x, y) in x.iter().zip(rows.iter().flat_map(|row| row.0)) {
                 let expected = reference::activation(kind, f64::from(*x));
-                let far = distance(y, expected, expected.abs().max(1.0 / 64.0));
+                let far = distance(y, expected, expected.abs().max(f64::from(x.abs()).clamp(0.25, 8.0)));
                 worst = if far > worst.0 { (far, *x) } else { worst };
                 assert!(far <= ulps::activation(kind), "{} {kind:?}({x}) is {y}, not {expected}: {far}", path.name());
             }
@@ -172,8 +171,7 @@ fn linear_equals_its_formula_at_all_edges() {
                     activation::apply(path, Activation::Gelu, &mut activated);
                     let activated: Vec<f32> = activated.iter().flat_map(|row| row.0).take(plain.len()).collect();
                     assert_eq!(run(Then::Activation(Activation::Gelu)), activated);
-                    let added: Vec<f32> =
-                        plain.iter().zip(numbers(&residual, rows, n)).map(|(y, x)| y + x).collect();
+                    let added: Vec<f32> = plain.iter().zip(numbers(&residual, rows, n)).map(|(y, x)| y + x).collect();
                     assert_eq!(run(Then::Residual(residual.view())), added);
                     let once = linear_once(path, &x, &weight, &bias, Activation::Identity, None);
                     assert_eq!(once, plain, "packed when it is used");
@@ -269,7 +267,8 @@ fn attention_equals_its_formula() {
                     let bias = random.numbers(heads * (2 * most + 1));
                     // Places with holes, and hidden rows behind the visible ones, anywhere.
                     let length = 2 * rows + 1;
-                    let places: Vec<u32> = (0..keys).map(|i| 2 * i as u32 + 1).chain((0..rows - keys).map(|i| 2 * i as u32)).collect();
+                    let places: Vec<u32> =
+                        (0..keys).map(|i| 2 * i as u32 + 1).chain((0..rows - keys).map(|i| 2 * i as u32)).collect();
                     let [qm, km, vm] = [&q, &k, &v].map(|x| matrix(x, rows, hidden));
                     let mut out = Matrix::default();
                     let mut weights = vec![0.0; heads * length * length];
@@ -288,7 +287,11 @@ fn attention_equals_its_formula() {
                     let mut without = Matrix::default();
                     let to = without.reshape(rows, hidden).view_mut();
                     attention(path, inputs, &mut Scratch::default(), to, None, true);
-                    assert_eq!(numbers(&without, rows, hidden), context, "with and without weights, alone and as a team");
+                    assert_eq!(
+                        numbers(&without, rows, hidden),
+                        context,
+                        "with and without weights, alone and as a team"
+                    );
                     for head in 0..heads {
                         let part = |x: &[f32], rows: usize| -> Vec<f64> {
                             x.chunks(hidden).take(rows).flat_map(|row| wide(&row[head * size..][..size])).collect()
@@ -300,7 +303,8 @@ fn attention_equals_its_formula() {
                             }
                             false => 0.0,
                         };
-                        let (expected, p) = reference::attention(&part(&q, rows), &part(&k, keys), &part(&v, keys), size, add);
+                        let (expected, p) =
+                            reference::attention(&part(&q, rows), &part(&k, keys), &part(&v, keys), size, add);
                         for (i, expected) in expected.chunks(size).enumerate() {
                             for (c, expected) in expected.iter().enumerate() {
                                 let far = distance(context[i * hidden + head * size + c], *expected, 1.0);

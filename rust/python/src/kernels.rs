@@ -7,19 +7,24 @@ use numpy::{
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::activation::Activation;
-use wordpiece_kernels::embeddings::Numbers;
 use wordpiece_kernels::encoder::{
     self, Affine, Config, Dense, DistanceBias, Encoder, Layer, Pooled, Sequence, Tables, Tokens,
 };
+use wordpiece_kernels::gemm::Unpacked;
+use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::pooling::Pooling;
 use wordpiece_kernels::{Matrix, Path};
 
 use crate::error::{self, guarded};
 use crate::threads;
 
+/// Numbers of a table or weight as they are kept: float32; or 16-bit numbers as their bits, and which they are.
+type Stored<'py> = (Bound<'py, PyAny>, String);
+
 /// A dense layer of a checkpoint: weight [out, in] and bias [out].
-type DenseArrays<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+type DenseArrays<'py> = (Stored<'py>, PyReadonlyArray1<'py, f32>);
 
 /// A layer norm of a checkpoint: γ and β.
 type NormArrays<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>);
@@ -46,59 +51,89 @@ impl PackedLayer {
         outer_norm: NormArrays<'_>,
     ) -> PyResult<PackedLayer> {
         guarded(|| {
-            let [hidden, intermediate] = [output.0.shape()[1], outer.0.shape()[1]];
-            let mut parts = Vec::new();
-            for (weight, bias) in &qkv {
-                parts.push((weight.as_slice()?, bias.as_slice()?));
-            }
-            let output = (output.0.as_slice()?, output.1.as_slice()?);
+            let (hidden, intermediate) = (output.1.len(), inner.1.len());
+            let weights = qkv
+                .iter()
+                .chain([&output, &inner, &outer])
+                .map(|dense| Borrowed::new(&dense.0.0, &dense.0.1))
+                .collect::<PyResult<Vec<_>>>()?;
+            let biases = qkv.iter().chain([&output, &inner, &outer]).map(|dense| &dense.1);
+            let dense = weights
+                .iter()
+                .zip(biases)
+                .map(|(weight, bias)| Ok((weight.numbers()?, bias.as_slice()?)))
+                .collect::<PyResult<Vec<_>>>()?;
             let output_norm = (output_norm.0.as_slice()?, output_norm.1.as_slice()?);
-            let inner = (inner.0.as_slice()?, inner.1.as_slice()?);
-            let outer = (outer.0.as_slice()?, outer.1.as_slice()?);
             let outer_norm = (outer_norm.0.as_slice()?, outer_norm.1.as_slice()?);
             let layer = py.detach(|| Layer {
-                qkv: Dense::new(&parts, hidden),
-                output: Dense::new(&[output], hidden),
+                qkv: Dense::new(&dense[..3], hidden),
+                output: Dense::new(&dense[3..4], hidden),
                 output_norm: Affine::new(output_norm.0, output_norm.1),
-                inner: Dense::new(&[inner], hidden),
-                outer: Dense::new(&[outer], intermediate),
+                inner: Dense::new(&dense[4..5], hidden),
+                outer: Dense::new(&dense[5..], intermediate),
                 outer_norm: Affine::new(outer_norm.0, outer_norm.1),
             });
             Ok(PackedLayer { layer: Arc::new(layer), hidden, intermediate })
         })
     }
 
-    /// Give back a weight: query, key, value, output, inner or outer.
-    fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    /// Give back a weight: query, key, value, output, inner or outer; 16-bit numbers as their bits.
+    fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| Ok(self.stored(py, name)?.0))
+    }
+
+    /// For pickle: the class and what it is made of.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
         guarded(|| {
-            let (h, f, layer) = (self.hidden, self.intermediate, &self.layer);
-            let width = wordpiece_kernels::panels(h);
-            let (dense, first, rows, columns) = match name {
-                "query" => (&layer.qkv, 0, h, h),
-                "key" => (&layer.qkv, width, h, h),
-                "value" => (&layer.qkv, 2 * width, h, h),
-                "output" => (&layer.output, 0, h, h),
-                "inner" => (&layer.inner, 0, f, h),
-                "outer" => (&layer.outer, 0, h, f),
-                _ => return Err(error::input(format!("unknown weight {name:?}"))),
+            let (this, py) = (slf.get(), slf.py());
+            let vector = |x: Vec<f32>| x.into_pyarray(py);
+            let dense = |name: &str| -> PyResult<_> {
+                let (dense, first, rows, _) = this.part(name)?;
+                Ok((this.stored(py, name)?, vector(dense.bias(first, rows))))
             };
-            let mut weight = vec![0.0; rows * columns];
-            dense.weights().unpack(first, &mut weight);
-            Ok(weight.into_pyarray(py).reshape([rows, columns])?)
+            let norm = |affine: &Affine| {
+                let [weight, bias] = affine.parts(this.hidden);
+                (vector(weight), vector(bias))
+            };
+            let qkv = [dense("query")?, dense("key")?, dense("value")?];
+            let (output_norm, outer_norm) = (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
+            let parts = (Vec::from(qkv), dense("output")?, output_norm, dense("inner")?, dense("outer")?, outer_norm);
+            Ok((slf.get_type(), parts.into_pyobject(py)?))
         })
     }
 }
 
-/// A table of embeddings as it is kept: float32, or 16-bit numbers as their bits.
+impl PackedLayer {
+    /// The dense layer that a weight is in, its first panel there, and its shape.
+    fn part(&self, name: &str) -> PyResult<(&Dense, usize, usize, usize)> {
+        let (h, f, layer) = (self.hidden, self.intermediate, &self.layer);
+        let width = wordpiece_kernels::panels(h);
+        Ok(match name {
+            "query" => (&layer.qkv, 0, h, h),
+            "key" => (&layer.qkv, width, h, h),
+            "value" => (&layer.qkv, 2 * width, h, h),
+            "output" => (&layer.output, 0, h, h),
+            "inner" => (&layer.inner, 0, f, h),
+            "outer" => (&layer.outer, 0, h, f),
+            _ => return Err(error::input(format!("unknown weight {name:?}"))),
+        })
+    }
+
+    fn stored<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Stored<'py>> {
+        let (dense, first, rows, columns) = self.part(name)?;
+        let shape = [rows, columns];
+        Ok(match dense.weights().unpack(first, rows) {
+            Unpacked::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
+            Unpacked::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
+            Unpacked::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
+        })
+    }
+}
+
+/// A table of embeddings as it is kept.
 struct Table {
     array: Py<PyAny>,
     dtype: String,
-}
-
-/// The array of a table while it is read.
-enum Borrowed<'py> {
-    F32(PyReadonlyArray2<'py, f32>),
-    Bits(PyReadonlyArray2<'py, u16>, bool),
 }
 
 impl Table {
@@ -107,15 +142,24 @@ impl Table {
     }
 
     fn borrow<'py>(&self, py: Python<'py>) -> PyResult<Borrowed<'py>> {
-        let array = self.array.bind(py);
-        Ok(match self.dtype.as_str() {
+        Borrowed::new(self.array.bind(py), &self.dtype)
+    }
+}
+
+/// An array of stored numbers while it is read.
+enum Borrowed<'py> {
+    F32(PyReadonlyArray2<'py, f32>),
+    Bits(PyReadonlyArray2<'py, u16>, bool),
+}
+
+impl<'py> Borrowed<'py> {
+    fn new(array: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Borrowed<'py>> {
+        Ok(match dtype {
             "float32" => Borrowed::F32(array.extract()?),
             half => Borrowed::Bits(array.extract()?, half == "bfloat16"),
         })
     }
-}
 
-impl Borrowed<'_> {
     fn numbers(&self) -> PyResult<Numbers<'_>> {
         Ok(match self {
             Borrowed::F32(array) => Numbers::F32(array.as_slice()?),
@@ -168,7 +212,10 @@ impl BertEncoder {
                 eps,
             };
             let projection = match projection {
-                Some((weight, bias)) => Some(Dense::new(&[(weight.as_slice()?, bias.as_slice()?)], embedding)),
+                Some(((weight, dtype), bias)) => {
+                    let weight = Borrowed::new(&weight, &dtype)?;
+                    Some(Dense::new(&[(weight.numbers()?, bias.as_slice()?)], embedding))
+                }
                 None => None,
             };
             let distances = match distances {
@@ -298,8 +345,7 @@ impl BertEncoder {
                         }
                     })
                     .collect();
-                let tokens =
-                    Tokens { ids: ids.as_slice()?, types: &[], positions: positions.as_slice()?, places: &[] };
+                let tokens = Tokens { ids: ids.as_slice()?, types: &[], positions: positions.as_slice()?, places: &[] };
                 self.run(py, tokens, None, sequences, threads)?;
             }
             Ok(vectors)

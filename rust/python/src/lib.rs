@@ -31,7 +31,7 @@ mod _core {
     #[pymodule_export]
     use super::files::{TextBlock, TextReader};
     #[pymodule_export]
-    use super::kernels::{dense, kernel_paths, BertEncoder, PackedLayer};
+    use super::kernels::{BertEncoder, PackedLayer, dense, kernel_paths};
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]

@@ -24,6 +24,7 @@ from wordpiece_bert.written import PartFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from io import BufferedReader
     from pathlib import Path
 
 __all__ = ["AnyArray", "read_safetensors", "write_safetensors"]
@@ -192,7 +193,7 @@ def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(number) is int and number >= 0 for number in value)
 
 
-def _read_tensor(stream: BinaryIO, entry: _Entry, file: Path, *, keep_half: bool) -> AnyArray:
+def _read_tensor(stream: BufferedReader, entry: _Entry, file: Path, *, keep_half: bool) -> AnyArray:
     """Read the bytes of the next tensor into an array, floating-point ones into float32."""
     data = np.empty(entry.end - entry.begin, np.uint8)
     if stream.readinto(data.data) != data.nbytes:
