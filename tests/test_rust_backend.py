@@ -85,7 +85,7 @@ def test_every_path_gives_the_same(folder: str, path: str, monkeypatch: pytest.M
 def test_a_path_that_is_not_there_is_told() -> None:
     model = BertModel.from_pretrained(MODELS / "bert_small", "numpy")
     weights: dict[str, Any] = {name: np.array(weight) for name, weight in model.named_parameters()}
-    with pytest.raises(InputError, match="this machine has no "avx1024""):
+    with pytest.raises(InputError, match=r"this machine has no .avx1024"):
         RustEncoder(model.config, weights, "avx1024")
 
 

@@ -403,7 +403,7 @@ pub fn dense<'py>(
             matrix.fill_rows(rows, k, x);
             wordpiece_kernels::gemm::linear_once(path, &matrix, weight, bias, activation, pool)
         });
-        Ok(y.into_pyarray(py).reshape([rows, n])?)
+        y.into_pyarray(py).reshape([rows, n])
     })
 }
 
