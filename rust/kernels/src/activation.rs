@@ -66,25 +66,27 @@ impl Kernel for Apply<'_> {
 /// As [`apply`], within another kernel.
 #[inline(always)]
 pub fn apply_with<S: Simd>(simd: S, activation: Activation, rows: &mut [Row]) {
+    /// The loop around a formula. A macro: a closure would be a function of its own, compiled without the instructions.
+    macro_rules! each {
+        ($x:ident => $formula:expr) => {
+            for row in rows {
+                for at in (0..PANEL).step_by(S::LANES) {
+                    let $x = simd.load(row, at);
+                    simd.store(row, at, $formula);
+                }
+            }
+        };
+    }
     match activation {
         Activation::Identity => {}
-        Activation::Gelu => each(simd, rows, |x| gelu(simd, x)),
-        Activation::GeluTanh => each(simd, rows, |x| gelu_tanh(simd, x)),
-        Activation::QuickGelu => each(simd, rows, |x| simd.mul(x, sigmoid(simd, simd.mul(x, simd.splat(1.702))))),
-        Activation::Relu => each(simd, rows, |x| simd.max(simd.splat(0.0), x)),
-        Activation::Silu => each(simd, rows, |x| simd.mul(x, sigmoid(simd, x))),
-        Activation::Tanh => each(simd, rows, |x| tanh(simd, x)),
-        Activation::Sigmoid => each(simd, rows, |x| sigmoid(simd, x)),
-        Activation::Mish => each(simd, rows, |x| mish(simd, x)),
-    }
-}
-
-#[inline(always)]
-fn each<S: Simd>(simd: S, rows: &mut [Row], f: impl Fn(S::V) -> S::V) {
-    for row in rows {
-        for at in (0..PANEL).step_by(S::LANES) {
-            simd.store(row, at, f(simd.load(row, at)));
-        }
+        Activation::Gelu => each!(x => gelu(simd, x)),
+        Activation::GeluTanh => each!(x => gelu_tanh(simd, x)),
+        Activation::QuickGelu => each!(x => simd.mul(x, sigmoid(simd, simd.mul(x, simd.splat(1.702))))),
+        Activation::Relu => each!(x => simd.max(simd.splat(0.0), x)),
+        Activation::Silu => each!(x => simd.mul(x, sigmoid(simd, x))),
+        Activation::Tanh => each!(x => tanh(simd, x)),
+        Activation::Sigmoid => each!(x => sigmoid(simd, x)),
+        Activation::Mish => each!(x => mish(simd, x)),
     }
 }
 
@@ -118,7 +120,8 @@ pub fn exp<S: Simd>(simd: S, x: S::V) -> S::V {
 #[inline(always)]
 fn erf<S: Simd>(simd: S, z: S::V) -> S::V {
     // z·P(z²)/Q(z²), within 2.2e-8 up to 4; the fit begins with 2/√π by itself.
-    const P: [f32; 6] = [std::f32::consts::FRAC_2_SQRT_PI, 0.196_249_87, 0.053_467_566, 0.004_003_672, 2.880_401e-4, 1.974_801e-6];
+    const P: [f32; 6] =
+        [std::f32::consts::FRAC_2_SQRT_PI, 0.196_249_87, 0.053_467_566, 0.004_003_672, 2.880_401e-4, 1.974_801e-6];
     const Q: [f32; 6] = [1.0, 0.507_253_1, 0.116_476_77, 0.015_444_481, 0.001_216_362_3, 3.748_048_6e-5];
     let t = simd.mul(z, z);
     simd.div(simd.mul(z, polynomial(simd, t, P)), polynomial(simd, t, Q))

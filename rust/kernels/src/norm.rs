@@ -51,7 +51,10 @@ impl Kernel for LayerNorm<'_, '_> {
                     }
                 }
             }
-            let means: [S::V; ROWS] = std::array::from_fn(|i| simd.splat(simd.sum(sums[i]) * scale));
+            let mut means = sums;
+            for mean in &mut means {
+                *mean = simd.splat(simd.sum(*mean) * scale);
+            }
             let mut squares = [simd.splat(0.0); ROWS];
             for p in 0..weight.len() {
                 let there = if p + 1 == weight.len() { last } else { PANEL };
@@ -65,8 +68,10 @@ impl Kernel for LayerNorm<'_, '_> {
                     }
                 }
             }
-            let factors: [S::V; ROWS] =
-                std::array::from_fn(|i| simd.splat(1.0 / (simd.sum(squares[i]) * scale + eps).sqrt()));
+            let mut factors = squares;
+            for factor in &mut factors {
+                *factor = simd.splat(1.0 / (simd.sum(*factor) * scale + eps).sqrt());
+            }
             for (p, (weight, bias)) in weight.iter().zip(bias).enumerate() {
                 for (row, factor) in self.x.panel(p)[rows.clone()].iter_mut().zip(factors) {
                     normalize(simd, row, factor, weight, bias);

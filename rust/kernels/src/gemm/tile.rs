@@ -68,10 +68,13 @@ fn multiply_row<S: Simd, const ROWS: usize, const VECTORS: usize>(
     at: usize,
     sums: &mut [[S::V; VECTORS]; ROWS],
 ) {
-    let b: [S::V; VECTORS] = std::array::from_fn(|v| simd.load(b, at + v * S::LANES));
+    let mut vectors = [simd.splat(0.0); VECTORS];
+    for (v, vector) in vectors.iter_mut().enumerate() {
+        *vector = simd.load(b, at + v * S::LANES);
+    }
     for (row, sums) in a.iter().zip(sums) {
         let a = simd.splat(row.0[k]);
-        for (sum, b) in sums.iter_mut().zip(b) {
+        for (sum, b) in sums.iter_mut().zip(vectors) {
             *sum = simd.fma(a, b, *sum);
         }
     }
