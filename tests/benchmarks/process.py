@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 PROGRAMS = Path(__file__).with_name("engines")
 
-#: What does not fit into the environment of the others, and the requirement to install.
-OWN_ENVIRONMENTS = {"tokenizers-rc": "tokenizers==1.0.0rc3"}
+#: What does not fit into the environment of the others, and the requirements to install.
+OWN_ENVIRONMENTS = {
+    "tokenizers-rc": ["tokenizers==1.0.0rc3"],
+    "onnxruntime": ["onnxruntime==1.31.1", "onnx==1.23.2", "sympy", "tokenizers==0.23.3"],
+}
 
 
 class MissingError(Exception):
@@ -42,16 +45,17 @@ def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
     MissingError
         It cannot be made.
     """
-    requirement = OWN_ENVIRONMENTS.get(engine)
-    if requirement is None:
+    requirements = OWN_ENVIRONMENTS.get(engine)
+    if requirements is None:
         return Path(sys.executable)
+    requirement = requirements[0]
     environment = folder / requirement.replace("==", "-")
     python = environment / "bin" / "python"
     done = environment / "installed.stamp"
     if not done.exists():
         print(f"Making an environment for {requirement} …", file=sys.stderr)
         venv.create(environment, with_pip=True, clear=True)
-        install = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", requirement, "numpy"]
+        install = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *requirements, "numpy"]
         outcome = subprocess.run(install, capture_output=True, text=True, check=False)
         if outcome.returncode:
             last = (outcome.stderr.strip().splitlines() or ["pip said nothing"])[-1]
@@ -81,7 +85,7 @@ class Loaded:
 class Engine:
     """A live process of an engine, pinned and idle between requests. A context manager: at its end the process ends."""
 
-    def __init__(self, engine: str, core_count: int = 1) -> None:
+    def __init__(self, engine: str, core_count: int = 1, program: str | None = None) -> None:
         self.engine = engine
         pinned = cores(core_count)
         threads = str(core_count)
@@ -93,7 +97,7 @@ class Engine:
         # The driver's own search path is not the engine's: of one it would see packages of another environment.
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
-            [python_of(engine), PROGRAMS / ENGINES[engine]],
+            [python_of(engine), PROGRAMS / (program or ENGINES[engine])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
