@@ -33,18 +33,28 @@ struct Entry {
 ///
 /// The answer is the same whatever the number of threads, so a machine that can start no thread is no error.
 pub fn pool(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool> {
-    if bytes < INLINE_BYTES { None } else { team(threads) }
+    match number(threads) {
+        // The calling thread is one of them.
+        size if size > 1 && bytes >= INLINE_BYTES => pool_of(size - 1),
+        _ => None,
+    }
 }
 
-/// The pool for work that is worth waking other threads, `None` where the calling thread does it alone.
+/// The threads that run a model while the calling one waits, `None` where it works alone.
 pub fn team(threads: Option<usize>) -> Option<&'static ThreadPool> {
-    let size = match threads.unwrap_or_else(|| DEFAULT.load(Ordering::Relaxed)) {
+    match number(threads) {
+        1 => None,
+        size => pool_of(size),
+    }
+}
+
+/// How many threads a call uses.
+fn number(threads: Option<usize>) -> usize {
+    match threads.unwrap_or_else(|| DEFAULT.load(Ordering::Relaxed)) {
         // Asked anew each time: affinity and control group can change, and a forked worker often sets its own.
         0 => available_parallelism().map_or(1, usize::from).min(MOST),
         size => size,
-    };
-    // The calling thread is one of them.
-    if size == 1 { None } else { pool_of(size - 1) }
+    }
 }
 
 /// Finds or makes the pool of this process with so many workers.

@@ -25,7 +25,7 @@ class Ours:
         from wordpiece_bert.bert.backend import RustBackend
         from wordpiece_bert.bert.rust import RustEncoder
 
-        backend, _, option = kind.partition(" ")
+        backend, option = [*kind.split(), ""][:2]
         if option in _core.kernel_paths():  # another path than the best
             RustBackend.prepare = lambda _, config, weights: RustEncoder(config, weights, option)  # type: ignore[method-assign]
             option = ""
