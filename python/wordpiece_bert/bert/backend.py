@@ -112,9 +112,6 @@ class Dense(Protocol):
 class Backend(Protocol):
     """An engine: it takes in a model's weights."""
 
-    name: str
-    dtypes: tuple[str, ...]
-
     def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> Encoder:
         """Take in weights, named as in `checkpoint.bert_shapes` and of its shapes; float32, or half precision."""
 
@@ -203,9 +200,6 @@ class NumpyDense:
 class NumpyBackend:
     """NumPy in float32. Its threads are those of the BLAS library that NumPy was built with."""
 
-    name = "numpy"
-    dtypes: tuple[str, ...] = ("float32",)
-
     def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> Encoder:
         return NumpyEncoder(config, weights)
 
@@ -217,7 +211,11 @@ class NumpyBackend:
         return functional.linear(x, weight, bias)
 
 
-_BACKENDS: dict[str, Backend] = {"numpy": NumpyBackend(), "rust": RustBackend()}
+#: The engines, by name and by what they compute in.
+_BACKENDS: dict[str, dict[str, Backend]] = {
+    "numpy": {"float32": NumpyBackend()},
+    "rust": {"float32": RustBackend(), "bfloat16": RustBackend("bfloat16")},
+}
 
 
 def get_backend(name: str, dtype: str) -> Backend:
@@ -228,7 +226,8 @@ def get_backend(name: str, dtype: str) -> Backend:
     name
         ``"rust"`` or ``"numpy"``.
     dtype
-        ``"float32"``, what the arithmetic is done in.
+        ``"float32"``, what the arithmetic is done in; or ``"bfloat16"``, which the engine in Rust has: the products of
+        the layers are then those of numbers rounded to 8 bits, and their sums float32.
 
     Raises
     ------
@@ -237,14 +236,15 @@ def get_backend(name: str, dtype: str) -> Backend:
     InputError
         There is no engine or dtype of this name.
     """
-    backend = _BACKENDS.get(name)
-    if backend is None:
+    dtypes = _BACKENDS.get(name)
+    if dtypes is None:
         known = ", ".join(map(repr, _BACKENDS))
         message = f"backend must be one of {known}, not {name!r}"
         raise InputError(message)
-    if dtype not in backend.dtypes:
-        known = ", ".join(map(repr, backend.dtypes))
-        if any(dtype in other.dtypes for other in _BACKENDS.values()):
+    backend = dtypes.get(dtype)
+    if backend is None:
+        known = ", ".join(map(repr, dtypes))
+        if any(dtype in others for others in _BACKENDS.values()):
             message = f"dtype={dtype!r}: backend {name!r} computes in {known} only"
             raise ConfigError(message)
         message = f"dtype must be one of {known}, not {dtype!r}"

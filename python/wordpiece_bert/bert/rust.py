@@ -56,19 +56,23 @@ _PACKED = {
 class PackedWeight:
     """A weight that the kernels keep in their own form, and give back when it is asked for."""
 
-    def __init__(self, layer: _core.PackedLayer, name: str, weight: AnyArray) -> None:
+    def __init__(self, layer: _core.PackedLayer, name: str, weight: AnyArray, *, bf16: bool) -> None:
         self._layer, self._name = layer, name
-        self.shape, self.dtype, self.nbytes = weight.shape, weight.dtype, weight.nbytes
+        self.shape, self.dtype = weight.shape, BFLOAT16 if bf16 else weight.dtype
+        self.nbytes = weight.size * self.dtype.itemsize
 
     def unpack(self) -> AnyArray:
-        """Return the weight [out, in], the same numbers as were packed."""
+        """Return the weight [out, in], the same numbers as were packed; rounded ones if they are multiplied so."""
         return self._layer.weight(self._name).view(self.dtype)
 
 
 class RustEncoder:
     """The weights of one model, packed, and the whole forward pass over them."""
 
-    def __init__(self, config: BertConfig, weights: Mapping[str, AnyArray], path: str | None = None) -> None:
+    def __init__(
+        self, config: BertConfig, weights: Mapping[str, AnyArray], path: str | None = None, dtype: str = "float32"
+    ) -> None:
+        bf16 = dtype == "bfloat16"
         self._config = config
         #: Weights that are kept in the kernels' form alone, by BERT's names.
         self.packed: dict[str, PackedWeight] = {}
@@ -78,9 +82,9 @@ class RustEncoder:
             place = f"encoder.layer.{index}."
             key = id(weights[f"{place}attention.self.query.weight"])
             if key not in done:
-                done[key] = _packed_layer(weights, place), place
+                done[key] = _packed_layer(weights, place, bf16=bf16), place
                 for name, short in _PACKED.items():
-                    self.packed[place + name] = PackedWeight(done[key][0], short, weights[place + name])
+                    self.packed[place + name] = PackedWeight(done[key][0], short, weights[place + name], bf16=bf16)
             layer, first = done[key]
             self._layers.append(layer)
             self.packed |= {place + name: self.packed[first + name] for name in _PACKED}
@@ -221,12 +225,12 @@ class RustDense:
 class RustBackend:
     """The kernels in Rust. Their threads are those of `wordpiece_bert.set_num_threads`, or of `threads` of a call."""
 
-    name = "rust"
-    dtypes: tuple[str, ...] = ("float32",)
+    def __init__(self, dtype: str = "float32") -> None:
+        self._dtype = dtype
 
     def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> RustEncoder:
         """Pack the weights."""
-        return RustEncoder(config, weights)
+        return RustEncoder(config, weights, dtype=self._dtype)
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> RustDense:
         """Take in a dense layer of a head."""
@@ -237,7 +241,7 @@ class RustBackend:
         return RustDense(weight, bias)(x)
 
 
-def _packed_layer(weights: Mapping[str, AnyArray], place: str) -> _core.PackedLayer:
+def _packed_layer(weights: Mapping[str, AnyArray], place: str, *, bf16: bool) -> _core.PackedLayer:
     return _core.PackedLayer(
         [_dense(weights, f"{place}attention.self.{name}") for name in ("query", "key", "value")],
         _dense(weights, f"{place}attention.output.dense"),
@@ -245,6 +249,7 @@ def _packed_layer(weights: Mapping[str, AnyArray], place: str) -> _core.PackedLa
         _dense(weights, f"{place}intermediate.dense"),
         _dense(weights, f"{place}output.dense"),
         _norm(weights, f"{place}output.LayerNorm"),
+        bf16,
     )
 
 

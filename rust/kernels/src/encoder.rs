@@ -15,7 +15,7 @@ use crate::arch::Path;
 use crate::attention::{self, Distances, Inputs, Weights};
 use crate::embeddings::sum_rows;
 use crate::gemm::{Packed, Then, linear, tiles};
-use crate::matrix::{Matrix, PANEL, Row, panels};
+use crate::matrix::{HalfRow, Matrix, PANEL, Row, panels};
 use crate::norm::{Norm, layer_norm};
 use crate::numbers::Numbers;
 use crate::pooling::{Pooling, pool};
@@ -62,10 +62,12 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Packs dense layers with the same input, each a weight [N, K] and a bias [N], to be computed as one.
-    pub fn new(layers: &[(Numbers<'_>, &[f32])], k: usize) -> Dense {
+    /// Packs dense layers with the same input, each a weight [N, K] and a bias [N], to be computed as one; with `bf16` the
+    /// products are those of numbers rounded to bfloat16.
+    pub fn new(layers: &[(Numbers<'_>, &[f32])], k: usize, bf16: bool) -> Dense {
         let weights: Vec<Numbers<'_>> = layers.iter().map(|layer| layer.0).collect();
-        Dense { weights: Packed::new(&weights, k), bias: layers.iter().flat_map(|layer| padded(layer.1)).collect() }
+        let weights = if bf16 { Packed::pairs(&weights, k) } else { Packed::new(&weights, k) };
+        Dense { weights, bias: layers.iter().flat_map(|layer| padded(layer.1)).collect() }
     }
 
     /// The bias of the layer whose outputs begin with panel `first`; `n` is how many there are.
@@ -202,6 +204,7 @@ struct Scratch {
     context: Matrix,
     mixed: Matrix,
     inner: Matrix,
+    rounded: Vec<HalfRow>,
     attention: attention::Scratch,
     line: Vec<f32>,
     places: Vec<u32>,
@@ -289,7 +292,7 @@ impl Encoder {
         self.embed(tables, tokens, &task, scratch, team);
         self.keep_state(0, &mut task, scratch);
         for (index, layer) in self.layers.iter().enumerate() {
-            let Scratch { x, qkv, context, mixed, inner, attention, places, .. } = scratch;
+            let Scratch { x, qkv, context, mixed, inner, rounded, attention, places, .. } = scratch;
             linear(
                 self.path,
                 x.view(),
@@ -297,6 +300,7 @@ impl Encoder {
                 &layer.qkv.bias,
                 Then::Bias,
                 qkv.reshape(rows, 3 * panels(hidden) * PANEL).view_mut(),
+                rounded,
                 team,
             );
             // Padding columns of heads that do not fill panels stay as they are: the first time they are zero.
@@ -325,18 +329,18 @@ impl Encoder {
             let norm = layer.output_norm.norm(&self.config, hidden);
             let then = Then::Residual(x.view());
             let to = mixed.reshape(rows, hidden).view_mut();
-            linear(self.path, context.view(), &layer.output.weights, &layer.output.bias, then, to, team);
+            linear(self.path, context.view(), &layer.output.weights, &layer.output.bias, then, to, rounded, team);
             layer_norm(self.path, norm, &mut mixed.view_mut());
             let norm = layer.outer_norm.norm(&self.config, hidden);
             for part in tiles(rows, FEED_ROWS) {
                 let a = mixed.view().rows(part.clone());
                 let then = Then::Activation(self.config.activation);
                 let to = inner.reshape(part.len(), intermediate).view_mut();
-                linear(self.path, a, &layer.inner.weights, &layer.inner.bias, then, to, team);
+                linear(self.path, a, &layer.inner.weights, &layer.inner.bias, then, to, rounded, team);
                 let mut x = x.view_mut();
                 let to = x.rows(part.clone());
                 let then = Then::Residual(a);
-                linear(self.path, inner.view(), &layer.outer.weights, &layer.outer.bias, then, to, team);
+                linear(self.path, inner.view(), &layer.outer.weights, &layer.outer.bias, then, to, rounded, team);
                 layer_norm(self.path, norm, &mut x.rows(part));
             }
             self.keep_state(index + 1, &mut task, scratch);
@@ -357,7 +361,7 @@ impl Encoder {
     fn embed(&self, tables: Tables<'_>, tokens: Tokens<'_>, task: &[Sequence<'_>], scratch: &mut Scratch, team: bool) {
         let Config { hidden, embedding, .. } = self.config;
         let rows = rows_of(task);
-        let Scratch { embedded, x, line, places, .. } = scratch;
+        let Scratch { embedded, x, rounded, line, places, .. } = scratch;
         line.resize(2 * embedding, 0.0);
         places.clear();
         let to = if self.projection.is_some() { &mut *embedded } else { &mut *x };
@@ -379,7 +383,7 @@ impl Encoder {
         layer_norm(self.path, self.embedding_norm.norm(&self.config, embedding), &mut out);
         if let Some(projection) = &self.projection {
             let to = x.reshape(rows, hidden).view_mut();
-            linear(self.path, embedded.view(), &projection.weights, &projection.bias, Then::Bias, to, team);
+            linear(self.path, embedded.view(), &projection.weights, &projection.bias, Then::Bias, to, rounded, team);
         }
     }
 

@@ -26,4 +26,4 @@ pub mod pooling;
 pub mod reference;
 
 pub use arch::Path;
-pub use matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
+pub use matrix::{HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, panels};

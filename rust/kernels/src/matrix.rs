@@ -15,34 +15,62 @@ impl Row {
     pub const ZERO: Row = Row([0.0; PANEL]);
 }
 
+/// One row of one panel in 16 bits: one cache line.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HalfRow(pub [u16; PANEL]);
+
+impl HalfRow {
+    /// 32 zeros.
+    pub const ZERO: HalfRow = HalfRow([0; PANEL]);
+
+    /// Columns 2i and 2i + 1, the first in the lower half.
+    #[inline(always)]
+    pub fn pair(&self, i: usize) -> u32 {
+        u32::from(self.0[2 * i]) | u32::from(self.0[2 * i + 1]) << 16
+    }
+}
+
+/// Two rows of a panel of weights in bfloat16, of inputs 2k and 2k + 1: for each output a pair, the first in the lower half.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairRow(pub [u32; PANEL]);
+
 /// How many panels hold so many columns.
 pub const fn panels(columns: usize) -> usize {
     columns.div_ceil(PANEL)
 }
 
 /// Some rows of a matrix: panel `p` of row `r` is `data[p * stride + r]`.
-#[derive(Clone, Copy)]
-pub struct View<'a> {
-    data: &'a [Row],
+pub struct View<'a, R = Row> {
+    data: &'a [R],
     stride: usize,
     rows: usize,
 }
 
-impl<'a> View<'a> {
+impl<R> Clone for View<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for View<'_, R> {}
+
+impl<'a, R> View<'a, R> {
     /// All rows of a matrix with `rows` rows.
-    pub fn new(data: &'a [Row], rows: usize) -> View<'a> {
+    pub fn new(data: &'a [R], rows: usize) -> View<'a, R> {
         assert!(rows == 0 || data.len().is_multiple_of(rows), "{} panel rows in {rows} rows", data.len());
         View { data, stride: rows, rows }
     }
 
     /// Some of the rows.
-    pub fn rows(self, range: Range<usize>) -> View<'a> {
+    pub fn rows(self, range: Range<usize>) -> View<'a, R> {
         assert!(range.start <= range.end && range.end <= self.rows);
         View { data: self.data.get(range.start..).unwrap_or(&[]), stride: self.stride, rows: range.len() }
     }
 
     /// Some of the panels.
-    pub fn panels(self, range: Range<usize>) -> View<'a> {
+    pub fn panels(self, range: Range<usize>) -> View<'a, R> {
         // The rows may begin within the first panel: the last panel ends before a whole stride.
         let end = (range.end * self.stride).min(self.data.len());
         View { data: &self.data[range.start * self.stride..end], ..self }
@@ -60,7 +88,7 @@ impl<'a> View<'a> {
 
     /// One panel of all rows.
     #[inline(always)]
-    pub fn panel(self, panel: usize) -> &'a [Row] {
+    pub fn panel(self, panel: usize) -> &'a [R] {
         &self.data[panel * self.stride..][..self.rows]
     }
 

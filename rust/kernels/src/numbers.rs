@@ -49,6 +49,14 @@ pub fn bf16_to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
+/// float32 -> bfloat16, to the nearest, ties to even; NaN stays NaN.
+#[inline(always)]
+pub fn f32_to_bf16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
+    if x.is_nan() { 0x7fc0 } else { rounded }
+}
+
 /// IEEE 754 half precision, without branches.
 #[inline(always)]
 pub fn f16_to_f32(bits: u16) -> f32 {
@@ -62,7 +70,20 @@ pub fn f16_to_f32(bits: u16) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::f16_to_f32;
+    use super::{bf16_to_f32, f16_to_f32, f32_to_bf16};
+
+    #[test]
+    fn bfloat16_is_the_nearest_and_ties_go_to_even() {
+        for bits in (0..=u32::MAX).step_by(4099) {
+            let (x, near) = (f32::from_bits(bits), bf16_to_f32(f32_to_bf16(f32::from_bits(bits))));
+            assert_eq!(x.is_nan(), near.is_nan());
+            if near.is_finite() {
+                let step = f64::from(f32::from_bits((bits & 0x7f80_0000).max(0x0080_0000))) / 128.0;
+                assert!((f64::from(x) - f64::from(near)).abs() <= step / 2.0, "{x} {near}");
+            }
+        }
+        assert_eq!([0x3f80_8000, 0x3f81_8000].map(|bits| f32_to_bf16(f32::from_bits(bits))), [0x3f80, 0x3f82]);
+    }
 
     #[test]
     fn half_precision_is_widened_exactly() {

@@ -6,7 +6,7 @@ use wordpiece_kernels::attention::{Distances, Inputs, Scratch, Weights, attentio
 use wordpiece_kernels::encoder::padded;
 use wordpiece_kernels::gemm::{Packed, Then, Unpacked, linear, linear_once};
 use wordpiece_kernels::norm::{Norm, layer_norm};
-use wordpiece_kernels::numbers::Numbers;
+use wordpiece_kernels::numbers::{Numbers, bf16_to_f32, f32_to_bf16};
 use wordpiece_kernels::{Matrix, PANEL, Path, Row, View, panels, reference};
 
 /// How far a result may be from the definition, in units in the last place of `scale`: the greatest result, or the greatest
@@ -157,7 +157,16 @@ fn linear_equals_its_formula_at_all_edges() {
                     let (x, residual) = (matrix(&x, rows, k), matrix(&residual, rows, n));
                     let mut y = Matrix::default();
                     let mut run = |then: Then<'_>| {
-                        linear(path, x.view(), &packed, &biases, then, y.reshape(rows, n).view_mut(), false);
+                        linear(
+                            path,
+                            x.view(),
+                            &packed,
+                            &biases,
+                            then,
+                            y.reshape(rows, n).view_mut(),
+                            &mut Vec::new(),
+                            false,
+                        );
                         numbers(&y, rows, n)
                     };
                     let plain = run(Then::Bias);
@@ -179,6 +188,50 @@ fn linear_equals_its_formula_at_all_edges() {
             }
         }
         println!("{} linear: {worst:.2} ulp", path.name());
+    }
+}
+
+#[test]
+fn bfloat16_products_are_those_of_rounded_numbers() {
+    let round = |x: &[f32]| -> Vec<f32> { x.iter().map(|x| bf16_to_f32(f32_to_bf16(*x))).collect() };
+    for path in Path::all_available() {
+        let mut worst: f64 = 0.0;
+        for k in COLUMNS {
+            for n in [1, 31, 32, 33] {
+                let mut random = Random((k * 100 + n) as u64);
+                let (weight, bias) = (random.numbers(n * k), random.numbers(n));
+                let (packed, biases) = (Packed::pairs(&[Numbers::F32(&weight)], k), padded(&bias));
+                let bits: Vec<u16> = weight.iter().map(|x| f32_to_bf16(*x)).collect();
+                assert_eq!(packed.unpack(0, n), Unpacked::Bf16(bits));
+                for rows in ROWS {
+                    let x = random.numbers(rows * k);
+                    let (near_x, near_weight) = (wide(&round(&x)), wide(&round(&weight)));
+                    let expected = reference::linear(&near_x, &near_weight, &wide(&bias), k);
+                    let absolute = |x: &[f64]| x.iter().map(|x| x.abs()).collect::<Vec<_>>();
+                    let scales =
+                        reference::linear(&absolute(&near_x), &absolute(&near_weight), &absolute(&wide(&bias)), k);
+                    let mut y = Matrix::default();
+                    // What stands in padding columns must not count.
+                    let mut x = matrix(&x, rows, k);
+                    for row in &mut x.data_mut()[(panels(k) - 1) * rows..] {
+                        row.0[(k - 1) % PANEL + 1..].fill(f32::NAN);
+                    }
+                    let to = y.reshape(rows, n).view_mut();
+                    linear(path, x.view(), &packed, &biases, Then::Bias, to, &mut Vec::new(), rows % 2 == 0);
+                    let found = numbers(&y, rows, n);
+                    for ((y, expected), scale) in found.iter().zip(expected).zip(scales) {
+                        let far = distance(*y, expected, scale.max(1.0));
+                        worst = worst.max(far);
+                        assert!(far <= ulps::LINEAR, "{} {rows}×{k}×{n}: {y}, not {expected}", path.name());
+                    }
+                    let mut last = Matrix::default();
+                    let (view, to) = (x.view().rows(rows - 1..rows), last.reshape(1, n).view_mut());
+                    linear(path, view, &packed, &biases, Then::Bias, to, &mut Vec::new(), false);
+                    assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "the same bits alone");
+                }
+            }
+        }
+        println!("{} bfloat16: {worst:.2} ulp", path.name());
     }
 }
 
@@ -216,7 +269,16 @@ fn weights_in_16_bits_give_what_they_give_when_widened_before() {
             let run = |weights: Numbers<'_>| {
                 let mut y = Matrix::default();
                 let packed = Packed::new(&[weights], k);
-                linear(path, x.view(), &packed, &bias, Then::Bias, y.reshape(rows, n).view_mut(), false);
+                linear(
+                    path,
+                    x.view(),
+                    &packed,
+                    &bias,
+                    Then::Bias,
+                    y.reshape(rows, n).view_mut(),
+                    &mut Vec::new(),
+                    false,
+                );
                 numbers(&y, rows, n).iter().map(|y| y.to_bits()).collect::<Vec<_>>()
             };
             assert_eq!(run(half), run(Numbers::F32(&wide)), "{}", path.name());
@@ -236,7 +298,7 @@ fn a_row_has_the_same_bits_among_any_number_of_others_and_on_any_number_of_threa
         let run = |x: View<'_>, team: bool| {
             let mut y = Matrix::default();
             let then = Then::Activation(Activation::Gelu);
-            linear(path, x, &packed, &biases, then, y.reshape(x.len(), n).view_mut(), team);
+            linear(path, x, &packed, &biases, then, y.reshape(x.len(), n).view_mut(), &mut Vec::new(), team);
             numbers(&y, x.len(), n)
         };
         let all = matrix(&x, 40, k);

@@ -39,8 +39,10 @@ pub struct PackedLayer {
 
 #[pymethods]
 impl PackedLayer {
-    /// Pack the weights of a layer: query, key, value, and the dense layers and norms that follow.
+    /// Pack the weights of a layer: query, key, value, and the dense layers and norms that follow; with `bf16` they are
+    /// multiplied as bfloat16.
     #[new]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a layer")]
     fn new(
         py: Python<'_>,
         qkv: [DenseArrays<'_>; 3],
@@ -49,6 +51,7 @@ impl PackedLayer {
         inner: DenseArrays<'_>,
         outer: DenseArrays<'_>,
         outer_norm: NormArrays<'_>,
+        bf16: bool,
     ) -> PyResult<PackedLayer> {
         guarded(|| {
             let (hidden, intermediate) = (output.1.len(), inner.1.len());
@@ -66,11 +69,11 @@ impl PackedLayer {
             let output_norm = (output_norm.0.as_slice()?, output_norm.1.as_slice()?);
             let outer_norm = (outer_norm.0.as_slice()?, outer_norm.1.as_slice()?);
             let layer = py.detach(|| Layer {
-                qkv: Dense::new(&dense[..3], hidden),
-                output: Dense::new(&dense[3..4], hidden),
+                qkv: Dense::new(&dense[..3], hidden, bf16),
+                output: Dense::new(&dense[3..4], hidden, bf16),
                 output_norm: Affine::new(output_norm.0, output_norm.1),
-                inner: Dense::new(&dense[4..5], hidden),
-                outer: Dense::new(&dense[5..], intermediate),
+                inner: Dense::new(&dense[4..5], hidden, bf16),
+                outer: Dense::new(&dense[5..], intermediate, bf16),
                 outer_norm: Affine::new(outer_norm.0, outer_norm.1),
             });
             Ok(PackedLayer { layer: Arc::new(layer), hidden, intermediate })
@@ -96,8 +99,10 @@ impl PackedLayer {
                 (vector(weight), vector(bias))
             };
             let qkv = [dense("query")?, dense("key")?, dense("value")?];
+            let bf16 = this.layer.output.weights().is_pairs();
             let (output_norm, outer_norm) = (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
-            let parts = (Vec::from(qkv), dense("output")?, output_norm, dense("inner")?, dense("outer")?, outer_norm);
+            let parts =
+                (Vec::from(qkv), dense("output")?, output_norm, dense("inner")?, dense("outer")?, outer_norm, bf16);
             Ok((slf.get_type(), parts.into_pyobject(py)?))
         })
     }
@@ -214,7 +219,7 @@ impl BertEncoder {
             let projection = match projection {
                 Some(((weight, dtype), bias)) => {
                     let weight = Borrowed::new(&weight, &dtype)?;
-                    Some(Dense::new(&[(weight.numbers()?, bias.as_slice()?)], embedding))
+                    Some(Dense::new(&[(weight.numbers()?, bias.as_slice()?)], embedding, false))
                 }
                 None => None,
             };

@@ -2,9 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Simd, tile_of_rows};
-use crate::gemm::Tile;
-use crate::matrix::{PANEL, Row};
+use super::{Kernel, Simd, pair_tile_of_rows, tile_of_rows};
+use crate::gemm::{PairTile, Tile, Widened};
+use crate::matrix::{PANEL, PairRow, Row};
 
 /// The proof that the CPU has AVX2 and FMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,14 @@ unsafe fn run_with_features<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn tile_with_features(isa: Avx2, tile: Tile<'_>) {
     tile_of_rows!(isa, tile, 2, 1 2 3 4 5 6);
+}
+
+/// # Safety
+///
+/// The features are those of `isa`.
+#[target_feature(enable = "avx2,fma")]
+unsafe fn pair_tile_with_features(isa: Avx2, tile: PairTile<'_>) {
+    pair_tile_of_rows!(isa, Widened, tile, 2, 1 2 3 4 5 6);
 }
 
 /// 8 lanes of ones, 8 of zeros: read from the right place, the mask of the first lanes.
@@ -160,6 +168,23 @@ impl Simd for Avx2 {
             let x = _mm_max_ps(x, _mm_movehl_ps(x, x));
             _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)))
         }
+    }
+
+    #[inline(always)]
+    fn load_pairs(self, row: &PairRow, at: usize) -> [__m256; 2] {
+        assert!(at + Self::LANES <= PANEL);
+        // SAFETY: see above; 8 pairs stand there.
+        unsafe {
+            let pairs = _mm256_loadu_si256(row.0.as_ptr().add(at).cast());
+            let second = _mm256_and_si256(pairs, _mm256_set1_epi32(0xffff_0000_u32 as i32));
+            [_mm256_castsi256_ps(_mm256_slli_epi32::<16>(pairs)), _mm256_castsi256_ps(second)]
+        }
+    }
+
+    #[inline(always)]
+    fn pair_tile(self, tile: PairTile<'_>) {
+        // SAFETY: `self` is the proof that the CPU has the features.
+        unsafe { pair_tile_with_features(self, tile) }
     }
 
     #[inline(always)]

@@ -2,13 +2,19 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, Simd, tile_of_rows};
-use crate::gemm::Tile;
-use crate::matrix::{PANEL, Row};
+use super::{Kernel, Simd, pair_tile_of_rows, tile_of_rows};
+use crate::gemm::{Dot, PairTile, Tile, Widened};
+use crate::matrix::{PANEL, PairRow, Row};
 
 /// The proof that the CPU has AVX-512 F, DQ, BW and VL, and FMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Avx512(());
+pub struct Avx512 {
+    bf16: Option<Bf16>,
+}
+
+/// The proof that it also has AVX512-BF16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bf16(());
 
 impl Avx512 {
     /// The proof, where it can be had.
@@ -18,7 +24,7 @@ impl Avx512 {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("fma");
-        has.then_some(Avx512(()))
+        has.then(|| Avx512 { bf16: is_x86_feature_detected!("avx512bf16").then_some(Bf16(())) })
     }
 
     /// As [`super::Path::run`].
@@ -43,6 +49,45 @@ unsafe fn run_with_features<K: Kernel>(isa: Avx512, kernel: K) -> K::Output {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
 unsafe fn tile_with_features(isa: Avx512, tile: Tile<'_>) {
     tile_of_rows!(isa, tile, 2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}
+
+/// # Safety
+///
+/// The features are those of `isa`.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
+unsafe fn pair_tile_with_features(isa: Avx512, tile: PairTile<'_>) {
+    pair_tile_of_rows!(isa, Widened, tile, 1, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}
+
+/// # Safety
+///
+/// The features are those of `isa` and `bf16`.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512bf16")]
+unsafe fn bf16_tile_with_features(isa: Avx512, bf16: Bf16, tile: PairTile<'_>) {
+    pair_tile_of_rows!(isa, bf16, tile, 2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}
+
+impl Dot<Avx512> for Bf16 {
+    type Pairs = __m512bh;
+
+    #[inline(always)]
+    fn load(self, _: Avx512, row: &PairRow, at: usize) -> __m512bh {
+        assert!(at + Avx512::LANES <= PANEL);
+        // SAFETY: the arguments are the proof of the features; 16 pairs stand there.
+        unsafe { std::mem::transmute(_mm512_loadu_si512(row.0.as_ptr().add(at).cast())) }
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Avx512, pair: u32) -> __m512bh {
+        // SAFETY: the arguments are the proof of the features.
+        unsafe { std::mem::transmute(_mm512_set1_epi32(pair as i32)) }
+    }
+
+    #[inline(always)]
+    fn dot(self, _: Avx512, a: __m512bh, b: __m512bh, sum: __m512) -> __m512 {
+        // SAFETY: the arguments are the proof of the features.
+        unsafe { _mm512_dpbf16_ps(sum, a, b) }
+    }
 }
 
 // Every intrinsic below needs a CPU with the features; a value of `Avx512` is the proof that it has them.
@@ -157,6 +202,27 @@ impl Simd for Avx512 {
     fn greatest(self, x: __m512) -> f32 {
         // SAFETY: see above.
         unsafe { _mm512_reduce_max_ps(x) }
+    }
+
+    #[inline(always)]
+    fn load_pairs(self, row: &PairRow, at: usize) -> [__m512; 2] {
+        assert!(at + Self::LANES <= PANEL);
+        // SAFETY: see above; 16 pairs stand there.
+        unsafe {
+            let pairs = _mm512_loadu_si512(row.0.as_ptr().add(at).cast());
+            let second = _mm512_and_si512(pairs, _mm512_set1_epi32(0xffff_0000_u32 as i32));
+            [_mm512_castsi512_ps(_mm512_slli_epi32::<16>(pairs)), _mm512_castsi512_ps(second)]
+        }
+    }
+
+    #[inline(always)]
+    fn pair_tile(self, tile: PairTile<'_>) {
+        match self.bf16 {
+            // SAFETY: `self` and `bf16` are the proofs that the CPU has the features.
+            Some(bf16) => unsafe { bf16_tile_with_features(self, bf16, tile) },
+            // SAFETY: `self` is the proof that the CPU has the features.
+            None => unsafe { pair_tile_with_features(self, tile) },
+        }
     }
 
     #[inline(always)]

@@ -12,8 +12,8 @@ mod avx512;
 mod neon;
 mod scalar;
 
-use crate::gemm::Tile;
-use crate::matrix::Row;
+use crate::gemm::{PairTile, Tile};
+use crate::matrix::{PairRow, Row};
 
 /// Vectors of float32, and the tile of a matrix product.
 ///
@@ -61,8 +61,13 @@ pub trait Simd: Copy + Send + Sync {
     /// The greatest of all lanes.
     fn greatest(self, x: Self::V) -> f32;
 
+    /// The first and the second bfloat16 of the pairs from `at` on, widened.
+    fn load_pairs(self, row: &PairRow, at: usize) -> [Self::V; 2];
+
     /// One tile of a matrix product, as [`crate::gemm::multiply_tile`].
     fn tile(self, tile: Tile<'_>);
+    /// One tile of a product of bfloat16 numbers, as [`crate::gemm::multiply_pair_tile`].
+    fn pair_tile(self, tile: PairTile<'_>);
 }
 
 /// A computation over some instruction set.
@@ -145,3 +150,14 @@ macro_rules! tile_of_rows {
     };
 }
 pub(crate) use tile_of_rows;
+
+/// Calls `multiply_pair_tile` with the number of rows that a tile has as a constant.
+macro_rules! pair_tile_of_rows {
+    ($isa:expr, $dot:expr, $tile:expr, $vectors:literal, $($rows:literal)*) => {
+        match $tile.out.len() {
+            $($rows => crate::gemm::multiply_pair_tile::<_, _, $rows, $vectors>($isa, $dot, $tile),)*
+            rows => unreachable!("a tile of {rows} rows"),
+        }
+    };
+}
+pub(crate) use pair_tile_of_rows;

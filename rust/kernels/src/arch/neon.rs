@@ -2,9 +2,9 @@
 
 use std::arch::aarch64::*;
 
-use super::{Kernel, Simd, tile_of_rows};
-use crate::gemm::Tile;
-use crate::matrix::{PANEL, Row};
+use super::{Kernel, Simd, pair_tile_of_rows, tile_of_rows};
+use crate::gemm::{PairTile, Tile, Widened};
+use crate::matrix::{PANEL, PairRow, Row};
 
 /// The proof that the CPU has NEON, which all of 64-bit Arm have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,14 @@ unsafe fn run_with_features<K: Kernel>(isa: Neon, kernel: K) -> K::Output {
 #[target_feature(enable = "neon")]
 unsafe fn tile_with_features(isa: Neon, tile: Tile<'_>) {
     tile_of_rows!(isa, tile, 4, 1 2 3 4 5 6);
+}
+
+/// # Safety
+///
+/// The features are those of `isa`.
+#[target_feature(enable = "neon")]
+unsafe fn pair_tile_with_features(isa: Neon, tile: PairTile<'_>) {
+    pair_tile_of_rows!(isa, Widened, tile, 2, 1 2 3 4 5 6);
 }
 
 // Every intrinsic below needs a CPU with the feature; a value of `Neon` is the proof that it has it.
@@ -144,6 +152,23 @@ impl Simd for Neon {
     fn greatest(self, x: float32x4_t) -> f32 {
         // SAFETY: see above.
         unsafe { vmaxvq_f32(x) }
+    }
+
+    #[inline(always)]
+    fn load_pairs(self, row: &PairRow, at: usize) -> [float32x4_t; 2] {
+        assert!(at + Self::LANES <= PANEL);
+        // SAFETY: see above; 4 pairs stand there.
+        unsafe {
+            let pairs = vld1q_u32(row.0.as_ptr().add(at));
+            let second = vandq_u32(pairs, vdupq_n_u32(0xffff_0000));
+            [vreinterpretq_f32_u32(vshlq_n_u32::<16>(pairs)), vreinterpretq_f32_u32(second)]
+        }
+    }
+
+    #[inline(always)]
+    fn pair_tile(self, tile: PairTile<'_>) {
+        // SAFETY: `self` is the proof that the CPU has the feature.
+        unsafe { pair_tile_with_features(self, tile) }
     }
 
     #[inline(always)]

@@ -1,8 +1,8 @@
 //! Plain Rust: what every machine can do, and the twin that the other paths are compared with.
 
-use super::{Simd, tile_of_rows};
-use crate::gemm::Tile;
-use crate::matrix::Row;
+use super::{Simd, pair_tile_of_rows, tile_of_rows};
+use crate::gemm::{PairTile, Tile, Widened};
+use crate::matrix::{PairRow, Row};
 
 /// Lanes of a vector: enough for the compiler to use what the baseline of a machine has.
 const LANES: usize = 8;
@@ -105,6 +105,19 @@ impl Simd for Scalar {
     #[inline(always)]
     fn greatest(self, x: V) -> f32 {
         x.into_iter().fold(f32::NEG_INFINITY, |most, x| if x > most { x } else { most })
+    }
+
+    #[inline(always)]
+    fn load_pairs(self, row: &PairRow, at: usize) -> [V; 2] {
+        [
+            std::array::from_fn(|i| f32::from_bits(row.0[at + i] << 16)),
+            std::array::from_fn(|i| f32::from_bits(row.0[at + i] & 0xffff_0000)),
+        ]
+    }
+
+    #[inline]
+    fn pair_tile(self, tile: PairTile<'_>) {
+        pair_tile_of_rows!(self, Widened, tile, 1, 1 2 3 4);
     }
 
     #[inline]

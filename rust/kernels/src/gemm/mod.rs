@@ -4,6 +4,7 @@
 //! added in order; how many rows a tile has, and which thread computes it, leaves the order within each element alone.
 
 mod pack;
+mod pairs;
 mod tile;
 
 use std::ops::Range;
@@ -11,12 +12,13 @@ use std::ops::Range;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-pub use pack::{Packed, Unpacked};
+pub use pack::{Packed, PanelRows, Unpacked};
+pub use pairs::{Dot, PairTile, Widened, multiply_pair_tile};
 pub use tile::{BLOCK, Tile, multiply_tile};
 
 use crate::activation::{self, Activation};
 use crate::arch::{Kernel, Path, Simd};
-use crate::matrix::{Matrix, PANEL, Row, View, ViewMut};
+use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, ViewMut};
 
 /// What follows the product.
 #[derive(Clone, Copy)]
@@ -31,7 +33,7 @@ pub enum Then<'a> {
 
 /// x·Wᵀ + b, and what follows.
 ///
-/// `x` has K columns, `weights` [N, K] are packed, `bias` has the panels of N, and so has `out`. With `team`, the threads
+/// Where the weights are bfloat16 to be multiplied as such, `x` is rounded to it; sums are float32 in any case. `x` has K columns, `weights` [N, K] are packed, `bias` has the panels of N, and so has `out`. With `team`, the threads
 /// of rayon's current pool share the panels.
 ///
 /// # Panics
@@ -44,20 +46,28 @@ pub fn linear(
     bias: &[Row],
     then: Then<'_>,
     mut out: ViewMut<'_>,
+    rounded: &mut Vec<HalfRow>,
     team: bool,
 ) {
     let k = weights.k();
     assert!(x.width() >= crate::panels(k) && x.len() == out.len() && bias.len() == weights.panels());
+    let mut half = None;
+    if weights.is_pairs() {
+        let len = crate::panels(k) * x.len();
+        rounded.resize(len.max(rounded.len()), HalfRow::ZERO);
+        path.run(pack::Round { x, k, to: &mut rounded[..len] });
+        half = Some(View::new(&rounded[..len], x.len()));
+    }
     if team {
         out.each_panel().into_par_iter().enumerate().for_each_init(Vec::new, |widened, (panel, out)| {
             let weights = weights.panel(path, panel, widened);
-            path.run(Panel { x, weights, bias: &bias[panel], then, panel, out });
+            path.run(Panel { x, half, weights, bias: &bias[panel], then, panel, out });
         });
     } else {
         let mut widened = Vec::new();
         for (panel, bias) in bias.iter().enumerate() {
             let weights = weights.panel(path, panel, &mut widened);
-            path.run(Panel { x, weights, bias, then, panel, out: out.panel(panel) });
+            path.run(Panel { x, half, weights, bias, then, panel, out: out.panel(panel) });
         }
     }
 }
@@ -86,7 +96,8 @@ pub fn linear_once(
         pack::pack_panel(&weights[columns.start * k..columns.end * k], packed);
         let mut bias_row = Row::ZERO;
         bias_row.0[..columns.len()].copy_from_slice(&bias[columns]);
-        path.run(Panel { x, weights: packed, bias: &bias_row, then, panel, out });
+        let weights = PanelRows::F32(packed);
+        path.run(Panel { x, half: None, weights, bias: &bias_row, then, panel, out });
     };
     // A few panels at a time: what lies between product and result is small however large N is.
     const PANELS: usize = 64;
@@ -115,7 +126,9 @@ pub fn linear_once(
 /// One panel of a product.
 struct Panel<'a> {
     x: View<'a>,
-    weights: &'a [Row],
+    /// Its rows rounded to bfloat16, where they are multiplied so.
+    half: Option<View<'a, HalfRow>>,
+    weights: PanelRows<'a>,
     bias: &'a Row,
     then: Then<'a>,
     panel: usize,
@@ -129,7 +142,11 @@ impl Kernel for Panel<'_> {
     fn run<S: Simd>(self, simd: S) {
         for rows in tiles(self.out.len(), S::TILE) {
             let out = &mut self.out[rows.clone()];
-            simd.tile(Tile { a: self.x.rows(rows.clone()), b: self.weights, out });
+            match (self.weights, self.half) {
+                (PanelRows::F32(b), _) => simd.tile(Tile { a: self.x.rows(rows.clone()), b, out }),
+                (PanelRows::Pairs(b), Some(half)) => simd.pair_tile(PairTile { a: half.rows(rows.clone()), b, out }),
+                (PanelRows::Pairs(_), None) => unreachable!("rows are rounded for weights in pairs"),
+            }
             match self.then {
                 Then::Bias => add_bias(simd, self.bias, out),
                 Then::Activation(activation) => {

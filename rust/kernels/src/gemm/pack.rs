@@ -1,13 +1,8 @@
 //! Weights in the form in which tiles read them: by panels of 32 outputs, within a panel by input.
 
 use crate::arch::{Kernel, Path, Simd};
-use crate::matrix::{PANEL, Row, panels};
-use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32};
-
-/// A row of a panel in 16 bits: one cache line.
-#[repr(C, align(64))]
-#[derive(Debug, Clone, Copy)]
-pub struct HalfRow([u16; PANEL]);
+use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
+use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
 
 /// The weights [N, K] of one or more dense layers with the same input, packed once.
 ///
@@ -22,9 +17,50 @@ enum Rows {
     F32(Vec<Row>),
     F16(Vec<HalfRow>),
     Bf16(Vec<HalfRow>),
+    Pairs(Vec<PairRow>),
+}
+
+/// One panel of packed weights, as it is multiplied.
+#[derive(Clone, Copy)]
+pub enum PanelRows<'a> {
+    /// float32, K rows.
+    F32(&'a [Row]),
+    /// bfloat16 to be multiplied as such, ⌈K/2⌉ rows.
+    Pairs(&'a [PairRow]),
 }
 
 impl Packed {
+    /// Packs weights as [`Packed::new`], rounded to bfloat16, to be multiplied with numbers that are so too.
+    ///
+    /// # Panics
+    ///
+    /// If the length of a weight is no multiple of `k`.
+    pub fn pairs(weights: &[Numbers<'_>], k: usize) -> Packed {
+        let mut rows = Vec::new();
+        let mut line = vec![0.0; k];
+        for weight in weights {
+            assert!(weight.len().is_multiple_of(k), "{} weights for {k} inputs", weight.len());
+            for n in 0..weight.len() / k {
+                if n % PANEL == 0 {
+                    rows.resize(rows.len() + k.div_ceil(2), PairRow([0; PANEL]));
+                }
+                weight.read(n * k, &mut line);
+                let start = rows.len() - k.div_ceil(2);
+                for (pair, row) in line.chunks(2).zip(&mut rows[start..]) {
+                    let second = pair.get(1).map_or(0, |x| f32_to_bf16(*x));
+                    row.0[n % PANEL] = u32::from(f32_to_bf16(pair[0])) | u32::from(second) << 16;
+                }
+            }
+        }
+        let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
+        Packed { rows: Rows::Pairs(rows), k, panels }
+    }
+
+    /// Whether rows must be rounded to bfloat16 before they are multiplied.
+    pub fn is_pairs(&self) -> bool {
+        matches!(self.rows, Rows::Pairs(_))
+    }
+
     /// Packs the weights of some dense layers, each [N, K] with as many rows as there are; the outputs of each begin a panel.
     ///
     /// # Panics
@@ -33,8 +69,8 @@ impl Packed {
     pub fn new(weights: &[Numbers<'_>], k: usize) -> Packed {
         let rows = match weights.first() {
             None | Some(Numbers::F32(_)) => Rows::F32(pack(weights, k, Row::ZERO)),
-            Some(Numbers::F16(_)) => Rows::F16(pack(weights, k, HalfRow([0; PANEL]))),
-            Some(Numbers::Bf16(_)) => Rows::Bf16(pack(weights, k, HalfRow([0; PANEL]))),
+            Some(Numbers::F16(_)) => Rows::F16(pack(weights, k, HalfRow::ZERO)),
+            Some(Numbers::Bf16(_)) => Rows::Bf16(pack(weights, k, HalfRow::ZERO)),
         };
         let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
         Packed { rows, k, panels }
@@ -50,18 +86,22 @@ impl Packed {
         self.panels
     }
 
-    /// One panel, K rows; `widened` is where one of 16 bits is widened to.
+    /// One panel; `widened` is where one of 16 bits that is multiplied as float32 is widened to.
     #[inline]
-    pub fn panel<'a>(&'a self, path: Path, panel: usize, widened: &'a mut Vec<Row>) -> &'a [Row] {
+    pub fn panel<'a>(&'a self, path: Path, panel: usize, widened: &'a mut Vec<Row>) -> PanelRows<'a> {
         let range = panel * self.k..(panel + 1) * self.k;
         let (rows, is_bf16) = match &self.rows {
-            Rows::F32(rows) => return &rows[range],
+            Rows::F32(rows) => return PanelRows::F32(&rows[range]),
+            Rows::Pairs(rows) => {
+                let pairs = self.k.div_ceil(2);
+                return PanelRows::Pairs(&rows[panel * pairs..][..pairs]);
+            }
             Rows::F16(rows) => (rows, false),
             Rows::Bf16(rows) => (rows, true),
         };
         widened.resize(self.k, Row::ZERO);
         path.run(Widen { rows: &rows[range], is_bf16, to: widened });
-        widened
+        PanelRows::F32(widened)
     }
 
     /// Gives back the weights [N, K] whose outputs begin with panel `first`, as they were packed; `n` is N.
@@ -70,6 +110,14 @@ impl Packed {
             Rows::F32(rows) => Unpacked::F32(unpack(&rows[first * self.k..], self.k, n)),
             Rows::F16(rows) => Unpacked::F16(unpack(&rows[first * self.k..], self.k, n)),
             Rows::Bf16(rows) => Unpacked::Bf16(unpack(&rows[first * self.k..], self.k, n)),
+            Rows::Pairs(rows) => {
+                let pairs = self.k.div_ceil(2);
+                let weight = |n: usize, k: usize| {
+                    let pair = rows[(first + n / PANEL) * pairs + k / 2].0[n % PANEL];
+                    if k.is_multiple_of(2) { pair as u16 } else { (pair >> 16) as u16 }
+                };
+                Unpacked::Bf16((0..n).flat_map(|n| (0..self.k).map(move |k| weight(n, k))).collect())
+            }
         }
     }
 }
@@ -164,6 +212,30 @@ fn unpack<R: PanelRow>(rows: &[R], k: usize, n: usize) -> Vec<R::Number> {
 /// Packs up to 32 outputs [n, K] into K rows; columns from n on are left.
 pub fn pack_panel(outputs: &[f32], to: &mut [Row]) {
     pack_rows(outputs, to);
+}
+
+/// Rounds the first `k` columns of rows to bfloat16; those behind them become 0.
+pub struct Round<'a> {
+    pub x: View<'a>,
+    pub k: usize,
+    pub to: &'a mut [HalfRow],
+}
+
+impl Kernel for Round<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for (p, to) in self.to.chunks_mut(self.x.len().max(1)).enumerate() {
+            let there = (self.k - p * PANEL).min(PANEL);
+            for (from, to) in self.x.panel(p).iter().zip(to) {
+                for (x, to) in from.0.iter().zip(&mut to.0) {
+                    *to = f32_to_bf16(*x);
+                }
+                to.0[there..].fill(0);
+            }
+        }
+    }
 }
 
 /// Widens a panel. Plain loops: with the instructions of a path the compiler makes vectors of them.
