@@ -27,7 +27,7 @@ BUILD = ROOT / "build" / "bench"
 GROUP = 64  # rows in a turn
 
 #: Who takes part: label, engine, what it is told to load.
-OURS = {"ours": "rust", "ours bfloat16": "rust bfloat16", "ours, AVX2": "rust avx2", "ours, NumPy": "numpy"}
+OURS = {"ours": "rust", "ours bfloat16": "rust bfloat16", "ours, AVX2": "rust avx2"}
 THEIRS = {
     "ONNX Runtime": "plain",
     "ONNX Runtime, fused": "fused",
@@ -323,7 +323,7 @@ def main(arguments: list[str]) -> int:
     add("\n".join(f"- {label}: {version}" for label, version in contest.versions.items()) + "\n")
     if "throughput" in wanted:
         add(throughput(Path(options.model).name, contest, config, rows, options.rounds, ["sorted", "in the order given"]))
-    for label in ("ours, AVX2", "ours, NumPy"):
+    for label in ("ours, AVX2",):
         if label in contest.engines:
             contest.engines.pop(label).close()
     if "latency" in wanted:

@@ -45,7 +45,7 @@ fn rate(path: Path, pack: Pack, m: usize, k: usize, n: usize) -> f64 {
             Then::Activation(Activation::Identity),
             y.view_mut(),
             &mut Vec::new(),
-            false,
+            None,
         );
         best = best.min(start.elapsed().as_secs_f64());
     }

@@ -3,7 +3,8 @@
 //! The scores of a tile of queries lie in the first-level cache until they are used; the matrix of all scores is nowhere. A
 //! whole row of scores is there at once, so the softmax is the plain one, and nothing is rescaled.
 
-use rayon::prelude::*;
+use rayon::ThreadPool;
+use wordpiece_share::share;
 
 use crate::activation;
 use crate::arch::{Kernel, Path, Simd};
@@ -59,7 +60,7 @@ pub fn attention(
     scratch: &mut Scratch,
     mut out: ViewMut<'_>,
     weights: Option<Weights<'_>>,
-    team: bool,
+    team: Option<&ThreadPool>,
 ) {
     let Inputs { queries, keys, values, heads, size, places, .. } = inputs;
     assert!(queries.len() == out.len() && queries.len() == places.len() && keys.len() == values.len());
@@ -80,10 +81,9 @@ pub fn attention(
         for weights in each_weights {
             parts.push((panels.by_ref().take(whole).collect::<Vec<_>>(), weights));
         }
-        if team {
-            parts.into_par_iter().enumerate().for_each_init(Scratch::default, |scratch, (h, (out, weights))| {
-                head(h, scratch, out, weights);
-            });
+        if team.is_some() {
+            let parts = parts.into_iter().enumerate().collect();
+            share(parts, team, Scratch::default, |scratch, (h, (out, weights))| head(h, scratch, out, weights));
         } else {
             for (h, (out, weights)) in parts.into_iter().enumerate() {
                 head(h, scratch, out, weights);

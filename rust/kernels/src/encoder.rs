@@ -4,11 +4,13 @@
 //! no barrier, and what a layer leaves is still in the cache when the next takes it. Where there are fewer tasks than
 //! threads, one task after the other is done by all threads, which share the panels of each product.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::Mutex;
 
 use rayon::ThreadPool;
+use wordpiece_share::share;
 
 use crate::activation::Activation;
 use crate::arch::Path;
@@ -221,62 +223,49 @@ pub struct Spare(Mutex<Vec<Scratch>>);
 const MOST_SPARE: usize = 16;
 
 impl Spare {
-    fn take(&self) -> Scratch {
-        self.0.try_lock().ok().and_then(|mut kept| kept.pop()).unwrap_or_default()
+    fn lend(&self) -> Lent<'_> {
+        let scratch = self.0.try_lock().ok().and_then(|mut kept| kept.pop()).unwrap_or_default();
+        Lent { scratch, spare: self }
     }
+}
 
-    fn give_back(&self, scratch: Scratch) {
-        if let Ok(mut kept) = self.0.try_lock()
+/// Scratch memory, given back in the end.
+struct Lent<'a> {
+    scratch: Scratch,
+    spare: &'a Spare,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut kept) = self.spare.0.try_lock()
             && kept.len() < MOST_SPARE
         {
-            kept.push(scratch);
+            kept.push(std::mem::take(&mut self.scratch));
         }
     }
 }
 
 impl Encoder {
-    /// Runs the encoder over sequences.
+    /// Runs the encoder over sequences; the calling thread and those of `team` do it.
     ///
     /// # Panics
     ///
     /// If an id is outside its table, or the shapes do not agree.
-    pub fn run(&self, tables: Tables<'_>, tokens: Tokens<'_>, sequences: Vec<Sequence<'_>>, pool: Option<&ThreadPool>) {
-        let threads = pool.map_or(1, ThreadPool::current_num_threads);
+    pub fn run(&self, tables: Tables<'_>, tokens: Tokens<'_>, sequences: Vec<Sequence<'_>>, team: Option<&ThreadPool>) {
+        let threads = team.map_or(1, |pool| pool.current_num_threads() + 1);
         let rows: usize = sequences.iter().map(|s| s.tokens.len()).sum();
         let mut tasks = share_out(sequences, rows, threads);
-        match pool {
-            Some(pool) if tasks.len() >= threads => {
-                // The longest first, so that at the end all threads are done at about the same time.
-                tasks.sort_by_key(|task| rows_of(task));
-                let tasks = Mutex::new(tasks);
-                pool.scope(|scope| {
-                    for _ in 0..threads {
-                        scope.spawn(|_| {
-                            let mut scratch = self.spare.take();
-                            loop {
-                                let task = tasks.lock().expect("no thread panics while it holds the tasks").pop();
-                                let Some(task) = task else { break };
-                                self.run_task(tables, tokens, task, &mut scratch, false);
-                            }
-                            self.spare.give_back(scratch);
-                        });
-                    }
-                });
+        if tasks.len() < threads {
+            let mut lent = self.spare.lend();
+            for task in tasks {
+                self.run_task(tables, tokens, task, &mut lent.scratch, team);
             }
-            _ => {
-                let mut scratch = self.spare.take();
-                let work = || {
-                    for task in tasks {
-                        self.run_task(tables, tokens, task, &mut scratch, pool.is_some());
-                    }
-                };
-                match pool {
-                    Some(pool) => pool.install(work),
-                    None => work(),
-                }
-                self.spare.give_back(scratch);
-            }
+            return;
         }
+        // The longest first, so that at the end all threads are done at about the same time.
+        tasks.sort_by_key(|task| Reverse(rows_of(task)));
+        let work = |lent: &mut Lent<'_>, task| self.run_task(tables, tokens, task, &mut lent.scratch, None);
+        share(tasks, team, || self.spare.lend(), work);
     }
 
     fn run_task(
@@ -285,7 +274,7 @@ impl Encoder {
         tokens: Tokens<'_>,
         mut task: Vec<Sequence<'_>>,
         scratch: &mut Scratch,
-        team: bool,
+        team: Option<&ThreadPool>,
     ) {
         let Config { hidden, intermediate, .. } = self.config;
         let rows = rows_of(&task);
@@ -358,7 +347,14 @@ impl Encoder {
     }
 
     /// LN(word + type + position), and the projection where there is one.
-    fn embed(&self, tables: Tables<'_>, tokens: Tokens<'_>, task: &[Sequence<'_>], scratch: &mut Scratch, team: bool) {
+    fn embed(
+        &self,
+        tables: Tables<'_>,
+        tokens: Tokens<'_>,
+        task: &[Sequence<'_>],
+        scratch: &mut Scratch,
+        team: Option<&ThreadPool>,
+    ) {
         let Config { hidden, embedding, .. } = self.config;
         let rows = rows_of(task);
         let Scratch { embedded, x, rounded, line, places, .. } = scratch;

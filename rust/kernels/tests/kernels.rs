@@ -1,6 +1,7 @@
 //! Every kernel on every instruction set that this machine has, against the definition in float64; sizes at both sides of
 //! every edge of a tile, a vector and a block.
 
+use rayon::ThreadPool;
 use wordpiece_kernels::activation::{self, Activation};
 use wordpiece_kernels::attention::{Distances, Inputs, Scratch, Weights, attention};
 use wordpiece_kernels::encoder::padded;
@@ -73,6 +74,10 @@ fn numbers(matrix: &Matrix, rows: usize, columns: usize) -> Vec<f32> {
 
 /// Sizes at the edges of vectors (4, 8, 16), panels (32) and blocks of K (512).
 const COLUMNS: [usize; 13] = [1, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 512, 600];
+
+fn pool_of(threads: usize) -> ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads")
+}
 
 /// Rows at the edges of tiles of 4, 6 and 14.
 const ROWS: [usize; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 28, 29];
@@ -165,7 +170,7 @@ fn linear_equals_its_formula_at_all_edges() {
                             then,
                             y.reshape(rows, n).view_mut(),
                             &mut Vec::new(),
-                            false,
+                            None,
                         );
                         numbers(&y, rows, n)
                     };
@@ -193,6 +198,7 @@ fn linear_equals_its_formula_at_all_edges() {
 
 #[test]
 fn bfloat16_products_are_those_of_rounded_numbers() {
+    let pool = pool_of(1);
     let round = |x: &[f32]| -> Vec<f32> { x.iter().map(|x| bf16_to_f32(f32_to_bf16(*x))).collect() };
     for path in Path::all_available() {
         let mut worst: f64 = 0.0;
@@ -217,7 +223,16 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                         row.0[(k - 1) % PANEL + 1..].fill(f32::NAN);
                     }
                     let to = y.reshape(rows, n).view_mut();
-                    linear(path, x.view(), &packed, &biases, Then::Bias, to, &mut Vec::new(), rows % 2 == 0);
+                    linear(
+                        path,
+                        x.view(),
+                        &packed,
+                        &biases,
+                        Then::Bias,
+                        to,
+                        &mut Vec::new(),
+                        (rows % 2 == 0).then_some(&pool),
+                    );
                     let found = numbers(&y, rows, n);
                     for ((y, expected), scale) in found.iter().zip(expected).zip(scales) {
                         let far = distance(*y, expected, scale.max(1.0));
@@ -226,7 +241,7 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                     }
                     let mut last = Matrix::default();
                     let (view, to) = (x.view().rows(rows - 1..rows), last.reshape(1, n).view_mut());
-                    linear(path, view, &packed, &biases, Then::Bias, to, &mut Vec::new(), false);
+                    linear(path, view, &packed, &biases, Then::Bias, to, &mut Vec::new(), None);
                     assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "the same bits alone");
                 }
             }
@@ -277,7 +292,7 @@ fn weights_in_16_bits_give_what_they_give_when_widened_before() {
                     Then::Bias,
                     y.reshape(rows, n).view_mut(),
                     &mut Vec::new(),
-                    false,
+                    None,
                 );
                 numbers(&y, rows, n).iter().map(|y| y.to_bits()).collect::<Vec<_>>()
             };
@@ -288,35 +303,36 @@ fn weights_in_16_bits_give_what_they_give_when_widened_before() {
 
 #[test]
 fn a_row_has_the_same_bits_among_any_number_of_others_and_on_any_number_of_threads() {
-    let pools = [1, 2, 3].map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("threads"));
+    let pools = [1, 2, 3].map(pool_of);
     for path in Path::all_available() {
         let (k, n) = (100, 70);
         let mut random = Random(5);
         let (weight, bias) = (random.numbers(n * k), random.numbers(n));
         let (packed, biases) = (Packed::new(&[Numbers::F32(&weight)], k), padded(&bias));
         let x = random.numbers(40 * k);
-        let run = |x: View<'_>, team: bool| {
+        let run = |x: View<'_>, team: Option<&ThreadPool>| {
             let mut y = Matrix::default();
             let then = Then::Activation(Activation::Gelu);
             linear(path, x, &packed, &biases, then, y.reshape(x.len(), n).view_mut(), &mut Vec::new(), team);
             numbers(&y, x.len(), n)
         };
         let all = matrix(&x, 40, k);
-        let whole = run(all.view(), false);
+        let whole = run(all.view(), None);
         for rows in 1..=40 {
             for start in [0, 1, 7, 39] {
                 let range = start..(start + rows).min(40);
-                assert_eq!(run(all.view().rows(range.clone()), false), whole[range.start * n..range.end * n]);
+                assert_eq!(run(all.view().rows(range.clone()), None), whole[range.start * n..range.end * n]);
             }
         }
         for pool in &pools {
-            assert_eq!(pool.install(|| run(all.view(), true)), whole);
+            assert_eq!(run(all.view(), Some(pool)), whole);
         }
     }
 }
 
 #[test]
 fn attention_equals_its_formula() {
+    let pool = pool_of(2);
     for path in Path::all_available() {
         let (mut worst, mut worst_weight): (f64, f64) = (0.0, 0.0);
         for (heads, size) in [(1, 32), (2, 32), (3, 8), (2, 64), (1, 96), (2, 20), (1, 1)] {
@@ -344,11 +360,11 @@ fn attention_equals_its_formula() {
                         distances: with_bias.then_some(Distances { bias: &bias, most }),
                     };
                     let to = Some(Weights { to: &mut weights, length });
-                    attention(path, inputs, &mut Scratch::default(), out.reshape(rows, hidden).view_mut(), to, false);
+                    attention(path, inputs, &mut Scratch::default(), out.reshape(rows, hidden).view_mut(), to, None);
                     let context = numbers(&out, rows, hidden);
                     let mut without = Matrix::default();
                     let to = without.reshape(rows, hidden).view_mut();
-                    attention(path, inputs, &mut Scratch::default(), to, None, true);
+                    attention(path, inputs, &mut Scratch::default(), to, None, Some(&pool));
                     assert_eq!(
                         numbers(&without, rows, hidden),
                         context,

@@ -40,11 +40,11 @@ pub fn pool(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool>
     }
 }
 
-/// The threads that run a model while the calling one waits, `None` where it works alone.
+/// The threads that help the calling one with a model, `None` where it works alone.
 pub fn team(threads: Option<usize>) -> Option<&'static ThreadPool> {
     match number(threads) {
         1 => None,
-        size => pool_of(size),
+        size => pool_of(size - 1),
     }
 }
 

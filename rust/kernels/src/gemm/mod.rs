@@ -10,7 +10,7 @@ mod tile;
 use std::ops::Range;
 
 use rayon::ThreadPool;
-use rayon::prelude::*;
+use wordpiece_share::share;
 
 pub use pack::{Packed, PanelRows, Unpacked};
 pub use pairs::{Dot, PairTile, Widened, multiply_pair_tile};
@@ -33,8 +33,8 @@ pub enum Then<'a> {
 
 /// x·Wᵀ + b, and what follows.
 ///
-/// Where the weights are bfloat16 to be multiplied as such, `x` is rounded to it; sums are float32 in any case. `x` has K columns, `weights` [N, K] are packed, `bias` has the panels of N, and so has `out`. With `team`, the threads
-/// of rayon's current pool share the panels.
+/// Where the weights are bfloat16 to be multiplied as such, `x` is rounded to it; sums are float32 in any case. `x` has K columns, `weights` [N, K] are packed, `bias` has the panels of N, and so has `out`. The calling thread and those
+/// of `team` share the panels.
 ///
 /// # Panics
 ///
@@ -47,7 +47,7 @@ pub fn linear(
     then: Then<'_>,
     mut out: ViewMut<'_>,
     rounded: &mut Vec<HalfRow>,
-    team: bool,
+    team: Option<&ThreadPool>,
 ) {
     let k = weights.k();
     assert!(x.width() >= crate::panels(k) && x.len() == out.len() && bias.len() == weights.panels());
@@ -58,8 +58,8 @@ pub fn linear(
         path.run(pack::Round { x, k, to: &mut rounded[..len] });
         half = Some(View::new(&rounded[..len], x.len()));
     }
-    if team {
-        out.each_panel().into_par_iter().enumerate().for_each_init(Vec::new, |widened, (panel, out)| {
+    if team.is_some() {
+        share(out.each_panel().into_iter().enumerate().collect(), team, Vec::new, |widened, (panel, out)| {
             let weights = weights.panel(path, panel, widened);
             path.run(Panel { x, half, weights, bias: &bias[panel], then, panel, out });
         });
@@ -84,7 +84,7 @@ pub fn linear_once(
     weights: &[f32],
     bias: &[f32],
     activation: Activation,
-    pool: Option<&ThreadPool>,
+    team: Option<&ThreadPool>,
 ) -> Vec<f32> {
     let (x, n) = (x.view(), bias.len());
     let (rows, k) = (x.len(), weights.len() / n.max(1));
@@ -106,16 +106,7 @@ pub fn linear_once(
     for first in (0..crate::panels(n)).step_by(PANELS) {
         let columns = first * PANEL..((first + PANELS) * PANEL).min(n);
         let each = part.reshape(rows, columns.len()).view_mut().each_panel();
-        match pool {
-            Some(pool) => pool.install(|| {
-                let each = each.into_par_iter().enumerate();
-                each.for_each_init(Vec::new, |packed, (p, out)| one(first + p, packed, out));
-            }),
-            None => {
-                let mut packed = Vec::new();
-                each.into_iter().enumerate().for_each(|(p, out)| one(first + p, &mut packed, out));
-            }
-        }
+        share(each.into_iter().enumerate().collect(), team, Vec::new, |packed, (p, out)| one(first + p, packed, out));
         for (row, to) in result.chunks_exact_mut(n).enumerate() {
             part.copy_row(row, &mut to[columns.clone()]);
         }
