@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from model_files import MODELS, SMALL, reference_cases, write_safetensors
 from wordpiece_bert.bert import BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, ModelNotFoundError
+from wordpiece_bert.errors import CheckpointError, InputError, ModelNotFoundError
 
 TOLERANCE = 1e-5  # absolute; what is reached is about 2e-6
 
@@ -240,21 +240,25 @@ def copy_model(place: Path) -> Path:
     return Path(shutil.copytree(MODELS / "bert_small", place / "model"))
 
 
-@pytest.mark.parametrize("backend_and_dtype", [("numpy", "float32")])
-def test_backend_and_dtype_are_named(model: BertModel, backend_and_dtype: tuple[str, str]) -> None:
-    assert (model.backend, model.dtype) == backend_and_dtype
-    for part in ("2 layers", "hidden size 24", "3 heads", "numpy float32", "model.safetensors"):
+@pytest.mark.parametrize("backend", ["numpy", "rust"])
+def test_backend_and_dtype_are_named(backend: str) -> None:
+    model = BertModel.from_pretrained(MODELS / "bert_small", backend)
+    assert (model.backend, model.dtype) == (backend, "float32")
+    for part in ("2 layers", "hidden size 24", "3 heads", f"{backend} float32", "model.safetensors"):
         assert part in repr(model)
+
+
+def test_the_backend_is_rust_by_default(model: BertModel) -> None:
+    assert model.backend == "rust"
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"backend": "rust"}, ConfigError, "backend='rust' is not in this version yet; use one of 'numpy'"),
-        ({"dtype": "bfloat16"}, ConfigError, "backend 'numpy' computes in 'float32' only"),
-        ({"dtype": "int8"}, ConfigError, "backend 'numpy' computes in 'float32' only"),
-        ({"backend": "torch"}, InputError, "backend must be one of 'numpy', not 'torch'"),
-        ({"dtype": "float16"}, InputError, "dtype must be one of 'float32', not 'float16'"),
+        ({"backend": "torch"}, InputError, "backend must be one of 'numpy', 'rust', not 'torch'"),
+        ({"dtype": "int8"}, InputError, "dtype must be one of 'float32', 'bfloat16', not 'int8'"),
+        ({"backend": "numpy", "dtype": "bfloat16"}, ConfigError, "backend 'numpy' computes in 'float32' only"),
+        ({"dtype": "float16"}, InputError, "dtype must be one of 'float32', 'bfloat16', not 'float16'"),
     ],
 )
 def test_other_backends_and_dtypes_are_refused(options: dict[str, str], error: Any, message: str) -> None:

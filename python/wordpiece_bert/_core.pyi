@@ -11,9 +11,11 @@ from wordpiece_bert.options import PaddingSettings, TruncationSettings
 
 __all__ = [
     "UNICODE_VERSIONS",
+    "BertEncoder",
     "Counted",
     "Encoding",
     "Options",
+    "PackedLayer",
     "Reporter",
     "Rows",
     "Sums",
@@ -29,6 +31,8 @@ __all__ = [
     "_column_texts",
     "_panic",
     "_restore_encoding",
+    "dense",
+    "kernel_paths",
     "set_num_threads",
 ]
 
@@ -126,6 +130,75 @@ class TextBlock:
     def place(self, i: int) -> str: ...
     def texts(self) -> list[Any]: ...
     def encode(self, tokenizer: Tokenizer, options: Options, columns: list[str], threads: int | None) -> Rows: ...
+
+@final
+class PackedLayer:
+    def __new__(
+        cls,
+        qkv: list[tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]]],
+        output: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        output_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        inner: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        outer: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        outer_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        bf16: bool,
+    ) -> Self: ...
+    def weight(self, name: str) -> npt.NDArray[Any]: ...
+    def __reduce__(self) -> tuple[type[PackedLayer], tuple[Any, ...]]: ...
+
+@final
+class BertEncoder:
+    def __new__(
+        cls,
+        layers: list[PackedLayer],
+        words: tuple[npt.NDArray[np.generic], str],
+        positions: tuple[npt.NDArray[np.generic], str],
+        types: tuple[npt.NDArray[np.generic], str] | None,
+        embedding_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        projection: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]] | None,
+        distances: npt.NDArray[np.float32] | None,
+        *,
+        embedding: int,
+        heads: int,
+        activation: str,
+        eps: float,
+        path: str | None = None,
+    ) -> Self: ...
+    def forward(
+        self,
+        ids: npt.NDArray[np.uint32],
+        types: npt.NDArray[np.uint32],
+        positions: npt.NDArray[np.uint32],
+        places: npt.NDArray[np.uint32],
+        row_offsets: npt.NDArray[np.int64],
+        keys: npt.NDArray[np.int64],
+        vectors: npt.NDArray[np.float32] | None,
+        length: int,
+        states: list[int],
+        attentions: bool,
+        threads: int | None,
+    ) -> tuple[list[npt.NDArray[np.float32]], list[npt.NDArray[np.float32]]]: ...
+    def pooled(
+        self,
+        ids: npt.NDArray[np.uint32],
+        positions: npt.NDArray[np.uint32],
+        row_offsets: npt.NDArray[np.int64],
+        modes: list[str],
+        skip: int,
+        threads: int | None,
+    ) -> npt.NDArray[np.float32]: ...
+    @property
+    def path(self) -> str: ...
+
+def dense(
+    x: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float32],
+    bias: npt.NDArray[np.float32],
+    activation: str,
+    threads: int | None = None,
+    path: str | None = None,
+) -> npt.NDArray[np.float32]: ...
+def kernel_paths() -> list[str]: ...
 
 @final
 class Rows:

@@ -1,4 +1,4 @@
-"""The commands: `table`, `growth` and `training`."""
+"""The commands: `table`, `growth`, `training` and `models`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import growth, report, training
+from benchmarks import growth, models, report, training
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
@@ -14,6 +14,9 @@ from benchmarks.texts import QUICK_BYTES, ROOT, Source
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; 1 if an answer of ours was wrong."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["models"]:
+        return models.main(arguments[1:])
     options = _parser().parse_args(arguments)
     source = Source(options.corpora, QUICK_BYTES if options.quick else None)
     if options.command == "training":

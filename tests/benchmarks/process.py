@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 
 PROGRAMS = Path(__file__).with_name("engines")
 
-#: What does not fit into the environment of the others, and the requirement to install.
-OWN_ENVIRONMENTS = {"tokenizers-rc": "tokenizers==1.0.0rc3", "tensorflow-text": "tensorflow-text==2.21.1"}
+#: What does not fit into the environment of the others, and the requirements to install.
+OWN_ENVIRONMENTS = {
+    "tokenizers-rc": ["tokenizers==1.0.0rc3"],
+    "tensorflow-text": ["tensorflow-text==2.21.1"],
+    "onnxruntime": ["onnxruntime==1.31.1", "onnx==1.23.2", "sympy", "tokenizers==0.23.3"],
+}
 
 #: Of these only the package itself: what it depends on is a gigabyte, and not needed for what is measured.
 ALONE = {"tensorflow-text"}
@@ -45,9 +49,10 @@ def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
     MissingError
         It cannot be made.
     """
-    requirement = OWN_ENVIRONMENTS.get(engine)
-    if requirement is None:
+    requirements = OWN_ENVIRONMENTS.get(engine)
+    if requirements is None:
         return Path(sys.executable)
+    requirement = requirements[0]
     environment = folder / requirement.replace("==", "-")
     python = environment / "bin" / "python"
     done = environment / "installed.stamp"
@@ -55,7 +60,7 @@ def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
         print(f"Making an environment for {requirement} …", file=sys.stderr)
         venv.create(environment, with_pip=True, clear=True)
         pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-        wanted = [["--no-deps", requirement], ["numpy"]] if engine in ALONE else [[requirement, "numpy"]]
+        wanted = [["--no-deps", *requirements], ["numpy"]] if engine in ALONE else [[*requirements, "numpy"]]
         for one in wanted:
             outcome = subprocess.run([*pip, *one], capture_output=True, text=True, check=False)
             if outcome.returncode:
@@ -88,7 +93,7 @@ class Loaded:
 class Engine:
     """A live process of an engine, pinned and idle between requests. A context manager: at its end the process ends."""
 
-    def __init__(self, engine: str, core_count: int = 1) -> None:
+    def __init__(self, engine: str, core_count: int = 1, program: str | None = None) -> None:
         self.engine = engine
         pinned = cores(core_count)
         threads = str(core_count)
@@ -100,7 +105,7 @@ class Engine:
         # The driver's own search path is not the engine's: of one it would see packages of another environment.
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
-            [python_of(engine), PROGRAMS / ENGINES[engine]],
+            [python_of(engine), PROGRAMS / (program or ENGINES[engine])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

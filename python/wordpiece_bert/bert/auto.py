@@ -36,7 +36,7 @@ class AutoModel:
     @staticmethod
     def from_pretrained(
         name: str | os.PathLike[str],
-        backend: str = "numpy",
+        backend: str = "rust",
         dtype: str = "float32",
         *,
         revision: str | None = None,
@@ -57,7 +57,7 @@ class AutoModel:
     @staticmethod
     def base_from_pretrained(
         name: str | os.PathLike[str],
-        backend: str = "numpy",
+        backend: str = "rust",
         dtype: str = "float32",
         *,
         revision: str | None = None,

@@ -1,31 +1,33 @@
 """Which engine does a model's arithmetic.
 
 `model.py` tells what BERT does; an engine does it. The engine here is NumPy: the composed functions of `functional.py`
-over the weights as they are. Another one replaces exactly those functions, by the same names, and keeps the weights in
-whatever form suits it: that is what `Backend.prepare` is for, called once when a model is made.
+over the weights as they are, step by step. The other, in `rust.py`, takes all steps in one call and keeps the weights
+in a form of its own: that is what `Backend.prepare` is for, called once when a model is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.half import is_half, widen
+from wordpiece_bert.bert.rust import RustBackend
 from wordpiece_bert.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Affine, Array, Embeddings, Ids, Layer, Mask, PoolingMode, Table
+    from wordpiece_bert.bert.inputs import Inputs
 
-__all__ = ["Backend", "Dense", "Encoder", "get_backend"]
+__all__ = ["Backend", "Dense", "Encoder", "PackedWeight", "Steps", "WholePass", "get_backend"]
 
 
-class Encoder(Protocol):
+class Steps(Protocol):
     """The weights of one model, and the steps of a forward pass over them; shapes as in `functional`.
 
     It never changes, so threads may share it.
@@ -46,6 +48,60 @@ class Encoder(Protocol):
         """[B, S, H] -> [B, H], as `functional.pool`."""
 
 
+class PackedWeight(Protocol):
+    """A weight that an engine keeps in its own form alone."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its dtype."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its numbers."""
+
+    def unpack(self) -> AnyArray:
+        """Return it in the form of a checkpoint."""
+
+
+@runtime_checkable
+class WholePass(Protocol):
+    """The weights of one model, and a forward pass over them that is one step; shapes as in `functional`.
+
+    It never changes, so threads may share it.
+    """
+
+    @property
+    def packed(self) -> Mapping[str, PackedWeight]:
+        """The weights that need not be kept beside it, by BERT's names."""
+
+    def forward(
+        self, inputs: Inputs, *, hidden_states: bool, attentions: bool, visible_only: bool, threads: int | None
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Run all layers: hidden states [B, S, H], all of them or the last alone; and the attention weights, or none.
+
+        With `visible_only` the places that the mask hides may stay 0, but for the first of each row.
+        """
+
+    def pooler(self, x: Array) -> Array | None:
+        """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
+
+    def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
+        """[B, S, H] -> [B, H], as `functional.pool`."""
+
+    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
+        """Run all layers over rows of ids [tokens] that end at `ends` [B + 1], and pool each: [B, modes · H].
+
+        Token types are 0.
+        """
+
+
+Encoder = Steps | WholePass
+
+
 class Dense(Protocol):
     """A dense layer of a head, whose weights the engine keeps in whatever form suits it."""
 
@@ -56,14 +112,14 @@ class Dense(Protocol):
 class Backend(Protocol):
     """An engine: it takes in a model's weights."""
 
-    name: str
-    dtypes: tuple[str, ...]
-
     def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> Encoder:
         """Take in weights, named as in `checkpoint.bert_shapes` and of its shapes; float32, or half precision."""
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
         """Take in a dense layer of a head: weight [out, in], bias [out]."""
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """x·Wᵀ + b, as `functional.linear`."""
 
 
 class NumpyEncoder:
@@ -144,21 +200,22 @@ class NumpyDense:
 class NumpyBackend:
     """NumPy in float32. Its threads are those of the BLAS library that NumPy was built with."""
 
-    name = "numpy"
-    dtypes: tuple[str, ...] = ("float32",)
-
     def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> Encoder:
         return NumpyEncoder(config, weights)
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
         return NumpyDense(weight, bias)
 
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """x·Wᵀ + b."""
+        return functional.linear(x, weight, bias)
 
-_BACKENDS: dict[str, Backend] = {"numpy": NumpyBackend()}
 
-# Names that are planned: asking for them is no slip of the pen, so the answer says more than "unknown".
-_PLANNED_BACKENDS = ("rust",)
-_PLANNED_DTYPES = ("bfloat16", "int8")
+#: The engines, by name and by what they compute in.
+_BACKENDS: dict[str, dict[str, Backend]] = {
+    "numpy": {"float32": NumpyBackend()},
+    "rust": {"float32": RustBackend(), "bfloat16": RustBackend("bfloat16")},
+}
 
 
 def get_backend(name: str, dtype: str) -> Backend:
@@ -167,28 +224,27 @@ def get_backend(name: str, dtype: str) -> Backend:
     Parameters
     ----------
     name
-        ``"numpy"``.
+        ``"rust"`` or ``"numpy"``.
     dtype
-        ``"float32"``, what the arithmetic is done in.
+        ``"float32"``, what the arithmetic is done in; or ``"bfloat16"``, which the engine in Rust has: the products of
+        the layers are then those of numbers rounded to 8 bits, and their sums float32.
 
     Raises
     ------
     ConfigError
-        The engine, or the engine in this dtype, is planned but not in this version.
+        The engine does not compute in this dtype, but another does.
     InputError
         There is no engine or dtype of this name.
     """
-    backend = _BACKENDS.get(name)
-    if backend is None:
+    dtypes = _BACKENDS.get(name)
+    if dtypes is None:
         known = ", ".join(map(repr, _BACKENDS))
-        if name in _PLANNED_BACKENDS:
-            message = f"backend={name!r} is not in this version yet; use one of {known}"
-            raise ConfigError(message)
         message = f"backend must be one of {known}, not {name!r}"
         raise InputError(message)
-    if dtype not in backend.dtypes:
-        known = ", ".join(map(repr, backend.dtypes))
-        if dtype in _PLANNED_DTYPES:
+    backend = dtypes.get(dtype)
+    if backend is None:
+        known = ", ".join(map(repr, dtypes))
+        if any(dtype in others for others in _BACKENDS.values()):
             message = f"dtype={dtype!r}: backend {name!r} computes in {known} only"
             raise ConfigError(message)
         message = f"dtype must be one of {known}, not {dtype!r}"

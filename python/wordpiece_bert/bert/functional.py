@@ -35,6 +35,7 @@ __all__ = [
     "Layer",
     "Mask",
     "PoolingMode",
+    "distance_buckets",
     "embeddings",
     "encoder_layer",
     "erf",
@@ -321,18 +322,25 @@ def additive_mask(mask: Mask) -> Array:
 def relative_position_bias(length: int, table: Array) -> Array:
     """MPNet's bias by distance: one number for each head and bucket of distances, table [32, N] -> [1, N, S, S].
 
+    Source: Song et al. 2020, and `distance_buckets`.
+    """
+    places = np.arange(length)
+    buckets = distance_buckets(places[:, None] - places[None, :])  # [S, S]
+    bias: Array = table[buckets]  # [S, S, N]
+    return bias.transpose(2, 0, 1)[None]
+
+
+def distance_buckets(distance: Ids) -> Ids:
+    """Return the bucket, 0 to 31, of each distance query − key.
+
     Keys at or before the query have buckets 0 to 15, keys after it 16 to 31. Within a half, distances 0 to 7 have a
     bucket each; from 8 to 127 eight buckets grow with the logarithm; what is farther shares the last (Raffel et al.
     2020, T5, section 2.1).
     """
-    places = np.arange(length)
-    distance = places[:, None] - places[None, :]  # [S, S] query − key
     after = np.where(distance < 0, 16, 0)
     distance = np.abs(distance)
     grown = 8 + np.log(np.maximum(distance, 1).astype(np.float32) / 8) / np.float32(math.log(128 / 8)) * 8
-    buckets = after + np.where(distance < 8, distance, np.minimum(grown.astype(np.int64), 15))  # [S, S]
-    bias: Array = table[buckets]  # [S, S, N]
-    return bias.transpose(2, 0, 1)[None]
+    return after + np.where(distance < 8, distance, np.minimum(grown.astype(np.int64), 15))
 
 
 def self_attention(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask
 
-__all__ = ["Inputs", "as_array", "check_inputs", "check_labels", "check_targets"]
+__all__ = ["Inputs", "as_array", "check_inputs", "check_labels", "check_rows", "check_targets"]
 
 
 class Inputs(NamedTuple):
@@ -78,6 +78,25 @@ def check_inputs(
             _match("position_ids", positions.shape, (batch, length))
     mask = None if attention_mask is None else _mask(attention_mask, (batch, length))
     return Inputs((batch, length), ids, vectors, types, positions, mask)
+
+
+def check_rows(config: BertConfig, ids: Ids, ends: Ids, first: int) -> None:
+    """Check rows of ids [tokens] that end at `ends` [B + 1], as a tokenizer gives them; `first` is the first's number.
+
+    Raises
+    ------
+    InputError
+        With the row and the id that is wrong, or the row that is too long.
+    """
+    lengths = np.diff(ends)
+    if lengths.size and int(lengths.max()) > config.longest_row:
+        row = int(lengths.argmax())
+        _refuse(f"row {first + row} has {lengths[row]} tokens, the model's longest row {config.longest_row}")
+    if ids.size and int(ids.max()) >= config.vocab_size:
+        place = int(ids.argmax())
+        row = int(np.searchsorted(ends, place, side="right")) - 1
+        where = f"input_ids[{first + row}, {place - int(ends[row])}]"
+        _refuse(f"{where} is {ids[place]}, outside 0 to {config.vocab_size - 1} (vocab_size is {config.vocab_size})")
 
 
 def check_labels(

@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from wordpiece_bert.bert.backend import WholePass
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes
 from wordpiece_bert.bert.checkpoint.names import POOLER
-from wordpiece_bert.bert.inputs import check_inputs
+from wordpiece_bert.bert.inputs import check_inputs, check_rows
 from wordpiece_bert.bert.outputs import BertOutput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from wordpiece_bert.bert.backend import Backend
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Mask, PoolingMode
+    from wordpiece_bert.tokenizer import RaggedBatch
 
 __all__ = ["BertModel"]
 
@@ -62,6 +66,9 @@ class BertModel(Model):
         weights = {name: resolved.base[own] for name, own in names.items() if own in resolved.base}
         self.has_pooler = POOLER[0] in weights
         self._encoder = engine.prepare(self.config, weights)
+        if isinstance(self._encoder, WholePass):
+            # Packed weights are kept once, in the engine.
+            self._weights |= {names[name]: packed for name, packed in self._encoder.packed.items()}
 
     def __call__(
         self,
@@ -73,6 +80,8 @@ class BertModel(Model):
         *,
         output_hidden_states: bool = False,
         output_attentions: bool = False,
+        visible_only: bool = False,
+        threads: int | None = None,
     ) -> BertOutput:
         """Run the encoder.
 
@@ -90,6 +99,12 @@ class BertModel(Model):
             Word vectors in place of `input_ids`, floats [B, S, H]; as wide as the word table where that differs.
         output_hidden_states, output_attentions
             Whether to keep the output of each layer, and its attention weights.
+        visible_only
+            Whether the engine may leave what belongs to hidden places 0, all but the first of a row, which saves their
+            work. (NumPy's computes them in any case.)
+        threads
+            How many threads the engine uses; by default what `set_num_threads` says. NumPy's are its BLAS library's
+            affair.
 
         Returns
         -------
@@ -106,6 +121,20 @@ class BertModel(Model):
         if inputs.shape[0] == 0:
             return self._nothing(
                 inputs.shape[1], output_hidden_states=output_hidden_states, output_attentions=output_attentions
+            )
+        if isinstance(self._encoder, WholePass):
+            states, weights = self._encoder.forward(
+                inputs,
+                hidden_states=output_hidden_states,
+                attentions=output_attentions,
+                visible_only=visible_only,
+                threads=threads,
+            )  # [B, S, H] each, [B, N, S, S] each
+            return BertOutput(
+                last_hidden_state=states[-1],
+                pooler_output=self._encoder.pooler(states[-1]),
+                hidden_states=states if output_hidden_states else None,
+                attentions=weights if output_attentions else None,
             )
         # A masked key's weight underflows to the 0 that it should be, whatever the caller has told np.seterr.
         with np.errstate(under="ignore"):
@@ -129,6 +158,29 @@ class BertModel(Model):
     def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
         """Pool token vectors [B, S, H] to one vector a row, [B, H], as `functional.pool`."""
         return self._encoder.pool(x, mask, mode, skip)
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether the engine takes rows of different length without padding, as `pooled` does."""
+        return isinstance(self._encoder, WholePass)
+
+    def pooled(
+        self, rows: RaggedBatch, part: slice, modes: Sequence[PoolingMode], skip: int = 0, threads: int | None = None
+    ) -> Array:
+        """Run the encoder over some rows of ids, laid one behind the other, and pool each: [B, modes · H].
+
+        Token types are 0. For engines that take rows only.
+
+        Raises
+        ------
+        InputError
+            An id is outside the table of words, or a row is longer than `max_position_embeddings`.
+        """
+        assert isinstance(self._encoder, WholePass), "the caller has asked takes_rows"
+        offsets = rows.row_offsets[part.start : part.stop + 1]
+        ids, ends = rows.ids[offsets[0] : offsets[-1]], offsets - offsets[0]
+        check_rows(self.config, ids, ends, part.start)
+        return self._encoder.pooled(ids, ends, modes, skip, threads)
 
     def _nothing(self, length: int, *, output_hidden_states: bool, output_attentions: bool) -> BertOutput:
         """Return the output for a batch of no rows."""

@@ -86,7 +86,7 @@ class CrossEncoder:
     def from_pretrained(
         cls,
         name: str | os.PathLike[str],
-        backend: str = "numpy",
+        backend: str = "rust",
         dtype: str = "float32",
         *,
         max_length: int | None = None,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert.bert.auto import AutoModel
+from wordpiece_bert.bert.backend import get_backend
 from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.folder import Normalize, SentenceFolder, read_folder
+from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
 from wordpiece_bert.sentence.texts import (
@@ -20,8 +21,10 @@ from wordpiece_bert.sentence.texts import (
     check_texts,
     make_batches,
     padded,
+    parts_of,
     warn_truncated,
     with_lowercase,
+    with_progress,
 )
 from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
 from wordpiece_bert.tokenizer import Tokenizer
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer import RaggedBatch
 
 __all__ = ["SentenceEncoder", "TokenVectors"]
+
+#: Tokens that go through the model in one call: about a second of work, after which Ctrl-C is heard.
+TOKENS = 16_384
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"]
 Vectors = npt.NDArray[Any]
@@ -70,8 +76,8 @@ class SentenceEncoder:
     folder
         How token vectors become sentence vectors, and the defaults of `encode`.
     threads
-        How many threads the tokenizer uses; by default what this process may. Those of the NumPy engine are its BLAS
-        library's affair.
+        How many threads the tokenizer and the engine use; by default what this process may. Those of the NumPy engine
+        are its BLAS library's affair.
     """
 
     def __init__(
@@ -85,12 +91,16 @@ class SentenceEncoder:
         self._folder = folder
         self._threads = threads
         self._max_seq_length = folder.max_seq_length
+        engine = get_backend(model.backend, model.dtype)
+        self._modules = [
+            replace(module, linear=engine.linear) if isinstance(module, Dense) else module for module in folder.modules
+        ]
 
     @classmethod
     def from_pretrained(
         cls,
         name: str | os.PathLike[str],
-        backend: str = "numpy",
+        backend: str = "rust",
         dtype: str = "float32",
         *,
         threads: int | None = None,
@@ -239,7 +249,9 @@ class SentenceEncoder:
         prompt
             The prompt itself; `prompt_name` is then not looked at.
         batch_size
-            How many texts go through the model at once. They are sorted by length first, so little is padding.
+            How many texts go through the NumPy engine at once. They are sorted by length first, so little is padding.
+            The Rust engine needs neither: it takes texts in any order, and what it needs of memory does not depend on
+            their number.
         show_progress_bar
             Whether to show a bar; it needs tqdm.
         output_value
@@ -282,7 +294,6 @@ class SentenceEncoder:
         check_batch_size(batch_size)
         prefix = self._prompt(prompt, prompt_name)
         rows = self._rows(items, prefix, windows, stride)
-        batches = make_batches(rows.lengths, batch_size, show_progress_bar=bool(show_progress_bar))
         result: Vectors | list[Array]
         if output_value == "token_embeddings":
             if precision != "float32" or normalize_embeddings or truncate_dim is not None:
@@ -291,11 +302,12 @@ class SentenceEncoder:
             if windows is not None:
                 message = "windows are for sentence vectors; those of tokens cannot be combined"
                 raise InputError(message)
+            batches = make_batches(rows.lengths, batch_size, show_progress_bar=bool(show_progress_bar))
             result = self._token_vectors(rows, batches)
         elif output_value == "sentence_embedding":
             check_precision(precision)
             width = self._width(truncate_dim)
-            vectors = self._sentence_vectors(rows, batches, skip=self._skipped(prefix))
+            vectors = self._sentence_vectors(rows, batch_size, self._skipped(prefix), progress=bool(show_progress_bar))
             if windows is not None:
                 vectors = self._combined(vectors, rows, windows, len(items))
             vectors = vectors[:, :width]
@@ -435,21 +447,33 @@ class SentenceEncoder:
         ids, mask = padded(rows, batch)  # [B, S]
         layers = self._folder.layers
         if layers is None:
-            return self._model(ids, mask).last_hidden_state, mask
-        states = self._model(ids, mask, output_hidden_states=True).hidden_states
+            return self._model(ids, mask, visible_only=True, threads=self._threads).last_hidden_state, mask
+        states = self._model(
+            ids, mask, output_hidden_states=True, visible_only=True, threads=self._threads
+        ).hidden_states
         assert states is not None
         return layers(states), mask
 
-    def _sentence_vectors(self, rows: RaggedBatch, batches: Iterable[npt.NDArray[np.intp]], skip: int) -> Array:
+    def _sentence_vectors(self, rows: RaggedBatch, batch_size: int, skip: int, *, progress: bool) -> Array:
+        modes = self._folder.pooling.modes
         vectors = np.zeros((len(rows.lengths), self._folder.dimension), np.float32)  # [n, d]
-        for batch in batches:
+        if self._model.takes_rows and self._folder.layers is None:
+            # In the order given, without padding.
+            for part in with_progress(parts_of(rows, TOKENS), show=progress):
+                y = self._model.pooled(rows, part, modes, skip, self._threads)  # [part, modes · H]
+                vectors[part] = self._after_pooling(y)
+            return vectors
+        for batch in make_batches(rows.lengths, batch_size, show_progress_bar=progress):
             x, mask = self._forward(rows, batch)  # [B, S, H], [B, S]
-            pooled = [self._model.pool(x, mask, mode, skip) for mode in self._folder.pooling.modes]
-            y = np.concatenate(pooled, axis=1)  # [B, modes · H]
-            for module in self._folder.modules:
-                y = module(y)
-            vectors[batch] = y
+            pooled = [self._model.pool(x, mask, mode, skip) for mode in modes]
+            vectors[batch] = self._after_pooling(np.concatenate(pooled, axis=1))
         return vectors
+
+    def _after_pooling(self, y: Array) -> Array:
+        """[n, modes · H] -> [n, d]."""
+        for module in self._modules:
+            y = module(y)
+        return y
 
     def _token_vectors(self, rows: RaggedBatch, batches: Iterable[npt.NDArray[np.intp]]) -> list[Array]:
         vectors: dict[int, Array] = {}

@@ -90,13 +90,15 @@ class Dense:
     activation: Callable[[Array], Array]
     use_residual: bool = False
     residual: Array | None = None  # [out, in]
+    #: What multiplies: `functional.linear`, or an engine's.
+    linear: Callable[[Array, Array, Array], Array] = functional.linear
 
     def __call__(self, x: Array) -> Array:
         """[n, in] -> [n, out]."""
-        y = self.activation(functional.linear(x, self.weight, self.bias))
+        y = self.activation(self.linear(x, self.weight, self.bias))
         if not self.use_residual:
             return y
-        return y + (x if self.residual is None else x @ self.residual.T)
+        return y + (x if self.residual is None else self.linear(x, self.residual, np.zeros_like(self.bias)))
 
 
 @dataclass(frozen=True, eq=False)

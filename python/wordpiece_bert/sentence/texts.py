@@ -25,6 +25,7 @@ __all__ = [
     "check_texts",
     "make_batches",
     "padded",
+    "parts_of",
     "warn_truncated",
     "with_lowercase",
     "with_progress",
@@ -67,6 +68,18 @@ def padded(rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[npt.NDArray[
     ids = np.zeros(mask.shape, np.int64)  # [B, S]; behind the mask any id will do
     ids[mask] = rows.ids[(rows.row_offsets[batch][:, None] + places)[mask]]
     return ids, mask
+
+
+def parts_of(rows: RaggedBatch, tokens: int) -> list[slice]:
+    """Cut rows into runs of at most so many tokens, or of one row."""
+    offsets = rows.row_offsets
+    parts = []
+    start = 0
+    while start < len(offsets) - 1:
+        end = max(int(np.searchsorted(offsets, offsets[start] + tokens, side="right")) - 1, start + 1)
+        parts.append(slice(start, end))
+        start = end
+    return parts
 
 
 def make_batches(

@@ -38,7 +38,7 @@ Source: TypeAlias = "Loaded | tuple[Model, Tokenizer] | str | os.PathLike[str]"
 
 def load(
     name: str | os.PathLike[str],
-    backend: str = "numpy",
+    backend: str = "rust",
     dtype: str = "float32",
     *,
     revision: str | None = None,

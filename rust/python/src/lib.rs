@@ -1,8 +1,8 @@
-//! The binding of the crate `wordpiece`: the only code that knows both Rust and Python.
+//! The binding of the crates `wordpiece` and `wordpiece_kernels`: the only code that knows both Rust and Python.
 //!
 //! It converts (`convert` and `arrow`: texts in, `options`: settings in and out, `encoding` and `batch`: results out,
-//! `files`: texts out of files), releases the interpreter while the core works (`tokenizer`, `training`), chooses the
-//! threads (`threads`) and turns what goes wrong into the exceptions of
+//! `files`: texts out of files; `kernels`: the weights and arrays of a model), releases the interpreter while the core works
+//! (`tokenizer`, `training`), chooses the threads (`threads`) and turns what goes wrong into the exceptions of
 //! `wordpiece_bert.errors` (`error`). What the Python package shows to its users stands in `python/wordpiece_bert`; nothing
 //! here is public.
 
@@ -12,6 +12,7 @@ mod convert;
 mod encoding;
 mod error;
 mod files;
+mod kernels;
 mod options;
 mod threads;
 mod tokenizer;
@@ -30,6 +31,8 @@ mod _core {
     use super::error::_panic;
     #[pymodule_export]
     use super::files::{TextBlock, TextReader};
+    #[pymodule_export]
+    use super::kernels::{BertEncoder, PackedLayer, dense, kernel_paths};
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]

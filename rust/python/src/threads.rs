@@ -33,12 +33,19 @@ struct Entry {
 ///
 /// The answer is the same whatever the number of threads, so a machine that can start no thread is no error.
 pub fn pool(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool> {
-    if bytes < INLINE_BYTES {
-        return None;
+    match number(threads) {
+        // The calling thread is one of them.
+        size if size > 1 && bytes >= INLINE_BYTES => pool_of(size - 1),
+        _ => None,
     }
-    let size = number(threads);
-    // The calling thread is one of them.
-    if size == 1 { None } else { pool_of(size - 1) }
+}
+
+/// The threads that help the calling one with a model, `None` where it works alone.
+pub fn team(threads: Option<usize>) -> Option<&'static ThreadPool> {
+    match number(threads) {
+        1 => None,
+        size => pool_of(size - 1),
+    }
 }
 
 /// The number of threads to use.

@@ -24,6 +24,7 @@ from wordpiece_bert.written import PartFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from io import BufferedReader
     from pathlib import Path
 
 __all__ = ["AnyArray", "read_safetensors", "write_safetensors"]
@@ -77,8 +78,7 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
     Returns
     -------
     dict of str to array
-        Floating-point tensors (F64, F32, F16, BF16) as float32; integers and booleans as they are stored. The arrays
-        may be views of one buffer.
+        Floating-point tensors (F64, F32, F16, BF16) as float32; integers and booleans as they are stored.
 
     Raises
     ------
@@ -90,14 +90,13 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
             size = os.fstat(stream.fileno()).st_size
             header, start = _read_header(stream, size, file)
             entries = _check_entries(header, size - start, file)
-            data = np.empty(size - start, np.uint8)
-            if stream.readinto(data.data) != data.nbytes:
-                _refuse(file, "became shorter while it was read")
+            # A buffer for each, so that one which is no longer needed gives back its memory.
+            tensors = {entry.name: _read_tensor(stream, entry, file, keep_half=keep_half) for entry in entries}
     except OSError as cause:
         if isinstance(cause, CheckpointError):
             raise
         _refuse(file, f"cannot be read: {cause.strerror or cause}", cause)
-    return {entry.name: _tensor(data[entry.begin : entry.end], entry, keep_half=keep_half) for entry in entries}
+    return tensors
 
 
 def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
@@ -194,9 +193,11 @@ def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(number) is int and number >= 0 for number in value)
 
 
-def _tensor(data: npt.NDArray[np.uint8], entry: _Entry, *, keep_half: bool) -> AnyArray:
-    """Turn the bytes of one tensor into an array, floating-point ones into float32."""
-    # A tensor may begin anywhere, also where its items are not aligned: view the bytes, and copy only then.
+def _read_tensor(stream: BufferedReader, entry: _Entry, file: Path, *, keep_half: bool) -> AnyArray:
+    """Read the bytes of the next tensor into an array, floating-point ones into float32."""
+    data = np.empty(entry.end - entry.begin, np.uint8)
+    if stream.readinto(data.data) != data.nbytes:
+        _refuse(file, "became shorter while it was read")
     stored = data.view(_DTYPES[entry.dtype]).reshape(entry.shape)
     return native(stored, keep_half=keep_half)
 

@@ -63,6 +63,8 @@ class HeadModel(Model):
         self.base_model = self._base_model_class(
             self.config, resolved.base, backend=self.backend, dtype=self.dtype, source=self.source
         )
+        prefix = self._base_model_class._prefix
+        self._weights |= {prefix + name: weight for name, weight in self.base_model._weights.items()}
         self._set_up_head(HeadWeights(engine, resolved))
 
     def _set_up_head(self, head: HeadWeights) -> None:

@@ -6,10 +6,10 @@ use std::ops::Range;
 use rayon::ThreadPool;
 
 use super::chunk::{Chunk, Types};
-use super::share::share;
 use super::{BatchRows, Columns, Number};
 use crate::inputs::{Padding, Side};
 use crate::memory;
+use wordpiece_share::share;
 
 /// Puts the rows of chunks into arrays, rows filled up where there is a target.
 pub(super) fn join<N: Number>(

@@ -3,17 +3,16 @@
 mod chunk;
 mod join;
 mod plain;
-mod share;
 
 use std::ops::Range;
 
 use rayon::ThreadPool;
 
-use self::share::share;
 use crate::error::Result;
 use crate::inputs::{Encoding, PadLength, Padding, Side};
 use crate::scratch::{Lent, Scratch};
 use crate::tokenizer::{EncodeOptions, Input, Tokenizer};
+use wordpiece_share::share;
 
 /// What a batch is asked for beside ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

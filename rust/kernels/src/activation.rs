@@ -1,0 +1,183 @@
+//! Activations, and the functions they are made of.
+//!
+//! The approximations are our own fits: rational functions and polynomials whose greatest error was made as small as can be
+//! (Lawson's iteration over least squares). The tests hold each to a number of units in the last place.
+
+use crate::arch::{Kernel, Path, Simd};
+use crate::matrix::{PANEL, Row};
+
+/// The activations, by the names of `functional.py`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// x.
+    Identity,
+    /// x·½(1 + erf(x/√2)).
+    Gelu,
+    /// ½x(1 + tanh(√(2/π)(x + 0.044715x³))).
+    GeluTanh,
+    /// x·σ(1.702x).
+    QuickGelu,
+    /// max(x, 0).
+    Relu,
+    /// x·σ(x).
+    Silu,
+    /// tanh(x).
+    Tanh,
+    /// σ(x) = 1/(1 + exp(−x)).
+    Sigmoid,
+    /// x·tanh(ln(1 + exp(x))).
+    Mish,
+}
+
+impl Activation {
+    /// All of them.
+    pub const ALL: [Activation; 9] = [
+        Activation::Identity,
+        Activation::Gelu,
+        Activation::GeluTanh,
+        Activation::QuickGelu,
+        Activation::Relu,
+        Activation::Silu,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Mish,
+    ];
+}
+
+/// Applies an activation to every number.
+pub fn apply(path: Path, activation: Activation, rows: &mut [Row]) {
+    path.run(Apply { activation, rows });
+}
+
+struct Apply<'a> {
+    activation: Activation,
+    rows: &'a mut [Row],
+}
+
+impl Kernel for Apply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        apply_with(simd, self.activation, self.rows);
+    }
+}
+
+/// As [`apply`], within another kernel.
+#[inline(always)]
+pub fn apply_with<S: Simd>(simd: S, activation: Activation, rows: &mut [Row]) {
+    /// The loop around a formula. A macro: a closure would be a function of its own, compiled without the instructions.
+    macro_rules! each {
+        ($x:ident => $formula:expr) => {
+            for row in rows {
+                for at in (0..PANEL).step_by(S::LANES) {
+                    let $x = simd.load(row, at);
+                    simd.store(row, at, $formula);
+                }
+            }
+        };
+    }
+    match activation {
+        Activation::Identity => {}
+        Activation::Gelu => each!(x => gelu(simd, x)),
+        Activation::GeluTanh => each!(x => gelu_tanh(simd, x)),
+        Activation::QuickGelu => each!(x => simd.mul(x, sigmoid(simd, simd.mul(x, simd.splat(1.702))))),
+        Activation::Relu => each!(x => simd.max(simd.splat(0.0), x)),
+        Activation::Silu => each!(x => simd.mul(x, sigmoid(simd, x))),
+        Activation::Tanh => each!(x => tanh(simd, x)),
+        Activation::Sigmoid => each!(x => sigmoid(simd, x)),
+        Activation::Mish => each!(x => mish(simd, x)),
+    }
+}
+
+/// c₀ + c₁x + c₂x² + … by Horner's rule.
+#[inline(always)]
+fn polynomial<S: Simd, const N: usize>(simd: S, x: S::V, coefficients: [f32; N]) -> S::V {
+    let mut y = simd.splat(coefficients[N - 1]);
+    for c in coefficients[..N - 1].iter().rev() {
+        y = simd.fma(y, x, simd.splat(*c));
+    }
+    y
+}
+
+/// exp(x) for x ≤ 88; below −87.3, where the result is no longer a normal number, exp(−87.3).
+#[inline(always)]
+pub fn exp<S: Simd>(simd: S, x: S::V) -> S::V {
+    // x = n·ln 2 + r with |r| ≤ ½ ln 2; ln 2 in two parts, the first with zeros at its end so that n times it is exact.
+    const LN2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
+    // (exp(r) − 1 − r)/r², within 3e-9 of exp(r).
+    const P: [f32; 5] = [0.499_999_93, 0.166_665_2, 0.041_668_393, 0.008_368_78, 0.001_381_446_7];
+    let x = simd.max(simd.splat(-87.3), x);
+    let n = simd.round(simd.mul(x, simd.splat(std::f32::consts::LOG2_E)));
+    let r = simd.fma(n, simd.splat(-LN2[0]), x);
+    let r = simd.fma(n, simd.splat(-LN2[1]), r);
+    let p = polynomial(simd, r, P);
+    let y = simd.add(simd.fma(simd.mul(r, r), p, r), simd.splat(1.0));
+    simd.mul(y, simd.pow2(n))
+}
+
+/// erf(z) within 1e-7, for |z| ≤ 4.
+#[inline(always)]
+fn erf<S: Simd>(simd: S, z: S::V) -> S::V {
+    // z·P(z²)/Q(z²), within 2.2e-8 up to 4; the fit begins with 2/√π by itself.
+    const P: [f32; 6] =
+        [std::f32::consts::FRAC_2_SQRT_PI, 0.196_249_87, 0.053_467_566, 0.004_003_672, 2.880_401e-4, 1.974_801e-6];
+    const Q: [f32; 6] = [1.0, 0.507_253_1, 0.116_476_77, 0.015_444_481, 0.001_216_362_3, 3.748_048_6e-5];
+    let t = simd.mul(z, z);
+    simd.div(simd.mul(z, polynomial(simd, t, P)), polynomial(simd, t, Q))
+}
+
+/// x·½(1 + erf(x/√2)).
+#[inline(always)]
+fn gelu<S: Simd>(simd: S, x: S::V) -> S::V {
+    let limit = simd.splat(4.0);
+    let z = simd.mul(x, simd.splat(std::f32::consts::FRAC_1_SQRT_2));
+    let clipped = simd.min(limit, simd.max(simd.splat(-4.0), z));
+    let half = simd.mul(simd.splat(0.5), x);
+    let y = simd.fma(half, erf(simd, clipped), half);
+    // Beyond the clip the rest of erf, 1.5e-8, would grow with x.
+    let y = simd.where_less(z, simd.splat(-4.0), simd.splat(0.0), y);
+    simd.where_less(limit, z, x, y)
+}
+
+/// tanh(x) within 1e-7.
+#[inline(always)]
+fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
+    // x·P(x²)/Q(x²), within 2.1e-8 of tanh(x) up to 9, where it is 1.
+    const P: [f32; 5] = [1.0, 0.133_810_25, 0.003_495_587_6, 2.060_907_3e-5, 1.335_464_7e-8];
+    const Q: [f32; 5] = [1.0, 0.467_143_4, 0.025_876_98, 3.285_634e-4, 7.776_552_7e-7];
+    let one = simd.splat(1.0);
+    let limit = simd.splat(9.0);
+    let x = simd.min(limit, simd.max(simd.splat(-9.0), x));
+    let t = simd.mul(x, x);
+    let y = simd.div(simd.mul(x, polynomial(simd, t, P)), polynomial(simd, t, Q));
+    simd.min(one, simd.max(simd.splat(-1.0), y))
+}
+
+/// σ(x) = 1/(1 + exp(−x)).
+#[inline(always)]
+fn sigmoid<S: Simd>(simd: S, x: S::V) -> S::V {
+    let one = simd.splat(1.0);
+    // exp(87) is still finite; farther out σ is 0, also times the greatest numbers.
+    let minus = simd.min(simd.splat(87.0), simd.sub(simd.splat(0.0), x));
+    let y = simd.div(one, simd.add(one, exp(simd, minus)));
+    simd.where_less(x, simd.splat(-87.0), simd.splat(0.0), y)
+}
+
+/// ½x(1 + tanh(u)) = x·σ(2u) with u = √(2/π)(x + 0.044715x³).
+#[inline(always)]
+fn gelu_tanh<S: Simd>(simd: S, x: S::V) -> S::V {
+    const TWICE_ROOT: f32 = 1.595_769; // 2√(2/π)
+    let cubic = simd.fma(simd.mul(x, x), simd.splat(0.044_715 * TWICE_ROOT), simd.splat(TWICE_ROOT));
+    simd.mul(x, sigmoid(simd, simd.mul(x, cubic)))
+}
+
+/// x·tanh(ln(1 + exp(x))) = x·n/(n + 2) with n = e(e + 2), e = exp(x).
+#[inline(always)]
+fn mish<S: Simd>(simd: S, x: S::V) -> S::V {
+    // From 20 on the factor is 1, and e² still far from the end of float32.
+    let e = exp(simd, simd.min(simd.splat(20.0), x));
+    let n = simd.mul(e, simd.add(e, simd.splat(2.0)));
+    let factor = simd.div(n, simd.add(n, simd.splat(2.0)));
+    simd.mul(x, simd.where_less(x, simd.splat(-87.0), simd.splat(0.0), factor))
+}

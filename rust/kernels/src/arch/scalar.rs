@@ -1,0 +1,127 @@
+//! Plain Rust: what every machine can do, and the twin that the other paths are compared with.
+
+use super::{Simd, pair_tile_of_rows, tile_of_rows};
+use crate::gemm::{PairTile, Tile, Widened};
+use crate::matrix::{PairRow, Row};
+
+/// Lanes of a vector: enough for the compiler to use what the baseline of a machine has.
+const LANES: usize = 8;
+
+/// Arrays in place of vectors.
+#[derive(Clone, Copy)]
+pub struct Scalar;
+
+type V = [f32; LANES];
+
+#[inline(always)]
+fn zip(x: V, y: V, f: impl Fn(f32, f32) -> f32) -> V {
+    std::array::from_fn(|i| f(x[i], y[i]))
+}
+
+impl Simd for Scalar {
+    type V = V;
+
+    const LANES: usize = LANES;
+    const TILE: usize = 4;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> V {
+        [x; LANES]
+    }
+
+    #[inline(always)]
+    fn load(self, row: &Row, at: usize) -> V {
+        std::array::from_fn(|i| row.0[at + i])
+    }
+
+    #[inline(always)]
+    fn store(self, row: &mut Row, at: usize, x: V) {
+        row.0[at..at + LANES].copy_from_slice(&x);
+    }
+
+    #[inline(always)]
+    fn add(self, x: V, y: V) -> V {
+        zip(x, y, |x, y| x + y)
+    }
+
+    #[inline(always)]
+    fn sub(self, x: V, y: V) -> V {
+        zip(x, y, |x, y| x - y)
+    }
+
+    #[inline(always)]
+    fn mul(self, x: V, y: V) -> V {
+        zip(x, y, |x, y| x * y)
+    }
+
+    #[inline(always)]
+    fn div(self, x: V, y: V) -> V {
+        zip(x, y, |x, y| x / y)
+    }
+
+    #[inline(always)]
+    fn fma(self, x: V, y: V, z: V) -> V {
+        // Two roundings: without the instruction, mul_add is a call that takes fifty times as long.
+        self.add(self.mul(x, y), z)
+    }
+
+    #[inline(always)]
+    fn max(self, x: V, y: V) -> V {
+        zip(x, y, |x, y| if x > y { x } else { y })
+    }
+
+    #[inline(always)]
+    fn min(self, x: V, y: V) -> V {
+        zip(x, y, |x, y| if x < y { x } else { y })
+    }
+
+    #[inline(always)]
+    fn round(self, x: V) -> V {
+        // Adding 1.5·2²³ leaves no bits for a fraction; numbers here are far smaller than that.
+        const MAGIC: f32 = 12_582_912.0;
+        x.map(|x| (x + MAGIC) - MAGIC)
+    }
+
+    #[inline(always)]
+    fn pow2(self, n: V) -> V {
+        n.map(|n| f32::from_bits(((n as i32 + 127) << 23) as u32))
+    }
+
+    #[inline(always)]
+    fn where_less(self, x: V, y: V, a: V, b: V) -> V {
+        std::array::from_fn(|i| if x[i] < y[i] { a[i] } else { b[i] })
+    }
+
+    #[inline(always)]
+    fn first(self, n: usize, a: V, b: V) -> V {
+        std::array::from_fn(|i| if i < n { a[i] } else { b[i] })
+    }
+
+    #[inline(always)]
+    fn sum(self, x: V) -> f32 {
+        ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
+    }
+
+    #[inline(always)]
+    fn greatest(self, x: V) -> f32 {
+        x.into_iter().fold(f32::NEG_INFINITY, |most, x| if x > most { x } else { most })
+    }
+
+    #[inline(always)]
+    fn load_pairs(self, row: &PairRow, at: usize) -> [V; 2] {
+        [
+            std::array::from_fn(|i| f32::from_bits(row.0[at + i] << 16)),
+            std::array::from_fn(|i| f32::from_bits(row.0[at + i] & 0xffff_0000)),
+        ]
+    }
+
+    #[inline]
+    fn pair_tile(self, tile: PairTile<'_>) {
+        pair_tile_of_rows!(self, Widened, tile, 1, 1 2 3 4);
+    }
+
+    #[inline]
+    fn tile(self, tile: Tile<'_>) {
+        tile_of_rows!(self, tile, 1, 1 2 3 4);
+    }
+}

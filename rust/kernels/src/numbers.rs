@@ -1,0 +1,105 @@
+//! Numbers in the type in which they are kept.
+
+/// Some numbers, in the type in which they are kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Numbers<'a> {
+    /// float32.
+    F32(&'a [f32]),
+    /// float16, as its bits.
+    F16(&'a [u16]),
+    /// bfloat16, as its bits.
+    Bf16(&'a [u16]),
+}
+
+impl Numbers<'_> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        match self {
+            Numbers::F32(x) => x.len(),
+            Numbers::F16(x) | Numbers::Bf16(x) => x.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Widens those from `start` on, exactly.
+    pub fn read(self, start: usize, to: &mut [f32]) {
+        let range = start..start + to.len();
+        match self {
+            Numbers::F32(x) => to.copy_from_slice(&x[range]),
+            Numbers::F16(x) => widen(&x[range], to, f16_to_f32),
+            Numbers::Bf16(x) => widen(&x[range], to, bf16_to_f32),
+        }
+    }
+}
+
+#[inline(always)]
+fn widen(from: &[u16], to: &mut [f32], f: impl Fn(u16) -> f32) {
+    for (to, bits) in to.iter_mut().zip(from) {
+        *to = f(*bits);
+    }
+}
+
+/// bfloat16: the upper half of a float32.
+#[inline(always)]
+pub fn bf16_to_f32(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+/// float32 -> bfloat16, to the nearest, ties to even; NaN stays NaN.
+#[inline(always)]
+pub fn f32_to_bf16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
+    if x.is_nan() { 0x7fc0 } else { rounded }
+}
+
+/// IEEE 754 half precision, without branches.
+#[inline(always)]
+pub fn f16_to_f32(bits: u16) -> f32 {
+    let sign = u32::from(bits & 0x8000) << 16;
+    let rest = u32::from(bits & 0x7fff) << 13;
+    // As a float32, its exponent is too small by 127 − 15: exact also for what is subnormal there.
+    let scaled = (f32::from_bits(rest) * 2f32.powi(112)).to_bits();
+    let special = rest | 0x7f80_0000; // infinity or NaN
+    f32::from_bits(sign | if rest >= 0x0f80_0000 { special } else { scaled })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bf16_to_f32, f16_to_f32, f32_to_bf16};
+
+    #[test]
+    fn bfloat16_is_the_nearest_and_ties_go_to_even() {
+        for bits in (0..=u32::MAX).step_by(4099) {
+            let (x, near) = (f32::from_bits(bits), bf16_to_f32(f32_to_bf16(f32::from_bits(bits))));
+            assert_eq!(x.is_nan(), near.is_nan());
+            if near.is_finite() {
+                let step = f64::from(f32::from_bits((bits & 0x7f80_0000).max(0x0080_0000))) / 128.0;
+                assert!((f64::from(x) - f64::from(near)).abs() <= step / 2.0, "{x} {near}");
+            }
+        }
+        assert_eq!([0x3f80_8000, 0x3f81_8000].map(|bits| f32_to_bf16(f32::from_bits(bits))), [0x3f80, 0x3f82]);
+    }
+
+    #[test]
+    fn half_precision_is_widened_exactly() {
+        for (bits, x) in [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x8400, -6.103_515_6e-5),
+            (0x3555, 0.333_251_95),
+            (0x7c00, f32::INFINITY),
+            (0xfc00, f32::NEG_INFINITY),
+        ] {
+            assert_eq!(f16_to_f32(bits), x);
+        }
+        assert!(f16_to_f32(0x7e00).is_nan());
+        assert_eq!(f16_to_f32(0x8000).to_bits(), (-0.0f32).to_bits());
+    }
+}

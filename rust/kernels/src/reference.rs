@@ -1,0 +1,90 @@
+//! The plain definition of every kernel, in float64 and over rows whose columns stand side by side: what the tests compare
+//! with. Nothing here is fast, and nothing shares code with the kernels.
+
+use crate::activation::Activation;
+
+/// x·Wᵀ + b: x [rows, K], weight [N, K], bias [N] -> [rows, N].
+pub fn linear(x: &[f64], weight: &[f64], bias: &[f64], k: usize) -> Vec<f64> {
+    let mut y = Vec::new();
+    for row in x.chunks(k) {
+        for (weight, bias) in weight.chunks(k).zip(bias) {
+            y.push(row.iter().zip(weight).map(|(x, w)| x * w).sum::<f64>() + bias);
+        }
+    }
+    y
+}
+
+/// (x − mean)/√(variance + ε)·γ + β over rows of as many columns as γ has.
+pub fn layer_norm(x: &[f64], weight: &[f64], bias: &[f64], eps: f64) -> Vec<f64> {
+    let columns = weight.len();
+    let mut y = Vec::new();
+    for row in x.chunks(columns) {
+        let mean = row.iter().sum::<f64>() / columns as f64;
+        let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / columns as f64;
+        let scaled = row.iter().map(|x| (x - mean) / (variance + eps).sqrt());
+        y.extend(scaled.zip(weight.iter().zip(bias)).map(|(x, (w, b))| x * w + b));
+    }
+    y
+}
+
+/// An activation of one number.
+pub fn activation(activation: Activation, x: f64) -> f64 {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    match activation {
+        Activation::Identity => x,
+        Activation::Gelu => x * half_erfc(-x / std::f64::consts::SQRT_2),
+        Activation::GeluTanh => x * sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))),
+        Activation::QuickGelu => x * sigmoid(1.702 * x),
+        Activation::Relu => x.max(0.0),
+        Activation::Silu => x * sigmoid(x),
+        Activation::Tanh => x.tanh(),
+        Activation::Sigmoid => sigmoid(x),
+        Activation::Mish => x * (x.exp().ln_1p()).tanh(),
+    }
+}
+
+/// ½(1 − erf(z)) = 1/√π ∫ exp(−t²) dt from z to ∞.
+fn half_erfc(z: f64) -> f64 {
+    if z < 0.0 {
+        return 1.0 - half_erfc(-z);
+    }
+    if z < 3.0 {
+        // ½ − 1/√π · Σ (−1)ⁿ z²ⁿ⁺¹ / (n!·(2n + 1)): terms grow to e⁹/6 at most, which leaves 12 digits.
+        let (mut term, mut sum) = (z, z);
+        for n in 1..100 {
+            term *= -z * z / f64::from(n);
+            sum += term / f64::from(2 * n + 1);
+        }
+        return 0.5 - sum / std::f64::consts::PI.sqrt();
+    }
+    // exp(−z²)/(2√π) · 1/(z + ½/(z + 1/(z + 1½/(z + …)))), from the end.
+    let fraction = (1..100).rev().fold(z, |rest, n| z + f64::from(n) / 2.0 / rest);
+    (-z * z).exp() / (2.0 * std::f64::consts::PI.sqrt() * fraction)
+}
+
+/// Attention of one head: q [rows, d], k and v [keys, d], a bias for each row and key -> context [rows, d] and weights
+/// [rows, keys].
+pub fn attention(
+    q: &[f64],
+    k: &[f64],
+    v: &[f64],
+    size: usize,
+    bias: impl Fn(usize, usize) -> f64,
+) -> (Vec<f64>, Vec<f64>) {
+    let (mut context, mut weights) = (Vec::new(), Vec::new());
+    for (i, q) in q.chunks(size).enumerate() {
+        let scores: Vec<f64> = k
+            .chunks(size)
+            .enumerate()
+            .map(|(j, k)| q.iter().zip(k).map(|(q, k)| q * k).sum::<f64>() / (size as f64).sqrt() + bias(i, j))
+            .collect();
+        let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let e: Vec<f64> = scores.iter().map(|x| (x - most).exp()).collect();
+        let p: Vec<f64> = e.iter().map(|x| x / e.iter().sum::<f64>()).collect();
+        for column in 0..size {
+            context.push(p.iter().zip(v.chunks(size)).map(|(p, v)| p * v[column]).sum());
+        }
+        weights.extend(p);
+    }
+    (context, weights)
+}

@@ -1,0 +1,412 @@
+//! Every kernel on every instruction set that this machine has, against the definition in float64; sizes at both sides of
+//! every edge of a tile, a vector and a block.
+
+use rayon::ThreadPool;
+use wordpiece_kernels::activation::{self, Activation};
+use wordpiece_kernels::attention::{Distances, Inputs, Scratch, Weights, attention};
+use wordpiece_kernels::encoder::padded;
+use wordpiece_kernels::gemm::{Packed, Then, Unpacked, linear, linear_once};
+use wordpiece_kernels::norm::{Norm, layer_norm};
+use wordpiece_kernels::numbers::{Numbers, bf16_to_f32, f32_to_bf16};
+use wordpiece_kernels::{Matrix, PANEL, Path, Row, View, panels, reference};
+
+/// How far a result may be from the definition, in units in the last place of `scale`: the greatest result, or the greatest
+/// sum of absolute values that cancel in one.
+///
+/// Measured greatest errors on AVX-512, AVX2 and scalar stand behind; each limit leaves a factor of about two.
+mod ulps {
+    use super::Activation;
+
+    pub const LINEAR: f64 = 8.0; // sums of 600 products, against Σ|x·w|: 3.5
+    pub const LAYER_NORM: f64 = 6.0; // 2.8
+    pub const CONTEXT: f64 = 3.0; // 1.1
+    pub const WEIGHTS: f64 = 2.0; // of 1, which the weights of a row sum to: 0.5
+
+    /// Of |result|, or of |x| between ¼ and 8 where that is more: most of them are x times a number that is right to this.
+    pub fn activation(activation: Activation) -> f64 {
+        match activation {
+            Activation::Identity | Activation::Relu => 0.0,
+            Activation::Gelu => 5.0,                                                // 2.5
+            Activation::GeluTanh | Activation::QuickGelu | Activation::Silu => 4.0, // 1.8
+            Activation::Tanh => 6.0,                                                // 3.1
+            Activation::Sigmoid | Activation::Mish => 4.0,                          // 1.8
+        }
+    }
+}
+
+/// The distance of x from y in units in the last place of `scale`.
+fn distance(x: f32, y: f64, scale: f64) -> f64 {
+    let unit = f64::from(f32::EPSILON) * 2f64.powi(scale.abs().max(1e-30).log2().floor() as i32);
+    (f64::from(x) - y).abs() / unit
+}
+
+/// Numbers that look random, from −1 to 1, the same each time.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+
+    fn numbers(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.next()).collect()
+    }
+}
+
+fn wide(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|x| f64::from(*x)).collect()
+}
+
+fn matrix(x: &[f32], rows: usize, columns: usize) -> Matrix {
+    let mut matrix = Matrix::default();
+    matrix.fill_rows(rows, columns, x);
+    matrix
+}
+
+fn numbers(matrix: &Matrix, rows: usize, columns: usize) -> Vec<f32> {
+    let mut x = vec![0.0; rows * columns];
+    for (row, to) in x.chunks_mut(columns).enumerate() {
+        matrix.copy_row(row, to);
+    }
+    x
+}
+
+/// Sizes at the edges of vectors (4, 8, 16), panels (32) and blocks of K (512).
+const COLUMNS: [usize; 13] = [1, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 512, 600];
+
+fn pool_of(threads: usize) -> ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads")
+}
+
+/// Rows at the edges of tiles of 4, 6 and 14.
+const ROWS: [usize; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 28, 29];
+
+#[test]
+fn activations_equal_their_formulas() {
+    for path in Path::all_available() {
+        for kind in Activation::ALL {
+            // Every sixteenth of one, every number near zero and far away, and what lies between at random.
+            let mut random = Random(1);
+            let mut x: Vec<f32> = (-400..=400).map(|i| i as f32 / 16.0).collect();
+            x.extend([0.0, -0.0, 1e-30, -1e-30, 1e-6, 100.0, -100.0, 1e4, -1e4, 3e38, -3e38]);
+            x.extend((0..20_000).map(|i| random.next() * [1.0, 6.0, 12.0][i % 3]));
+            let mut rows = padded(&x);
+            activation::apply(path, kind, &mut rows);
+            let mut worst = (0.0, 0.0);
+            for (x, y) in x.iter().zip(rows.iter().flat_map(|row| row.0)) {
+                let expected = reference::activation(kind, f64::from(*x));
+                let far = distance(y, expected, expected.abs().max(f64::from(x.abs()).clamp(0.25, 8.0)));
+                worst = if far > worst.0 { (far, *x) } else { worst };
+                assert!(far <= ulps::activation(kind), "{} {kind:?}({x}) is {y}, not {expected}: {far}", path.name());
+            }
+            println!("{} {kind:?}: {:.2} ulp at {}", path.name(), worst.0, worst.1);
+        }
+    }
+}
+
+#[test]
+fn activations_pass_on_what_is_no_number() {
+    for path in Path::all_available() {
+        for kind in Activation::ALL.into_iter().filter(|kind| *kind != Activation::Relu) {
+            let mut rows = [Row([f32::NAN; PANEL])];
+            activation::apply(path, kind, &mut rows);
+            assert!(rows[0].0.iter().all(|x| x.is_nan()), "{} {kind:?}", path.name());
+        }
+    }
+}
+
+#[test]
+fn layer_norm_equals_its_formula() {
+    for path in Path::all_available() {
+        let mut worst: f64 = 0.0;
+        for columns in COLUMNS {
+            for rows in [1, 7, 8, 9, 17] {
+                let mut random = Random(columns as u64);
+                let x: Vec<f32> = random.numbers(rows * columns).iter().map(|x| 3.0 * x + 0.5).collect();
+                let (weight, bias) = (random.numbers(columns), random.numbers(columns));
+                let mut y = matrix(&x, rows, columns);
+                let (weights, biases) = (padded(&weight), padded(&bias));
+                let norm = Norm { weight: &weights, bias: &biases, eps: 1e-5, columns };
+                layer_norm(path, norm, &mut y.view_mut());
+                let expected = reference::layer_norm(&wide(&x), &wide(&weight), &wide(&bias), f64::from(1e-5f32));
+                for (y, expected) in numbers(&y, rows, columns).iter().zip(expected) {
+                    let far = distance(*y, expected, expected.abs().max(1.0));
+                    worst = worst.max(far);
+                    assert!(far <= ulps::LAYER_NORM, "{} {rows}×{columns}: {y}, not {expected}", path.name());
+                }
+                for row in y.view().panel(panels(columns) - 1) {
+                    let there = (columns - 1) % PANEL + 1;
+                    assert!(row.0[there..].iter().all(|x| *x == 0.0), "padding columns stay 0");
+                }
+            }
+        }
+        println!("{} layer_norm: {worst:.2} ulp", path.name());
+    }
+}
+
+#[test]
+fn linear_equals_its_formula_at_all_edges() {
+    for path in Path::all_available() {
+        let mut worst: f64 = 0.0;
+        for k in COLUMNS {
+            for n in [1, 16, 31, 32, 33, 65] {
+                let mut random = Random((k * 100 + n) as u64);
+                let (weight, bias) = (random.numbers(n * k), random.numbers(n));
+                let (packed, biases) = (Packed::new(&[Numbers::F32(&weight)], k), padded(&bias));
+                for rows in ROWS {
+                    let (x, residual) = (random.numbers(rows * k), random.numbers(rows * n));
+                    let expected = reference::linear(&wide(&x), &wide(&weight), &wide(&bias), k);
+                    let absolute = |x: &[f32]| x.iter().map(|x| f64::from(x.abs())).collect::<Vec<_>>();
+                    let scales = reference::linear(&absolute(&x), &absolute(&weight), &absolute(&bias), k);
+                    let (x, residual) = (matrix(&x, rows, k), matrix(&residual, rows, n));
+                    let mut y = Matrix::default();
+                    let mut run = |then: Then<'_>| {
+                        linear(
+                            path,
+                            x.view(),
+                            &packed,
+                            &biases,
+                            then,
+                            y.reshape(rows, n).view_mut(),
+                            &mut Vec::new(),
+                            None,
+                        );
+                        numbers(&y, rows, n)
+                    };
+                    let plain = run(Then::Bias);
+                    for ((y, expected), scale) in plain.iter().zip(&expected).zip(scales) {
+                        let far = distance(*y, *expected, scale.max(1.0));
+                        worst = worst.max(far);
+                        assert!(far <= ulps::LINEAR, "{} {rows}×{k}×{n}: {y}, not {expected}", path.name());
+                    }
+                    // What follows the product is the same as if it came after it.
+                    let mut activated = padded(&plain);
+                    activation::apply(path, Activation::Gelu, &mut activated);
+                    let activated: Vec<f32> = activated.iter().flat_map(|row| row.0).take(plain.len()).collect();
+                    assert_eq!(run(Then::Activation(Activation::Gelu)), activated);
+                    let added: Vec<f32> = plain.iter().zip(numbers(&residual, rows, n)).map(|(y, x)| y + x).collect();
+                    assert_eq!(run(Then::Residual(residual.view())), added);
+                    let once = linear_once(path, &x, &weight, &bias, Activation::Identity, None);
+                    assert_eq!(once, plain, "packed when it is used");
+                }
+            }
+        }
+        println!("{} linear: {worst:.2} ulp", path.name());
+    }
+}
+
+#[test]
+fn bfloat16_products_are_those_of_rounded_numbers() {
+    let pool = pool_of(1);
+    let round = |x: &[f32]| -> Vec<f32> { x.iter().map(|x| bf16_to_f32(f32_to_bf16(*x))).collect() };
+    for path in Path::all_available() {
+        let mut worst: f64 = 0.0;
+        for k in COLUMNS {
+            for n in [1, 31, 32, 33] {
+                let mut random = Random((k * 100 + n) as u64);
+                let (weight, bias) = (random.numbers(n * k), random.numbers(n));
+                let (packed, biases) = (Packed::pairs(&[Numbers::F32(&weight)], k), padded(&bias));
+                let bits: Vec<u16> = weight.iter().map(|x| f32_to_bf16(*x)).collect();
+                assert_eq!(packed.unpack(0, n), Unpacked::Bf16(bits));
+                for rows in ROWS {
+                    let x = random.numbers(rows * k);
+                    let (near_x, near_weight) = (wide(&round(&x)), wide(&round(&weight)));
+                    let expected = reference::linear(&near_x, &near_weight, &wide(&bias), k);
+                    let absolute = |x: &[f64]| x.iter().map(|x| x.abs()).collect::<Vec<_>>();
+                    let scales =
+                        reference::linear(&absolute(&near_x), &absolute(&near_weight), &absolute(&wide(&bias)), k);
+                    let mut y = Matrix::default();
+                    // What stands in padding columns must not count.
+                    let mut x = matrix(&x, rows, k);
+                    for row in &mut x.data_mut()[(panels(k) - 1) * rows..] {
+                        row.0[(k - 1) % PANEL + 1..].fill(f32::NAN);
+                    }
+                    let to = y.reshape(rows, n).view_mut();
+                    linear(
+                        path,
+                        x.view(),
+                        &packed,
+                        &biases,
+                        Then::Bias,
+                        to,
+                        &mut Vec::new(),
+                        (rows % 2 == 0).then_some(&pool),
+                    );
+                    let found = numbers(&y, rows, n);
+                    for ((y, expected), scale) in found.iter().zip(expected).zip(scales) {
+                        let far = distance(*y, expected, scale.max(1.0));
+                        worst = worst.max(far);
+                        assert!(far <= ulps::LINEAR, "{} {rows}×{k}×{n}: {y}, not {expected}", path.name());
+                    }
+                    let mut last = Matrix::default();
+                    let (view, to) = (x.view().rows(rows - 1..rows), last.reshape(1, n).view_mut());
+                    linear(path, view, &packed, &biases, Then::Bias, to, &mut Vec::new(), None);
+                    assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "the same bits alone");
+                }
+            }
+        }
+        println!("{} bfloat16: {worst:.2} ulp", path.name());
+    }
+}
+
+#[test]
+fn packed_weights_come_back_and_outputs_of_each_layer_begin_a_panel() {
+    for (k, sizes) in [(5, vec![3]), (40, vec![33, 33, 33]), (64, vec![64, 1]), (17, vec![32])] {
+        let mut random = Random(k as u64);
+        let weights: Vec<Vec<f32>> = sizes.iter().map(|n| random.numbers(n * k)).collect();
+        let bits: Vec<Vec<u16>> =
+            weights.iter().map(|weight| weight.iter().map(|x| (x.to_bits() >> 16) as u16).collect()).collect();
+        let wide: Vec<Numbers<'_>> = weights.iter().map(|weight| Numbers::F32(weight)).collect();
+        let half: Vec<Numbers<'_>> = bits.iter().map(|bits| Numbers::Bf16(bits)).collect();
+        let (wide, half) = (Packed::new(&wide, k), Packed::new(&half, k));
+        let mut first = 0;
+        for ((weight, bits), n) in weights.iter().zip(&bits).zip(sizes) {
+            assert_eq!(wide.unpack(first, n), Unpacked::F32(weight.clone()));
+            assert_eq!(half.unpack(first, n), Unpacked::Bf16(bits.clone()));
+            first += panels(n);
+        }
+        assert_eq!((wide.k(), wide.panels()), (k, first));
+    }
+}
+
+#[test]
+fn weights_in_16_bits_give_what_they_give_when_widened_before() {
+    for path in Path::all_available() {
+        let (k, n, rows) = (70, 65, 17);
+        let mut random = Random(3);
+        let bits: Vec<u16> = random.numbers(n * k).iter().map(|x| (x.to_bits() >> 16) as u16).collect();
+        let (bias, x) = (padded(&random.numbers(n)), random.numbers(rows * k));
+        let x = matrix(&x, rows, k);
+        for half in [Numbers::Bf16(&bits), Numbers::F16(&bits)] {
+            let mut wide = vec![0.0; n * k];
+            half.read(0, &mut wide);
+            let run = |weights: Numbers<'_>| {
+                let mut y = Matrix::default();
+                let packed = Packed::new(&[weights], k);
+                linear(
+                    path,
+                    x.view(),
+                    &packed,
+                    &bias,
+                    Then::Bias,
+                    y.reshape(rows, n).view_mut(),
+                    &mut Vec::new(),
+                    None,
+                );
+                numbers(&y, rows, n).iter().map(|y| y.to_bits()).collect::<Vec<_>>()
+            };
+            assert_eq!(run(half), run(Numbers::F32(&wide)), "{}", path.name());
+        }
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_among_any_number_of_others_and_on_any_number_of_threads() {
+    let pools = [1, 2, 3].map(pool_of);
+    for path in Path::all_available() {
+        let (k, n) = (100, 70);
+        let mut random = Random(5);
+        let (weight, bias) = (random.numbers(n * k), random.numbers(n));
+        let (packed, biases) = (Packed::new(&[Numbers::F32(&weight)], k), padded(&bias));
+        let x = random.numbers(40 * k);
+        let run = |x: View<'_>, team: Option<&ThreadPool>| {
+            let mut y = Matrix::default();
+            let then = Then::Activation(Activation::Gelu);
+            linear(path, x, &packed, &biases, then, y.reshape(x.len(), n).view_mut(), &mut Vec::new(), team);
+            numbers(&y, x.len(), n)
+        };
+        let all = matrix(&x, 40, k);
+        let whole = run(all.view(), None);
+        for rows in 1..=40 {
+            for start in [0, 1, 7, 39] {
+                let range = start..(start + rows).min(40);
+                assert_eq!(run(all.view().rows(range.clone()), None), whole[range.start * n..range.end * n]);
+            }
+        }
+        for pool in &pools {
+            assert_eq!(run(all.view(), Some(pool)), whole);
+        }
+    }
+}
+
+#[test]
+fn attention_equals_its_formula() {
+    let pool = pool_of(2);
+    for path in Path::all_available() {
+        let (mut worst, mut worst_weight): (f64, f64) = (0.0, 0.0);
+        for (heads, size) in [(1, 32), (2, 32), (3, 8), (2, 64), (1, 96), (2, 20), (1, 1)] {
+            for (rows, keys) in [(1, 1), (5, 5), (14, 14), (15, 9), (31, 31), (33, 32), (40, 33), (70, 70)] {
+                for with_bias in [false, true] {
+                    let mut random = Random((heads * size + rows) as u64);
+                    let hidden = heads * size;
+                    let [q, k, v] = [(); 3].map(|()| random.numbers(rows * hidden));
+                    let most = 3 * rows;
+                    let bias = random.numbers(heads * (2 * most + 1));
+                    // Places with holes, and hidden rows behind the visible ones, anywhere.
+                    let length = 2 * rows + 1;
+                    let places: Vec<u32> =
+                        (0..keys).map(|i| 2 * i as u32 + 1).chain((0..rows - keys).map(|i| 2 * i as u32)).collect();
+                    let [qm, km, vm] = [&q, &k, &v].map(|x| matrix(x, rows, hidden));
+                    let mut out = Matrix::default();
+                    let mut weights = vec![0.0; heads * length * length];
+                    let inputs = Inputs {
+                        queries: qm.view(),
+                        keys: km.view().rows(0..keys),
+                        values: vm.view().rows(0..keys),
+                        heads,
+                        size,
+                        places: &places,
+                        distances: with_bias.then_some(Distances { bias: &bias, most }),
+                    };
+                    let to = Some(Weights { to: &mut weights, length });
+                    attention(path, inputs, &mut Scratch::default(), out.reshape(rows, hidden).view_mut(), to, None);
+                    let context = numbers(&out, rows, hidden);
+                    let mut without = Matrix::default();
+                    let to = without.reshape(rows, hidden).view_mut();
+                    attention(path, inputs, &mut Scratch::default(), to, None, Some(&pool));
+                    assert_eq!(
+                        numbers(&without, rows, hidden),
+                        context,
+                        "with and without weights, alone and as a team"
+                    );
+                    for head in 0..heads {
+                        let part = |x: &[f32], rows: usize| -> Vec<f64> {
+                            x.chunks(hidden).take(rows).flat_map(|row| wide(&row[head * size..][..size])).collect()
+                        };
+                        let add = |i: usize, j: usize| match with_bias {
+                            true => {
+                                let apart = most as i64 + i64::from(places[j]) - i64::from(places[i]);
+                                f64::from(bias[head * (2 * most + 1) + apart as usize])
+                            }
+                            false => 0.0,
+                        };
+                        let (expected, p) =
+                            reference::attention(&part(&q, rows), &part(&k, keys), &part(&v, keys), size, add);
+                        for (i, expected) in expected.chunks(size).enumerate() {
+                            for (c, expected) in expected.iter().enumerate() {
+                                let far = distance(context[i * hidden + head * size + c], *expected, 1.0);
+                                worst = worst.max(far);
+                                assert!(far <= ulps::CONTEXT, "{} {heads}×{size} {rows} {keys}: {far}", path.name());
+                            }
+                        }
+                        let of_head = &weights[head * length * length..][..length * length];
+                        let mut seen = 0.0;
+                        for (i, p) in p.chunks(keys).enumerate() {
+                            for (j, p) in p.iter().enumerate() {
+                                let weight = of_head[places[i] as usize * length + places[j] as usize];
+                                let far = distance(weight, *p, 1.0);
+                                worst_weight = worst_weight.max(far);
+                                assert!(far <= ulps::WEIGHTS, "{}: weight {weight}, not {p}", path.name());
+                                seen += f64::from(weight);
+                            }
+                        }
+                        let all: f64 = of_head.iter().map(|x| f64::from(*x)).sum();
+                        assert!((all - seen).abs() < 1e-9, "0 where there is no token");
+                    }
+                }
+            }
+        }
+        println!("{} attention: context {worst:.2} ulp, weights {worst_weight:.2} ulp", path.name());
+    }
+}

@@ -1,0 +1,456 @@
+//! The encoder of `wordpiece_kernels`: arrays in, arrays out. `wordpiece_bert.bert.rust` is its face.
+
+use std::sync::Arc;
+
+use numpy::{
+    IntoPyArray, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use wordpiece_kernels::activation::Activation;
+use wordpiece_kernels::encoder::{
+    self, Affine, Config, Dense, DistanceBias, Encoder, Layer, Pooled, Sequence, Tables, Tokens,
+};
+use wordpiece_kernels::gemm::Unpacked;
+use wordpiece_kernels::numbers::Numbers;
+use wordpiece_kernels::pooling::Pooling;
+use wordpiece_kernels::{Matrix, Path};
+
+use crate::error::{self, guarded};
+use crate::threads;
+
+/// Numbers of a table or weight as they are kept: float32; or 16-bit numbers as their bits, and which they are.
+type Stored<'py> = (Bound<'py, PyAny>, String);
+
+/// A dense layer of a checkpoint: weight [out, in] and bias [out].
+type DenseArrays<'py> = (Stored<'py>, PyReadonlyArray1<'py, f32>);
+
+/// A layer norm of a checkpoint: γ and β.
+type NormArrays<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>);
+
+/// The packed weights of one layer.
+#[pyclass(frozen, module = "wordpiece_bert._core")]
+pub struct PackedLayer {
+    layer: Arc<Layer>,
+    hidden: usize,
+    intermediate: usize,
+}
+
+#[pymethods]
+impl PackedLayer {
+    /// Pack the weights of a layer: query, key, value, and the dense layers and norms that follow; with `bf16` they are
+    /// multiplied as bfloat16.
+    #[new]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a layer")]
+    fn new(
+        py: Python<'_>,
+        qkv: [DenseArrays<'_>; 3],
+        output: DenseArrays<'_>,
+        output_norm: NormArrays<'_>,
+        inner: DenseArrays<'_>,
+        outer: DenseArrays<'_>,
+        outer_norm: NormArrays<'_>,
+        bf16: bool,
+    ) -> PyResult<PackedLayer> {
+        guarded(|| {
+            let (hidden, intermediate) = (output.1.len(), inner.1.len());
+            let weights = qkv
+                .iter()
+                .chain([&output, &inner, &outer])
+                .map(|dense| Borrowed::new(&dense.0.0, &dense.0.1))
+                .collect::<PyResult<Vec<_>>>()?;
+            let biases = qkv.iter().chain([&output, &inner, &outer]).map(|dense| &dense.1);
+            let dense = weights
+                .iter()
+                .zip(biases)
+                .map(|(weight, bias)| Ok((weight.numbers()?, bias.as_slice()?)))
+                .collect::<PyResult<Vec<_>>>()?;
+            let output_norm = (output_norm.0.as_slice()?, output_norm.1.as_slice()?);
+            let outer_norm = (outer_norm.0.as_slice()?, outer_norm.1.as_slice()?);
+            let layer = py.detach(|| Layer {
+                qkv: Dense::new(&dense[..3], hidden, bf16),
+                output: Dense::new(&dense[3..4], hidden, bf16),
+                output_norm: Affine::new(output_norm.0, output_norm.1),
+                inner: Dense::new(&dense[4..5], hidden, bf16),
+                outer: Dense::new(&dense[5..], intermediate, bf16),
+                outer_norm: Affine::new(outer_norm.0, outer_norm.1),
+            });
+            Ok(PackedLayer { layer: Arc::new(layer), hidden, intermediate })
+        })
+    }
+
+    /// Give back a weight: query, key, value, output, inner or outer; 16-bit numbers as their bits.
+    fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| Ok(self.stored(py, name)?.0))
+    }
+
+    /// For pickle: the class and what it is made of.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
+        guarded(|| {
+            let (this, py) = (slf.get(), slf.py());
+            let vector = |x: Vec<f32>| x.into_pyarray(py);
+            let dense = |name: &str| -> PyResult<_> {
+                let (dense, first, rows, _) = this.part(name)?;
+                Ok((this.stored(py, name)?, vector(dense.bias(first, rows))))
+            };
+            let norm = |affine: &Affine| {
+                let [weight, bias] = affine.parts(this.hidden);
+                (vector(weight), vector(bias))
+            };
+            let qkv = [dense("query")?, dense("key")?, dense("value")?];
+            let bf16 = this.layer.output.weights().is_pairs();
+            let (output_norm, outer_norm) = (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
+            let parts =
+                (Vec::from(qkv), dense("output")?, output_norm, dense("inner")?, dense("outer")?, outer_norm, bf16);
+            Ok((slf.get_type(), parts.into_pyobject(py)?))
+        })
+    }
+}
+
+impl PackedLayer {
+    /// The dense layer that a weight is in, its first panel there, and its shape.
+    fn part(&self, name: &str) -> PyResult<(&Dense, usize, usize, usize)> {
+        let (h, f, layer) = (self.hidden, self.intermediate, &self.layer);
+        let width = wordpiece_kernels::panels(h);
+        Ok(match name {
+            "query" => (&layer.qkv, 0, h, h),
+            "key" => (&layer.qkv, width, h, h),
+            "value" => (&layer.qkv, 2 * width, h, h),
+            "output" => (&layer.output, 0, h, h),
+            "inner" => (&layer.inner, 0, f, h),
+            "outer" => (&layer.outer, 0, h, f),
+            _ => return Err(error::input(format!("unknown weight {name:?}"))),
+        })
+    }
+
+    fn stored<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Stored<'py>> {
+        let (dense, first, rows, columns) = self.part(name)?;
+        let shape = [rows, columns];
+        Ok(match dense.weights().unpack(first, rows) {
+            Unpacked::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
+            Unpacked::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
+            Unpacked::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
+        })
+    }
+}
+
+/// A table of embeddings as it is kept.
+struct Table {
+    array: Py<PyAny>,
+    dtype: String,
+}
+
+impl Table {
+    fn new((array, dtype): (Py<PyAny>, String)) -> Table {
+        Table { array, dtype }
+    }
+
+    fn borrow<'py>(&self, py: Python<'py>) -> PyResult<Borrowed<'py>> {
+        Borrowed::new(self.array.bind(py), &self.dtype)
+    }
+}
+
+/// An array of stored numbers while it is read.
+enum Borrowed<'py> {
+    F32(PyReadonlyArray2<'py, f32>),
+    Bits(PyReadonlyArray2<'py, u16>, bool),
+}
+
+impl<'py> Borrowed<'py> {
+    fn new(array: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Borrowed<'py>> {
+        Ok(match dtype {
+            "float32" => Borrowed::F32(array.extract()?),
+            half => Borrowed::Bits(array.extract()?, half == "bfloat16"),
+        })
+    }
+
+    fn numbers(&self) -> PyResult<Numbers<'_>> {
+        Ok(match self {
+            Borrowed::F32(array) => Numbers::F32(array.as_slice()?),
+            Borrowed::Bits(array, true) => Numbers::Bf16(array.as_slice()?),
+            Borrowed::Bits(array, false) => Numbers::F16(array.as_slice()?),
+        })
+    }
+}
+
+/// An encoder, immutable.
+#[pyclass(frozen, module = "wordpiece_bert._core")]
+pub struct BertEncoder {
+    core: Encoder,
+    words: Table,
+    types: Option<Table>,
+    positions: Table,
+}
+
+/// What `BertEncoder.forward` returns: hidden states and attention weights.
+type Forward<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Vec<Bound<'py, PyArray4<f32>>>);
+
+#[pymethods]
+impl BertEncoder {
+    #[new]
+    #[pyo3(signature = (layers, words, positions, types, embedding_norm, projection, distances, *, embedding, heads,
+        activation, eps, path=None))]
+    #[allow(clippy::too_many_arguments, reason = "the parts of an encoder")]
+    fn new(
+        layers: Vec<PyRef<'_, PackedLayer>>,
+        words: (Py<PyAny>, String),
+        positions: (Py<PyAny>, String),
+        types: Option<(Py<PyAny>, String)>,
+        embedding_norm: NormArrays<'_>,
+        projection: Option<DenseArrays<'_>>,
+        distances: Option<PyReadonlyArray2<'_, f32>>,
+        embedding: usize,
+        heads: usize,
+        activation: &str,
+        eps: f32,
+        path: Option<&str>,
+    ) -> PyResult<BertEncoder> {
+        guarded(|| {
+            let first = layers.first().ok_or_else(|| error::input("an encoder needs a layer".into()))?;
+            let config = Config {
+                hidden: first.hidden,
+                embedding,
+                heads,
+                intermediate: first.intermediate,
+                activation: activation_of(activation)?,
+                eps,
+            };
+            let projection = match projection {
+                Some(((weight, dtype), bias)) => {
+                    let weight = Borrowed::new(&weight, &dtype)?;
+                    Some(Dense::new(&[(weight.numbers()?, bias.as_slice()?)], embedding, false))
+                }
+                None => None,
+            };
+            let distances = match distances {
+                Some(bias) => {
+                    Some(DistanceBias { bias: bias.as_slice()?.to_vec(), most: (bias.shape()[1].max(1) - 1) / 2 })
+                }
+                None => None,
+            };
+            let core = Encoder {
+                config,
+                path: path_of(path)?,
+                embedding_norm: Affine::new(embedding_norm.0.as_slice()?, embedding_norm.1.as_slice()?),
+                projection,
+                layers: layers.iter().map(|layer| layer.layer.clone()).collect(),
+                distances,
+                spare: encoder::Spare::default(),
+            };
+            let [words, positions] = [words, positions].map(Table::new);
+            Ok(BertEncoder { core, words, positions, types: types.map(Table::new) })
+        })
+    }
+
+    /// Run the encoder over sequences whose tokens stand one behind the other, those that may be attended to first.
+    ///
+    /// ids, types, positions and places: uint32 [tokens]; row_offsets and keys: int64 [B + 1] and [B]; vectors: float32
+    /// [tokens, E] in place of the table of words. Returns the states asked for by number, float32 [B, length, H], and,
+    /// where wanted, the attention weights, float32 [B, N, length, length]; 0 where there is no token.
+    #[pyo3(signature = (ids, types, positions, places, row_offsets, keys, vectors, length, states, attentions, threads))]
+    #[allow(clippy::too_many_arguments, reason = "the arrays of a batch")]
+    fn forward<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyReadonlyArray1<'_, u32>,
+        types: PyReadonlyArray1<'_, u32>,
+        positions: PyReadonlyArray1<'_, u32>,
+        places: PyReadonlyArray1<'_, u32>,
+        row_offsets: PyReadonlyArray1<'_, i64>,
+        keys: PyReadonlyArray1<'_, i64>,
+        vectors: Option<PyReadonlyArray2<'_, f32>>,
+        length: usize,
+        states: Vec<usize>,
+        attentions: bool,
+        threads: Option<usize>,
+    ) -> PyResult<Forward<'py>> {
+        guarded(|| {
+            let (batch, config) = (keys.len(), &self.core.config);
+            let new_states: Vec<_> =
+                states.iter().map(|_| PyArray3::<f32>::zeros(py, [batch, length, config.hidden], false)).collect();
+            let layers = if attentions { self.core.layers.len() } else { 0 };
+            let shape = [batch, config.heads, length, length];
+            let new_attentions: Vec<_> = (0..layers).map(|_| PyArray4::<f32>::zeros(py, shape, false)).collect();
+            {
+                let offsets = row_offsets.as_slice()?;
+                let mut sequences: Vec<Sequence<'_>> = offsets
+                    .windows(2)
+                    .zip(keys.as_slice()?)
+                    .map(|(ends, keys)| Sequence {
+                        tokens: ends[0] as usize..ends[1] as usize,
+                        keys: *keys as usize,
+                        states: Vec::new(),
+                        attentions: Vec::new(),
+                        length,
+                        pooled: None,
+                    })
+                    .collect();
+                let mut borrowed: Vec<_> = new_states.iter().map(|array| array.readwrite()).collect();
+                for (state, array) in states.iter().zip(&mut borrowed) {
+                    let rows = array.as_slice_mut()?.chunks_mut((length * config.hidden).max(1));
+                    for (sequence, to) in sequences.iter_mut().zip(rows) {
+                        sequence.states.push((*state, to));
+                    }
+                }
+                let mut borrowed: Vec<_> = new_attentions.iter().map(|array| array.readwrite()).collect();
+                for array in &mut borrowed {
+                    let rows = array.as_slice_mut()?.chunks_mut((config.heads * length * length).max(1));
+                    for (sequence, to) in sequences.iter_mut().zip(rows) {
+                        sequence.attentions.push(to);
+                    }
+                }
+                let tokens = Tokens {
+                    ids: ids.as_slice()?,
+                    types: types.as_slice()?,
+                    positions: positions.as_slice()?,
+                    places: places.as_slice()?,
+                };
+                let vectors = vectors.as_ref().map(|vectors| vectors.as_slice()).transpose()?;
+                self.run(py, tokens, vectors, sequences, threads)?;
+            }
+            Ok((new_states, new_attentions))
+        })
+    }
+
+    /// Run the encoder over rows of ids, and pool each: ids and positions uint32 [tokens] (positions may be empty),
+    /// row_offsets int64 [B + 1] -> float32 [B, modes · H].
+    #[pyo3(signature = (ids, positions, row_offsets, modes, skip, threads))]
+    #[allow(clippy::too_many_arguments, reason = "the arrays of a batch")]
+    fn pooled<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyReadonlyArray1<'_, u32>,
+        positions: PyReadonlyArray1<'_, u32>,
+        row_offsets: PyReadonlyArray1<'_, i64>,
+        modes: Vec<String>,
+        skip: usize,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        guarded(|| {
+            let modes = modes.iter().map(|mode| pooling_of(mode)).collect::<PyResult<Vec<Pooling>>>()?;
+            let offsets = row_offsets.as_slice()?;
+            let width = modes.len() * self.core.config.hidden;
+            let vectors = PyArray2::<f32>::zeros(py, [offsets.len().max(1) - 1, width], false);
+            {
+                let mut borrowed = vectors.readwrite();
+                let rows = borrowed.as_slice_mut()?.chunks_mut(width.max(1));
+                let sequences = offsets
+                    .windows(2)
+                    .zip(rows)
+                    .map(|(ends, to)| {
+                        let tokens = ends[0] as usize..ends[1] as usize;
+                        Sequence {
+                            keys: tokens.len(),
+                            states: Vec::new(),
+                            attentions: Vec::new(),
+                            length: tokens.len(),
+                            tokens,
+                            pooled: Some(Pooled { modes: &modes, skip, to }),
+                        }
+                    })
+                    .collect();
+                let tokens = Tokens { ids: ids.as_slice()?, types: &[], positions: positions.as_slice()?, places: &[] };
+                self.run(py, tokens, None, sequences, threads)?;
+            }
+            Ok(vectors)
+        })
+    }
+
+    /// The instruction set that computes: avx512, avx2, neon or scalar.
+    #[getter]
+    fn path(&self) -> &'static str {
+        self.core.path.name()
+    }
+}
+
+impl BertEncoder {
+    fn run(
+        &self,
+        py: Python<'_>,
+        tokens: Tokens<'_>,
+        vectors: Option<&[f32]>,
+        sequences: Vec<Sequence<'_>>,
+        threads: Option<usize>,
+    ) -> PyResult<()> {
+        let words = self.words.borrow(py)?;
+        let types = self.types.as_ref().map(|types| types.borrow(py)).transpose()?;
+        let positions = self.positions.borrow(py)?;
+        let tables = Tables {
+            words: vectors.map_or_else(|| words.numbers(), |vectors| Ok(Numbers::F32(vectors)))?,
+            types: types.as_ref().map(Borrowed::numbers).transpose()?,
+            positions: positions.numbers()?,
+        };
+        py.detach(|| self.core.run(tables, tokens, sequences, threads::team(threads)));
+        Ok(())
+    }
+}
+
+/// Compute activation(x·Wᵀ + b) with a weight that is not packed: x [rows, in], weight [out, in], bias [out] -> [rows, out].
+#[pyfunction]
+#[pyo3(signature = (x, weight, bias, activation, threads=None, path=None))]
+pub fn dense<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'_, f32>,
+    weight: PyReadonlyArray2<'_, f32>,
+    bias: PyReadonlyArray1<'_, f32>,
+    activation: &str,
+    threads: Option<usize>,
+    path: Option<&str>,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    guarded(|| {
+        let (rows, k, n) = (x.shape()[0], weight.shape()[1], weight.shape()[0]);
+        let (activation, path) = (activation_of(activation)?, path_of(path)?);
+        let (x, weight, bias) = (x.as_slice()?, weight.as_slice()?, bias.as_slice()?);
+        let y = py.detach(|| {
+            let pool = threads::team(threads);
+            let mut matrix = Matrix::default();
+            matrix.fill_rows(rows, k, x);
+            wordpiece_kernels::gemm::linear_once(path, &matrix, weight, bias, activation, pool)
+        });
+        y.into_pyarray(py).reshape([rows, n])
+    })
+}
+
+/// Name the instruction sets that this machine has, the best last.
+#[pyfunction]
+pub fn kernel_paths() -> Vec<&'static str> {
+    Path::all_available().into_iter().map(Path::name).collect()
+}
+
+fn path_of(name: Option<&str>) -> PyResult<Path> {
+    match name {
+        None => Ok(Path::detect()),
+        Some(name) => Path::all_available()
+            .into_iter()
+            .find(|path| path.name() == name)
+            .ok_or_else(|| error::input(format!("this machine has no {name:?}"))),
+    }
+}
+
+fn activation_of(name: &str) -> PyResult<Activation> {
+    Ok(match name {
+        "identity" => Activation::Identity,
+        "gelu" => Activation::Gelu,
+        "gelu_tanh" => Activation::GeluTanh,
+        "quick_gelu" => Activation::QuickGelu,
+        "relu" => Activation::Relu,
+        "silu" => Activation::Silu,
+        "tanh" => Activation::Tanh,
+        "sigmoid" => Activation::Sigmoid,
+        "mish" => Activation::Mish,
+        _ => return Err(error::input(format!("unknown activation {name:?}"))),
+    })
+}
+
+fn pooling_of(name: &str) -> PyResult<Pooling> {
+    Ok(match name {
+        "cls" => Pooling::Cls,
+        "max" => Pooling::Max,
+        "mean" => Pooling::Mean,
+        "mean_sqrt_len_tokens" => Pooling::MeanSqrtLenTokens,
+        "weightedmean" => Pooling::WeightedMean,
+        "lasttoken" => Pooling::LastToken,
+        _ => return Err(error::input(format!("unknown pooling {name:?}"))),
+    })
+}

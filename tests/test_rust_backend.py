@@ -1,0 +1,328 @@
+"""The engine in Rust: the numbers of NumPy's, the same bits wherever a sentence stands, on every path of this machine."""
+
+# ruff: noqa: ANN401 (outputs of any class)
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wordpiece_bert as wb
+from model_files import MODELS, reference_cases, sentence_folder, with_tokenizer
+from wordpiece_bert import SentenceEncoder, _core
+from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
+from wordpiece_bert.bert.backend import RustBackend
+from wordpiece_bert.bert.checkpoint import bert_shapes, read_tensors
+from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES
+from wordpiece_bert.bert.rust import RustDense, RustEncoder
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOLDERS = sorted(file.parent.name for file in MODELS.glob("*/reference.npz"))
+CASES = [(folder, case) for folder in FOLDERS for case in reference_cases(folder)]
+EVERYTHING = {"output_hidden_states": True, "output_attentions": True}
+
+
+def outputs(out: Any) -> dict[str, Any]:
+    """All arrays of an output, tuples of them stacked."""
+    found = {name: getattr(out, name) for name in out.__dataclass_fields__}
+    return {name: np.asarray(x) for name, x in found.items() if x is not None}
+
+
+def check_close(found: Any, expected: Any, tolerance: float = 1e-6) -> None:
+    """Compare all outputs; the tolerance is that of the greatest number on the way, of 1 at least."""
+    found, expected = outputs(found), outputs(expected)
+    assert found.keys() == expected.keys()
+    scale = max(1.0, *(float(np.abs(x).max(initial=0.0)) for x in expected.values() if np.isfinite(x).all()))
+    for name, x in expected.items():
+        assert found[name].shape == x.shape, name
+        assert found[name].dtype == x.dtype, name
+        np.testing.assert_allclose(found[name], x, rtol=0, atol=tolerance * scale, err_msg=name)
+
+
+# --- equal to NumPy
+
+
+@pytest.mark.parametrize(("folder", "case"), CASES)
+def test_both_engines_give_the_same_everywhere(folder: str, case: str) -> None:
+    inputs, _ = reference_cases(folder)[case]
+    expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
+    found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
+    check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING))
+
+
+def test_every_activation_is_among_the_kernels() -> None:
+    tensors = read_tensors(MODELS / "bert_small" / "model.safetensors")
+    ids = np.arange(20).reshape(2, 10)
+    for name in ACTIVATIONS:
+        config = replace(BertConfig.from_folder(MODELS / "bert_small"), hidden_act=name)
+        models = [BertModel(config, tensors, backend=backend) for backend in ("numpy", "rust")]
+        check_close(models[1](ids), models[0](ids))
+
+
+@pytest.mark.parametrize("path", _core.kernel_paths())
+@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model", "albert_model", "distilbert_model"])
+def test_every_path_gives_the_same(folder: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RustBackend, "prepare", lambda _, config, weights: RustEncoder(config, weights, path))
+    expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
+    found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
+    assert found._encoder._core.path == path
+    for inputs, _ in reference_cases(folder).values():
+        check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING))
+
+
+def test_a_path_that_is_not_there_is_told() -> None:
+    model = BertModel.from_pretrained(MODELS / "bert_small", "numpy")
+    weights: dict[str, Any] = {name: np.array(weight) for name, weight in model.named_parameters()}
+    with pytest.raises(InputError, match=r"this machine has no .avx1024"):
+        RustEncoder(model.config, weights, "avx1024")
+
+
+@pytest.mark.parametrize("shape", [(32, 1, 64), (64, 2, 48), (96, 1, 33), (40, 5, 100), (128, 2, 256), (34, 1, 10)])
+def test_models_of_other_shapes_give_the_same(shape: tuple[int, int, int]) -> None:
+    hidden, heads, intermediate = shape
+    config = BertConfig(
+        vocab_size=50,
+        hidden_size=hidden,
+        num_hidden_layers=2,
+        num_attention_heads=heads,
+        intermediate_size=intermediate,
+        max_position_embeddings=70,
+    )
+    random = np.random.default_rng(hidden)
+    weights = {
+        name: random.normal(0, 0.2, [getattr(config, n) if isinstance(n, str) else n for n in sizes]).astype("f4")
+        for name, sizes in bert_shapes(config).items()
+    }
+    ids, mask = random.integers(0, 50, (3, 70)), random.random((3, 70)) < [[1.0], [0.5], [0.1]]
+    expected, found = (BertModel(config, weights, backend=backend) for backend in ("numpy", "rust"))
+    check_close(found(ids, mask, **EVERYTHING), expected(ids, mask, **EVERYTHING), 2e-6)
+
+
+@pytest.fixture(scope="module")
+def model() -> BertModel:
+    return BertModel.from_pretrained(MODELS / "bert_small", "rust")
+
+
+@given(data=st.data())
+@settings(max_examples=50)
+def test_any_mask_gives_what_numpy_gives(model: BertModel, data: st.DataObject) -> None:
+    batch, length = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 24))
+    row = st.lists(st.booleans(), min_size=length, max_size=length).filter(any)
+    mask = np.array(data.draw(st.lists(row, min_size=batch, max_size=batch)))
+    ids = data.draw(
+        st.lists(st.lists(st.integers(0, 109), min_size=length, max_size=length), min_size=batch, max_size=batch)
+    )
+    plain = BertModel.from_pretrained(MODELS / "bert_small", "numpy")
+    expected = plain(ids, mask, **EVERYTHING)
+    found = model(ids, mask, **EVERYTHING)
+    check_close(found, expected)
+    # Places that nobody looks at may be left out: those that are seen, and the first, keep their bits.
+    some = model(ids, mask, **EVERYTHING, visible_only=True)
+    kept = mask.copy()
+    kept[:, 0] = True
+    np.testing.assert_array_equal(some.last_hidden_state, np.where(kept[:, :, None], found.last_hidden_state, 0))
+    np.testing.assert_array_equal(some.pooler_output, found.pooler_output)
+    assert some.attentions is not None
+    assert found.attentions is not None
+    for p, whole in zip(some.attentions, found.attentions, strict=True):
+        np.testing.assert_array_equal(p, np.where(kept[:, None, :, None], whole, 0))
+
+
+# --- the same bits
+
+
+def tokens(model: BertModel, ids: Any, mask: Any = None, **options: Any) -> Any:
+    return model(ids, mask, **options).last_hidden_state
+
+
+@given(data=st.data())
+@settings(max_examples=50)
+def test_a_row_has_the_same_bits_in_any_batch_and_padding(model: BertModel, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.lists(st.integers(0, 109), min_size=1, max_size=20), min_size=1, max_size=40))
+    length = max(map(len, rows)) + data.draw(st.integers(0, 3))
+    ids = np.array([row + [0] * (length - len(row)) for row in rows])
+    mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows])
+    for threads in (1, 2, 3):
+        together = tokens(model, ids, mask, threads=threads)
+        for i in {0, len(rows) // 2, len(rows) - 1}:
+            alone = tokens(model, [rows[i]], threads=1)
+            np.testing.assert_array_equal(together[i, : len(rows[i])], alone[0])
+
+
+@pytest.mark.parametrize("path", _core.kernel_paths())
+@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model"])
+def test_pooled_rows_have_the_same_bits_in_any_batch(folder: str, path: str) -> None:
+    plain: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
+    names = {name: plain._name_in_checkpoint(name, plain.config) for name in bert_shapes(plain.config)}
+    given_ = dict(plain.named_parameters())
+    weights = {name: np.array(given_[own]) for name, own in names.items() if own in given_}
+    encoder = RustEncoder(plain.config, weights, path)
+    random = np.random.default_rng(1)
+    rows = [random.integers(2, plain.config.vocab_size, random.integers(1, 20)) for _ in range(60)]
+
+    def pooled(rows: list[Any], threads: int) -> Any:
+        ends = np.cumsum([0, *map(len, rows)])
+        return encoder.pooled(np.concatenate(rows), ends, POOLING_MODES, 1, threads)
+
+    together = pooled(rows, 1)
+    assert together.shape == (60, 6 * plain.config.hidden_size)
+    for threads in (2, 3, 8):
+        np.testing.assert_array_equal(pooled(rows, threads), together)
+        np.testing.assert_array_equal(pooled(rows[::-1], threads)[::-1], together)
+        for i in (0, 7, 59):
+            np.testing.assert_array_equal(pooled([rows[i]], threads)[0], together[i])
+    # And they are what NumPy pools.
+    for i in (0, 7, 59):
+        x = plain(rows[i][None]).last_hidden_state
+        expected = np.concatenate(
+            [plain.pool(x, np.ones(x.shape[:2], bool), mode, 1) for mode in POOLING_MODES], axis=1
+        )
+        np.testing.assert_allclose(together[i], expected[0], rtol=0, atol=3e-6)
+
+
+SENTENCES = ["the cat sat on the mat", "a", "", "cats " * 40, "the mat and the cat", "who is it ?"] * 9
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in MODELS.glob("sentence_*") if folder.is_dir()))
+def test_a_sentence_has_the_same_bits_in_any_batch(name: str, tmp_path: Path) -> None:
+    encoder = SentenceEncoder.from_pretrained(sentence_folder(name, tmp_path))
+    vectors, _ = encoder.encode(SENTENCES, return_truncated=True)
+    other, _ = encoder.encode(SENTENCES[::-1], return_truncated=True, batch_size=3)
+    np.testing.assert_array_equal(other[::-1], vectors)
+    for i, text in enumerate(SENTENCES[:6]):
+        alone, _ = encoder.encode(text, return_truncated=True)
+        np.testing.assert_array_equal(alone, vectors[i])
+    for threads in (1, 2, 3):
+        counted = SentenceEncoder.from_pretrained(tmp_path / name, threads=threads)
+        np.testing.assert_array_equal(counted.encode(SENTENCES, return_truncated=True)[0], vectors)
+    numpy = SentenceEncoder.from_pretrained(tmp_path / name, "numpy")
+    np.testing.assert_allclose(numpy.encode(SENTENCES, return_truncated=True)[0], vectors, rtol=0, atol=2e-6)
+
+
+# --- weights are kept once, and come back
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_parameters_come_back_as_they_were(folder: str, tmp_path: Path) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
+    plain: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
+    found, expected = dict(model.named_parameters()), dict(plain.named_parameters())
+    assert list(found) == list(expected)
+    for name, weight in expected.items():
+        np.testing.assert_array_equal(found[name], weight, err_msg=name)
+    assert model.num_parameters() == plain.num_parameters()
+    model.save_pretrained(tmp_path)
+    plain.save_pretrained(tmp_path / "plain")
+    assert (tmp_path / "model.safetensors").read_bytes() == (tmp_path / "plain" / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("folder", ["variant_float16", "variant_bfloat16", "albert_model", "mpnet_masked_lm"])
+def test_a_model_can_be_pickled(folder: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder, "rust", keep_half=True)
+    inputs = reference_cases(folder)["pairs"][0]
+    again = pickle.loads(pickle.dumps(model))
+    expected, found = outputs(model(**inputs)), outputs(again(**inputs))
+    for name, x in expected.items():
+        np.testing.assert_array_equal(found[name], x)
+    assert {name: w.dtype for name, w in again._weights.items()} == {
+        name: w.dtype for name, w in model._weights.items()
+    }
+
+
+def test_packed_weights_are_no_arrays_beside_the_engine(model: BertModel) -> None:
+    kept = {name for name, weight in model._weights.items() if isinstance(weight, np.ndarray) and weight.ndim == 2}
+    tables = {f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type")}
+    assert kept == tables | {"pooler.dense.weight"}
+
+
+# --- dense layers of heads
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_a_dense_layer_is_its_formula(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RustDense, "_BLOCK", 64)
+    random = np.random.default_rng(2)
+    for rows, k, n in [(1, 5, 3), (17, 40, 100), (3, 33, 2100)]:
+        weight, bias = random.normal(size=(n, k)).astype(dtype), random.normal(size=n).astype(dtype)
+        x = random.normal(size=(rows, 2, k)).astype(np.float32)
+        expected = np.tanh(x.astype("f8") @ weight.astype("f8").T + bias)
+        dense = RustDense(weight, bias, "tanh")
+        np.testing.assert_allclose(dense(x), expected, rtol=0, atol=2e-6)
+        np.testing.assert_array_equal(dense(x[:1]), dense(x)[:1])
+        np.testing.assert_array_equal(dense(x[:, ::2]), dense(x)[:, ::2])
+
+
+# --- threads, processes, empty and wrong input
+
+
+def test_many_threads_share_a_model(model: BertModel) -> None:
+    ids = np.random.default_rng(3).integers(0, 110, (5, 24))
+    expected = tokens(model, ids)
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        found = [tokens(model, ids, threads=1 + i % 3) for _ in range(20)]
+        wrong.extend(i for x in found if not np.array_equal(x, expected))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def _encode_in_child(data: bytes) -> Any:
+    model, ids = pickle.loads(data)
+    return tokens(model, ids, threads=2)
+
+
+_SHARED: dict[str, Any] = {}
+
+
+def _encode_shared(_: int) -> Any:
+    return tokens(_SHARED["model"], _SHARED["ids"], threads=2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_after_a_fork_everything_goes_on(model: BertModel) -> None:
+    ids = np.random.default_rng(4).integers(0, 110, (30, 24))
+    _SHARED.update(model=model, ids=ids)
+    expected = tokens(model, ids, threads=2)  # the pool of threads is there before the fork
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for found in pool.map(_encode_shared, range(4)):
+            np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(pool.apply(_encode_in_child, (pickle.dumps((model, ids)),)), expected)
+    np.testing.assert_array_equal(tokens(model, ids, threads=2), expected)
+
+
+def test_rows_without_tokens_and_batches_without_rows(model: BertModel) -> None:
+    out = model(np.zeros((0, 5), int), **EVERYTHING)
+    assert out.last_hidden_state.shape == (0, 5, 24)
+    with pytest.raises(InputError, match="a row needs at least one token"):
+        model(np.zeros((2, 0), int))
+
+
+def test_what_a_tokenizer_gives_too_much_is_told(tmp_path: Path) -> None:
+    encoder = SentenceEncoder.from_pretrained(with_tokenizer("bert_small", tmp_path))
+    rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a b c", "a"])
+    model = encoder._model
+    long_rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a " * 40])
+    with pytest.raises(InputError, match=r"row 0 has \d+ tokens, the model's longest row 24"):
+        model.pooled(long_rows, slice(0, 1), ["mean"])
+    rows.ids[2] = 110
+    with pytest.raises(InputError, match=r"input_ids\[0, 2\] is 110, outside 0 to 109"):
+        model.pooled(rows, slice(0, 2), ["mean"])
