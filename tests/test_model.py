@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from model_files import MODELS, SMALL, reference_cases, write_safetensors
 from wordpiece_bert.bert import BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.errors import CheckpointError, InputError, ModelNotFoundError
+from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, ModelNotFoundError
 
 TOLERANCE = 1e-5  # absolute; what is reached is about 2e-6
 

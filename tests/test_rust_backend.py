@@ -23,6 +23,7 @@ from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
 from wordpiece_bert.bert.backend import RustBackend
 from wordpiece_bert.bert.checkpoint import bert_shapes, read_tensors
 from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES
+from wordpiece_bert.bert.half import to_bfloat16, widen
 from wordpiece_bert.bert.rust import RustDense, RustEncoder
 from wordpiece_bert.errors import InputError
 
@@ -245,6 +246,36 @@ def test_packed_weights_are_no_arrays_beside_the_engine(model: BertModel) -> Non
     kept = {name for name, weight in model._weights.items() if isinstance(weight, np.ndarray) and weight.ndim == 2}
     tables = {f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type")}
     assert kept == tables | {"pooler.dense.weight"}
+
+
+# --- bfloat16
+
+
+@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "albert_model", "variant_bfloat16"])
+def test_bfloat16_is_near_and_the_same_in_any_batch(folder: str) -> None:
+    near: Any = AutoModel.from_pretrained(MODELS / folder, dtype="bfloat16")
+    exact: Any = AutoModel.from_pretrained(MODELS / folder)
+    assert near.dtype == "bfloat16"
+    ids = np.random.default_rng(6).integers(2, near.config.vocab_size, (9, 20))
+    found, expected = outputs(near(ids, threads=2)), outputs(exact(ids))
+    for name, x in expected.items():
+        cosine = (x * found[name]).sum() / np.linalg.norm(x) / np.linalg.norm(found[name])
+        assert cosine > 0.999, name
+        assert not np.array_equal(x, found[name]), name
+        for i in (0, 8):
+            np.testing.assert_array_equal(outputs(near(ids[i : i + 1], threads=1))[name][0], found[name][i])
+    # Its weights are those that it computes with: rounded, and in half the memory.
+    for name, weight in near.named_parameters():
+        original = dict(exact.named_parameters())[name]
+        rounded = name.endswith("weight") and near._weights[name].dtype != np.float32
+        expected_weight = widen(to_bfloat16(original)) if rounded else original
+        np.testing.assert_array_equal(weight, expected_weight)
+    again = pickle.loads(pickle.dumps(near))
+    np.testing.assert_array_equal(outputs(again(ids))[name_of(again)], outputs(near(ids))[name_of(near)])
+
+
+def name_of(model: Any) -> str:
+    return "last_hidden_state" if isinstance(model, BertModel) else "logits"
 
 
 # --- dense layers of heads

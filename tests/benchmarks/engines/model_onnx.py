@@ -1,5 +1,7 @@
 """ONNX Runtime over graphs of `onnx_graph.py`, in batches padded to their longest row, as fastembed runs it."""
 
+# ruff: noqa: ANN401 (arrays of other packages, and JSON)
+
 from __future__ import annotations
 
 import hashlib

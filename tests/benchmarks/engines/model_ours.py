@@ -1,5 +1,7 @@
 """This package: the engine in Rust, or that in NumPy."""
 
+# ruff: noqa: ANN401 (arrays of other packages, and JSON)
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

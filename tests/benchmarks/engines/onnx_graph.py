@@ -3,17 +3,21 @@
 Runs in the environment of ONNX Runtime. Inputs: input_ids and attention_mask, int64 [B, S]; output: [B, S, H].
 """
 
+# ruff: noqa: ANN401 (arrays of other packages, and JSON)
+
 from __future__ import annotations
 
 import json
 import logging
 import struct
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GRAPHS = ("plain", "fused", "int8", "fused-int8")
 

@@ -39,6 +39,7 @@ pub enum Then<'a> {
 /// # Panics
 ///
 /// If the shapes do not agree.
+#[allow(clippy::too_many_arguments, reason = "operands, what follows, memory and threads")]
 pub fn linear(
     path: Path,
     x: View<'_>,
