@@ -205,7 +205,7 @@ except KeyboardInterrupt:
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "stopped\n"
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 5  # a second, and four for a busy machine
         assert process.wait() == 0
     assert list(tmp_path.iterdir()) == []
 
