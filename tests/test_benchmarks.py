@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import __main__ as commands
-from benchmarks import training
+from benchmarks import models, training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError
 from benchmarks.texts import Source, documents, write_texts
+from model_files import with_tokenizer
 
 if TYPE_CHECKING:
     from benchmarks.measure import Row
@@ -150,3 +151,27 @@ def test_the_command_prints_and_records(tmp_path: Path, capsys: pytest.CaptureFi
     assert record["rows"][0]["results"][0]["repeated"]
     assert record["machine"]["cpu"]
     assert next(tmp_path.glob("*.md")).read_text(encoding="utf-8").startswith("# Beside other tokenizers")
+
+
+def test_models_are_measured_without_a_peer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(models, "BUILD", tmp_path)
+    monkeypatch.setattr(models, "THEIRS", {})
+    folder = with_tokenizer("bert_small", tmp_path)
+    contest = models.Contest(folder, 1, ["ours", "ours bfloat16", "ours, AVX2"])
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        rows = [[2, 7, 9, 3], [2, 5, 3]] * 3
+        text = models.throughput("small", contest, config, rows, 1, ["sorted"])
+        assert "| ours " in text
+        assert "sorted: 6 rows, 21 tokens." in text
+        assert "ours ×" in models.texts_to_vectors(contest, ["a", "a b"], 1)
+    finally:
+        contest.close()
+    assert models.flop({"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6}, [100]) == pytest.approx(
+        100 * (21.2e6 + 9.2e3 * 100), rel=0.01
+    )
+    assert models.blas_kernel()
+    assert len(models.paragraphs(None, 5)) == 5
+    assert not capsys.readouterr().err

@@ -28,8 +28,9 @@ class Ours:
         from wordpiece_bert.bert.rust import RustEncoder
 
         backend, option = [*kind.split(), ""][:2]
-        if option in _core.kernel_paths():  # another path than the best
-            RustBackend.prepare = lambda _, config, weights: RustEncoder(config, weights, option)  # type: ignore[method-assign]
+        path = option
+        if path in _core.kernel_paths():  # another path than the best
+            RustBackend.prepare = lambda _, config, weights: RustEncoder(config, weights, path)  # type: ignore[method-assign]
             option = ""
         self.threads = threads
         self.encoder: Any = None
