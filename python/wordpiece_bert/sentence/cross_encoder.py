@@ -58,7 +58,7 @@ class CrossEncoder:
     max_length
         Longest row in tokens, special tokens included; by default what tokenizer and model take.
     threads
-        How many threads the tokenizer uses.
+        How many threads are used.
     """
 
     def __init__(
@@ -187,7 +187,8 @@ class CrossEncoder:
         truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
         scores = np.zeros((len(items), self.num_labels), np.float32)
         for rows, inputs in with_progress(list(batches(encodings, batch_size)), show=bool(show_progress_bar)):
-            y = (activation_fn or self._activation)(self._model(**inputs).logits)  # [B, labels]
+            out = self._model.base_model(**inputs, visible_only=True, threads=self._threads)
+            y = (activation_fn or self._activation)(self._model.logits(out))  # [B, labels]
             scores[rows] = softmax(y) if apply_softmax and self.num_labels > 1 else y
         result: npt.NDArray[np.float32] = scores[:, 0] if self.num_labels == 1 else scores
         if not return_truncated:

@@ -77,7 +77,7 @@ def classify(
     function = _FUNCTIONS[function_to_apply or _default_function(model.config)]
     answers: dict[int, Answers] = {}
     for rows, inputs in batches(encodings, batch_size):
-        scores: Array = function(model(**inputs).logits)  # [B, labels]
+        scores: Array = function(model.logits(model.base_model(**inputs, visible_only=True)))  # [B, labels]
         for row, values in zip(rows, scores, strict=True):
             best = np.argsort(-values, kind="stable")[:top_k]
             found = [{"label": model.config.label(int(i)), "score": float(values[i])} for i in best]

@@ -124,7 +124,7 @@ def ner(
     flat = [window for rows in windows for window in rows]
     scores: dict[int, Array] = {}
     for rows, inputs in batches(flat, batch_size):
-        logits = model(**inputs).logits  # [B, S, labels]
+        logits = model.logits(model.base_model(**inputs, visible_only=True))  # [B, S, labels]
         scores |= {row: softmax(logits[place, : len(flat[row])]) for place, row in enumerate(rows)}
 
     result = []

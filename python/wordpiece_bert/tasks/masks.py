@@ -89,7 +89,7 @@ def fill_mask(
             raise InputError(message)
     answers: dict[int, Answers] = {}
     for rows, inputs in batches(encodings, batch_size):
-        x = model.base_model(**inputs).last_hidden_state  # [B, S, H]
+        x = model.base_model(**inputs, visible_only=True).last_hidden_state  # [B, S, H]
         for place, row in enumerate(rows):
             scores = softmax(model.predict(x[place, places[row]]))  # [masks, V]
             filled = [
