@@ -134,6 +134,9 @@ def tokenizers_bpe(counts: dict[str, int], size: int, first: list[str], **option
 
 @given(CORPORA, st.integers(10, 90), st.integers(0, 4))
 def test_bpe_equals_tokenizers(counts: dict[str, int], size: int, min_frequency: int) -> None:
+    # With `##` in words a pair can have two entries of equal rank; which comes first is a matter of its heap's inside.
+    # No splitter of BERT's gives such words.
+    counts = {word: n for word, n in counts.items() if "##" not in word} or {"a": 1}
     pinned = oracles.with_alphabet(list(oracles.SPECIALS), counts, oracles.alphabet(counts, None, ()))
     expected = tokenizers_bpe(counts, size, pinned, min_frequency=min_frequency)
     assert train(counts, size, min_frequency=min_frequency).tokens == expected

@@ -32,6 +32,9 @@ struct Candidate {
     /// What it was when the entry was made or last put right.
     count: i64,
     pair: Reverse<Pair>,
+    /// How many were pushed before. A pair has two entries at a time only where the text of a joined pair was a token before,
+    /// which takes words with `##` in them; then the older one comes first.
+    turn: Reverse<u32>,
     /// The words it was made from: the number of their range in the list of places.
     range: u32,
 }
@@ -45,10 +48,13 @@ struct Queue {
     heap: BinaryHeap<Candidate>,
     bound: i64,
     waiting: Vec<Candidate>,
+    turns: u32,
 }
 
 impl Queue {
-    fn push(&mut self, entry: Candidate) {
+    fn push(&mut self, count: i64, pair: Reverse<Pair>, range: u32) {
+        let entry = Candidate { count, pair, turn: Reverse(self.turns), range };
+        self.turns = self.turns.wrapping_add(1);
         if entry.count >= self.bound {
             self.heap.push(entry);
         } else {
@@ -102,17 +108,16 @@ pub(super) fn learn(
     let mut ranges = Ranges::default();
     for Met { pair, weight, places } in pairs {
         tally.insert(pair, weight as i64);
-        queue.push(Candidate { count: weight as i64, pair: Reverse(pair), range: ranges.push(places.end) });
+        queue.push(weight as i64, Reverse(pair), ranges.push(places.end));
     }
     let mut neighbours = Neighbours::default();
     let mut gained: Vec<(Pair, u32)> = Vec::new();
     while tokens.len() < size {
         watch.step()?;
-        let Some(mut top) = queue.pop() else { return Ok(Stop::NothingLeft) };
+        let Some(top) = queue.pop() else { return Ok(Stop::NothingLeft) };
         let now = tally.get(&top.pair.0).copied().unwrap_or(0);
         if top.count != now {
-            top.count = now;
-            queue.push(top);
+            queue.push(now, top.pair, top.range);
             continue;
         }
         if top.count < least {
@@ -135,7 +140,7 @@ pub(super) fn learn(
         for (gains, range) in gained.drain(..) {
             let count = tally.get(&gains).copied().unwrap_or(0);
             if count > 0 {
-                queue.push(Candidate { count, pair: Reverse(gains), range });
+                queue.push(count, Reverse(gains), range);
             }
         }
         watch.done(tokens.len() as u64);
