@@ -33,16 +33,13 @@ struct Entry {
 ///
 /// The answer is the same whatever the number of threads, so a machine that can start no thread is no error.
 pub fn pool(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool> {
-    match number(threads) {
-        // The calling thread is one of them.
-        size if size > 1 && bytes >= INLINE_BYTES => pool_of(size - 1),
-        _ => None,
-    }
+    if bytes < INLINE_BYTES { None } else { team(threads) }
 }
 
-/// The threads that help the calling one with a model, `None` where it works alone.
+/// The threads that help the calling one, whatever there is to do; `None` where it works alone.
 pub fn team(threads: Option<usize>) -> Option<&'static ThreadPool> {
     match number(threads) {
+        // The calling thread is one of them.
         1 => None,
         size => pool_of(size - 1),
     }

@@ -445,19 +445,28 @@ impl Fast {
 /// The word ids of pieces: `given`, or `first` and on.
 fn push_words(given: Option<u32>, first: u32, counts: &[u32], words: &mut Vec<u32>) {
     let n: u32 = counts.iter().sum();
-    let mut at = words.len();
+    let at = words.len();
     let end = at + n as usize;
-    // Four at a time, needed or not: few words have more pieces.
-    words.resize(end + 4, 0);
-    for (word, &count) in (first..).zip(counts) {
-        let word = given.unwrap_or(word);
-        match words.get_mut(at..at + 4) {
-            Some(four) if count <= 4 => four.fill(word),
-            _ => words[at..at + count as usize].fill(word),
-        }
-        at += count as usize;
-    }
+    words.resize(end + MOST_AT_ONCE, 0);
+    write_words((first..).map(|word| given.unwrap_or(word)), counts, words, at);
     words.truncate(end);
+}
+
+/// The numbers of a word's pieces that are written at once, needed or not: few words have more pieces.
+const MOST_AT_ONCE: usize = 4;
+
+/// Writes the number of each word as often as it has pieces, from place `at` on; returns where that ends.
+#[inline]
+fn write_words(numbers: impl Iterator<Item = u32>, counts: &[u32], words: &mut [u32], mut at: usize) -> usize {
+    for (number, &count) in numbers.zip(counts) {
+        let count = count as usize;
+        match words.get_mut(at..at + MOST_AT_ONCE) {
+            Some(all) if count <= MOST_AT_ONCE => all.fill(number),
+            _ => words[at..at + count].fill(number),
+        }
+        at += count;
+    }
+    at
 }
 
 /// The character at byte `at`, and where the next one begins.

@@ -1,7 +1,7 @@
 //! Texts that are looked up together.
 
 use super::table::{Found as FoundWords, GROUP, Words};
-use super::{CHUNK, Fast, Memory};
+use super::{CHUNK, Fast, MOST_AT_ONCE, Memory, write_words};
 use crate::inputs::pieces::Pieces;
 use crate::matcher::Matcher;
 use crate::normalize::Span;
@@ -119,17 +119,10 @@ impl Memory {
 /// The number of each piece's word in its text; `marks` says where the words of a text end.
 fn number_words(marks: &[usize], counts: &[u32], words: &mut Vec<u32>) {
     let n: u32 = counts.iter().sum();
-    // Four at a time, needed or not: few words have more pieces.
-    words.resize(n as usize + 4, 0);
+    words.resize(n as usize + MOST_AT_ONCE, 0);
     let (mut word, mut at) = (0, 0);
     for &mark in marks {
-        for (number, &count) in (0..).zip(&counts[word..mark]) {
-            match words.get_mut(at..at + 4) {
-                Some(four) if count <= 4 => four.fill(number),
-                _ => words[at..at + count as usize].fill(number),
-            }
-            at += count as usize;
-        }
+        at = write_words(0.., &counts[word..mark], words, at);
         word = mark;
     }
     words.truncate(n as usize);
