@@ -19,7 +19,7 @@ from model_files import MODELS, check_equal, reference_cases, write_safetensors
 from wordpiece_bert.bert import AutoModel, BertConfig, BertForMaskedLM, BertForPreTraining, BertModel
 from wordpiece_bert.bert.checkpoint import find_weights, non_finite, read_tensors
 from wordpiece_bert.bert.checkpoint import write_safetensors as write
-from wordpiece_bert.bert.half import BFLOAT16, is_half, native, to_bfloat16, widen
+from wordpiece_bert.bert.half_precision import BFLOAT16, is_half, native, to_bfloat16, widen
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
 
 if TYPE_CHECKING:

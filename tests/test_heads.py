@@ -1,4 +1,4 @@
-"""BERT's heads and its relatives, against transformers' numbers; losses, labels, and what is said about wrong ones."""
+"""BERT's heads and its variants, against transformers' numbers; losses, labels, and what is said about wrong ones."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -409,7 +409,7 @@ def test_a_class_refuses_another_kind_of_model() -> None:
         bert_package.DistilBertModel.from_pretrained(MODELS / "bert_small")
 
 
-# --- relatives
+# --- variants
 
 
 @pytest.mark.parametrize("folder", ["distilbert_model", "mpnet_model"])
@@ -507,7 +507,7 @@ def test_every_class_of_the_package_is_known_to_auto_model() -> None:
     assert models - {"Model"} == set(_CLASSES)
 
 
-# --- heads of relatives for which there is no reference: their formulas, over the encoder's output
+# --- heads of variants for which there is no reference: their formulas, over the encoder's output
 
 
 def drawn(name: str, folder: str) -> Any:

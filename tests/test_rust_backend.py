@@ -23,7 +23,7 @@ from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
 from wordpiece_bert.bert.backend import RustBackend
 from wordpiece_bert.bert.checkpoint import bert_shapes, read_tensors
 from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES
-from wordpiece_bert.bert.half import to_bfloat16, widen
+from wordpiece_bert.bert.half_precision import to_bfloat16, widen
 from wordpiece_bert.bert.rust import RustDense, RustEncoder
 from wordpiece_bert.errors import InputError
 

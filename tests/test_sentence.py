@@ -729,7 +729,7 @@ def test_wrong_searches_are_told(call: Any, message: str) -> None:
         call(np.ones((3, 4), np.float32))
 
 
-# --- relatives
+# --- variants
 
 
 @pytest.mark.parametrize("name", ["distilbert_model", "electra_model", "albert_model"])

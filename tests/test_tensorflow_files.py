@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from model_files import MODELS, check_equal, reference_cases
 from wordpiece_bert.bert import BertForPreTraining, BertModel
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
-from wordpiece_bert.bert.half import BFLOAT16, to_bfloat16
+from wordpiece_bert.bert.half_precision import BFLOAT16, to_bfloat16
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:

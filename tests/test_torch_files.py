@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from model_files import MODELS
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.bert.half import BFLOAT16, widen
+from wordpiece_bert.bert.half_precision import BFLOAT16, widen
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:

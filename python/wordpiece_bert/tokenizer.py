@@ -17,6 +17,7 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
+from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch, model_inputs
 from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, FileOptions, write_encoded
@@ -31,7 +32,6 @@ from wordpiece_bert.pretrained import (
     with_bert_template,
     write_folder,
 )
-from wordpiece_bert.written import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

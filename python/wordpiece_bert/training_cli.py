@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.corpus.texts import HOLDERS, STDIN, TextReader
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training import WordCounts, train_vocab, vocab_contents, vocab_report
 from wordpiece_bert.training.options import ALGORITHMS, settings_of
-from wordpiece_bert.written import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
-"""BERT on the CPU: configuration, checkpoint, arithmetic, model, heads, relatives.
+"""BERT on the CPU: configuration, checkpoint, arithmetic, model, heads, variants.
 
-Start with `functional`, which has the formulas; `model` puts them together, `heads` and `relatives` go on from there.
+Start with `functional`, which has the formulas; `model` puts them together, `heads` and `variants` go on from there.
 """
 
 from wordpiece_bert.bert.auto import AutoModel
@@ -17,7 +17,7 @@ from wordpiece_bert.bert.heads import (
 )
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, PreTrainingOutput, QuestionAnsweringOutput
-from wordpiece_bert.bert.relatives import (
+from wordpiece_bert.bert.variants import (
     AlbertConfig,
     AlbertForMaskedLM,
     AlbertForMultipleChoice,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert.bert import heads, relatives
+from wordpiece_bert._internal.safe_json import quoted, read_object
+from wordpiece_bert.bert import heads, variants
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.config import BertConfig, find_config
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.relatives import AlbertModel, DistilBertModel, ElectraModel, MPNetModel
+from wordpiece_bert.bert.variants import AlbertModel, DistilBertModel, ElectraModel, MPNetModel
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.untrusted import quoted, read_object
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +25,7 @@ _BASE_MODELS: dict[str, type[BertModel]] = {
 
 _CLASSES: dict[str, type[Model]] = {
     cls.__name__: cls
-    for cls in (BertModel, *(getattr(module, name) for module in (heads, relatives) for name in module.__all__))
+    for cls in (BertModel, *(getattr(module, name) for module in (heads, variants) for name in module.__all__))
     if issubclass(cls, Model)
 }
 

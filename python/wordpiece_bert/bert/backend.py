@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.half import is_half, widen
+from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.rust import RustBackend
 from wordpiece_bert.errors import ConfigError, InputError
 

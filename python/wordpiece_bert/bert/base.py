@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.bert.backend import Backend, PackedWeight, get_backend
 from wordpiece_bert.bert.checkpoint import (
     Layout,
@@ -22,10 +23,9 @@ from wordpiece_bert.bert.checkpoint import (
     write_safetensors,
 )
 from wordpiece_bert.bert.config import BertConfig
-from wordpiece_bert.bert.half import BFLOAT16, widen
+from wordpiece_bert.bert.half_precision import BFLOAT16, widen
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.written import write_text
 
 if TYPE_CHECKING:
     import os

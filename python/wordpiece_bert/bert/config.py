@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.errors import ConfigError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.untrusted import quoted, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,7 +24,7 @@ class Inputs(NamedTuple):
 
     shape: tuple[int, int]  # B, S
     input_ids: Ids | None  # [B, S]
-    inputs_embeds: Array | None  # [B, S, E], where E is H but for some relatives
+    inputs_embeds: Array | None  # [B, S, E], where E is H but for some variants
     token_type_ids: Ids  # [B, S] or [1, S]
     position_ids: Ids  # [B, S] or [1, S]
     mask: Mask | None  # [B, S]

@@ -33,7 +33,7 @@ __all__ = ["BertModel"]
 class BertModel(Model):
     """The BERT encoder.
 
-    Made and loaded as every `Model`. Its relatives derive from it: their weights have other names, their configurations
+    Made and loaded as every `Model`. Its variants derive from it: their weights have other names, their configurations
     other fields, and what they compute otherwise stands in `functional`.
 
     Attributes

@@ -15,7 +15,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.config import BertConfig
-from wordpiece_bert.bert.half import BFLOAT16, is_half, widen
+from wordpiece_bert.bert.half_precision import BFLOAT16, is_half, widen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.atomic_file import PartFile
 from wordpiece_bert.corpus.parquet import import_pyarrow
 from wordpiece_bert.corpus.table import TOKEN_COLUMNS, Table
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.written import PartFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_module
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, quoted
 from wordpiece_bert.errors import ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained.folder import (
     SPECIAL_TOKEN_ROLES,
@@ -22,7 +23,6 @@ from wordpiece_bert.pretrained.special_tokens import (
     special_token,
     tokens_to_add,
 )
-from wordpiece_bert.untrusted import is_git_lfs_pointer, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_module
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretrained.folder import (
     CONFIG_FILE,
@@ -15,7 +16,6 @@ from wordpiece_bert.pretrained.folder import (
     VOCAB_FILE,
     FolderSettings,
 )
-from wordpiece_bert.written import write_text
 
 if TYPE_CHECKING:
     from pathlib import Path

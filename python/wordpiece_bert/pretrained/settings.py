@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from wordpiece_bert._internal.safe_json import quoted, read_json
 from wordpiece_bert.errors import TokenizerFormatError
 from wordpiece_bert.pretrained.folder import CONFIG_FILE, INPUT_NAMES, Side
-from wordpiece_bert.untrusted import quoted, read_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.errors import TokenizerFormatError
 from wordpiece_bert.pretrained.folder import (
     ADDED_TOKENS_FILE,
@@ -19,7 +20,6 @@ from wordpiece_bert.pretrained.folder import (
     AddedTokenFields,
 )
 from wordpiece_bert.pretrained.settings import Settings, read_optional_object
-from wordpiece_bert.untrusted import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.functional import Array, gelu, relu, sigmoid, softmax, tanh
@@ -18,7 +19,6 @@ from wordpiece_bert.model_inputs import batches
 from wordpiece_bert.results import Answer
 from wordpiece_bert.sentence.texts import check_batch_size, warn_truncated, with_progress
 from wordpiece_bert.tokenizer import Tokenizer
-from wordpiece_bert.untrusted import quoted, read_object
 
 if TYPE_CHECKING:
     import os

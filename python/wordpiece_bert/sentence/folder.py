@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from wordpiece_bert._internal.safe_json import JsonObject, inside, quoted, read_json, read_object
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
@@ -19,7 +20,6 @@ from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.functional import POOLING_MODES, Array, PoolingMode
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.metrics import METRICS
-from wordpiece_bert.untrusted import JsonObject, inside, quoted, read_json, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable

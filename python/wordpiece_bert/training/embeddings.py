@@ -20,7 +20,7 @@ __all__ = ["extend_embeddings", "extend_model"]
 Float = TypeVar("Float", bound="np.floating[Any]")
 AnyModel = TypeVar("AnyModel", bound="Model")
 
-# Parameters with a row for each token, by the ends of their names in BERT and its relatives: the word table, and what
+# Parameters with a row for each token, by the ends of their names in BERT and its variants: the word table, and what
 # the heads that predict tokens have of their own.
 _BY_TOKEN = re.compile(
     r"(^|\.)(word_embeddings\.weight|predictions\.decoder\.weight|predictions\.bias|vocab_projector\.(weight|bias)"

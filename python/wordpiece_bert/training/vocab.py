@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.errors import VocabError
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.options import Algorithm, NormalizerSettings
-from wordpiece_bert.written import write_text
 
 __all__ = ["Vocab"]
 

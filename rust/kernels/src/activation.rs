@@ -3,7 +3,7 @@
 //! The approximations are our own fits: rational functions and polynomials whose greatest error was made as small as can be
 //! (Lawson's iteration over least squares). The tests hold each to a number of units in the last place.
 
-use crate::arch::{Kernel, Path, Simd};
+use crate::arch::{InstructionSet, Kernel, Simd};
 use crate::matrix::{PANEL, Row};
 
 /// The activations, by the names of `functional.py`.
@@ -45,7 +45,7 @@ impl Activation {
 }
 
 /// Applies an activation to every number.
-pub fn apply(path: Path, activation: Activation, rows: &mut [Row]) {
+pub fn apply(path: InstructionSet, activation: Activation, rows: &mut [Row]) {
     path.run(Apply { activation, rows });
 }
 

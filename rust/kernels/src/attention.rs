@@ -4,10 +4,10 @@
 //! whole row of scores is there at once, so the softmax is the plain one, and nothing is rescaled.
 
 use rayon::ThreadPool;
-use wordpiece_share::share;
+use wordpiece_parallel::map_with;
 
 use crate::activation;
-use crate::arch::{Kernel, Path, Simd};
+use crate::arch::{InstructionSet, Kernel, Simd};
 use crate::gemm::{Tile, tiles};
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
 
@@ -55,7 +55,7 @@ pub struct Weights<'a> {
 ///
 /// If the shapes do not agree.
 pub fn attention(
-    path: Path,
+    path: InstructionSet,
     inputs: Inputs<'_>,
     scratch: &mut Scratch,
     mut out: ViewMut<'_>,
@@ -83,7 +83,7 @@ pub fn attention(
         }
         if team.is_some() {
             let parts = parts.into_iter().enumerate().collect();
-            share(parts, team, Scratch::default, |scratch, (h, (out, weights))| head(h, scratch, out, weights));
+            map_with(parts, team, Scratch::default, |scratch, (h, (out, weights))| head(h, scratch, out, weights));
         } else {
             for (h, (out, weights)) in parts.into_iter().enumerate() {
                 head(h, scratch, out, weights);

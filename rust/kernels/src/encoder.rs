@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use rayon::ThreadPool;
-use wordpiece_share::share;
+use wordpiece_parallel::map_with;
 
 use crate::activation::Activation;
-use crate::arch::Path;
+use crate::arch::InstructionSet;
 use crate::attention::{self, Distances, Inputs, Weights};
 use crate::embeddings::sum_rows;
 use crate::gemm::{Packed, Then, linear, tiles};
@@ -134,7 +134,7 @@ pub struct Encoder {
     /// Sizes.
     pub config: Config,
     /// The instructions to compute with.
-    pub path: Path,
+    pub path: InstructionSet,
     /// The norm of the embeddings.
     pub embedding_norm: Affine,
     /// The dense layer from E to H, where there is one.
@@ -265,7 +265,7 @@ impl Encoder {
         // The longest first, so that at the end all threads are done at about the same time.
         tasks.sort_by_key(|task| Reverse(rows_of(task)));
         let work = |lent: &mut Lent<'_>, task| self.run_task(tables, tokens, task, &mut lent.scratch, None);
-        share(tasks, team, || self.spare.lend(), work);
+        map_with(tasks, team, || self.spare.lend(), work);
     }
 
     fn run_task(

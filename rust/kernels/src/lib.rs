@@ -25,5 +25,5 @@ pub mod numbers;
 pub mod pooling;
 pub mod reference;
 
-pub use arch::Path;
+pub use arch::InstructionSet;
 pub use matrix::{HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, panels};

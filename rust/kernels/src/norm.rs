@@ -1,6 +1,6 @@
 //! Layer normalization.
 
-use crate::arch::{Kernel, Path, Simd};
+use crate::arch::{InstructionSet, Kernel, Simd};
 use crate::matrix::{PANEL, Row, ViewMut};
 
 /// γ, β and ε of a layer norm over `columns` columns; what stands behind the last column of γ and β is 0.
@@ -17,7 +17,7 @@ pub struct Norm<'a> {
 }
 
 /// (x − mean)/√(variance + ε)·γ + β for each row, in place; the padding columns of x must be 0, and stay 0.
-pub fn layer_norm(path: Path, norm: Norm<'_>, x: &mut ViewMut<'_>) {
+pub fn layer_norm(path: InstructionSet, norm: Norm<'_>, x: &mut ViewMut<'_>) {
     path.run(LayerNorm { norm, x });
 }
 

@@ -8,7 +8,7 @@ use wordpiece_kernels::encoder::padded;
 use wordpiece_kernels::gemm::{Packed, Then, Unpacked, linear, linear_once};
 use wordpiece_kernels::norm::{Norm, layer_norm};
 use wordpiece_kernels::numbers::{Numbers, bf16_to_f32, f32_to_bf16};
-use wordpiece_kernels::{Matrix, PANEL, Path, Row, View, panels, reference};
+use wordpiece_kernels::{InstructionSet, Matrix, PANEL, Row, View, panels, reference};
 
 /// How far a result may be from the definition, in units in the last place of `scale`: the greatest result, or the greatest
 /// sum of absolute values that cancel in one.
@@ -84,7 +84,7 @@ const ROWS: [usize; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 28, 29];
 
 #[test]
 fn activations_equal_their_formulas() {
-    for path in Path::all_available() {
+    for path in InstructionSet::all_available() {
         for kind in Activation::ALL {
             // Every sixteenth of one, every number near zero and far away, and what lies between at random.
             let mut random = Random(1);
@@ -107,7 +107,7 @@ fn activations_equal_their_formulas() {
 
 #[test]
 fn activations_pass_on_what_is_no_number() {
-    for path in Path::all_available() {
+    for path in InstructionSet::all_available() {
         for kind in Activation::ALL.into_iter().filter(|kind| *kind != Activation::Relu) {
             let mut rows = [Row([f32::NAN; PANEL])];
             activation::apply(path, kind, &mut rows);
@@ -118,7 +118,7 @@ fn activations_pass_on_what_is_no_number() {
 
 #[test]
 fn layer_norm_equals_its_formula() {
-    for path in Path::all_available() {
+    for path in InstructionSet::all_available() {
         let mut worst: f64 = 0.0;
         for columns in COLUMNS {
             for rows in [1, 7, 8, 9, 17] {
@@ -147,7 +147,7 @@ fn layer_norm_equals_its_formula() {
 
 #[test]
 fn linear_equals_its_formula_at_all_edges() {
-    for path in Path::all_available() {
+    for path in InstructionSet::all_available() {
         let mut worst: f64 = 0.0;
         for k in COLUMNS {
             for n in [1, 16, 31, 32, 33, 65] {
@@ -200,7 +200,7 @@ fn linear_equals_its_formula_at_all_edges() {
 fn bfloat16_products_are_those_of_rounded_numbers() {
     let pool = pool_of(1);
     let round = |x: &[f32]| -> Vec<f32> { x.iter().map(|x| bf16_to_f32(f32_to_bf16(*x))).collect() };
-    for path in Path::all_available() {
+    for path in InstructionSet::all_available() {
         let mut worst: f64 = 0.0;
         for k in COLUMNS {
             for n in [1, 31, 32, 33] {
@@ -272,7 +272,7 @@ fn packed_weights_come_back_and_outputs_of_each_layer_begin_a_panel() {
 
 #[test]
 fn weights_in_16_bits_give_what_they_give_when_widened_before() {
-    for path in Path::all_available() {
+    for path in InstructionSet::all_available() {
         let (k, n, rows) = (70, 65, 17);
         let mut random = Random(3);
         let bits: Vec<u16> = random.numbers(n * k).iter().map(|x| (x.to_bits() >> 16) as u16).collect();
@@ -304,7 +304,7 @@ fn weights_in_16_bits_give_what_they_give_when_widened_before() {
 #[test]
 fn a_row_has_the_same_bits_among_any_number_of_others_and_on_any_number_of_threads() {
     let pools = [1, 2, 3].map(pool_of);
-    for path in Path::all_available() {
+    for path in InstructionSet::all_available() {
         let (k, n) = (100, 70);
         let mut random = Random(5);
         let (weight, bias) = (random.numbers(n * k), random.numbers(n));
@@ -333,7 +333,7 @@ fn a_row_has_the_same_bits_among_any_number_of_others_and_on_any_number_of_threa
 #[test]
 fn attention_equals_its_formula() {
     let pool = pool_of(2);
-    for path in Path::all_available() {
+    for path in InstructionSet::all_available() {
         let (mut worst, mut worst_weight): (f64, f64) = (0.0, 0.0);
         for (heads, size) in [(1, 32), (2, 32), (3, 8), (2, 64), (1, 96), (2, 20), (1, 1)] {
             for (rows, keys) in [(1, 1), (5, 5), (14, 14), (15, 9), (31, 31), (33, 32), (40, 33), (70, 70)] {

@@ -15,7 +15,7 @@ use wordpiece_kernels::encoder::{
 use wordpiece_kernels::gemm::Unpacked;
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::pooling::Pooling;
-use wordpiece_kernels::{Matrix, Path};
+use wordpiece_kernels::{InstructionSet, Matrix};
 
 use crate::error::{self, guarded};
 use crate::threads;
@@ -415,13 +415,13 @@ pub fn dense<'py>(
 /// Name the instruction sets that this machine has, the best last.
 #[pyfunction]
 pub fn kernel_paths() -> Vec<&'static str> {
-    Path::all_available().into_iter().map(Path::name).collect()
+    InstructionSet::all_available().into_iter().map(InstructionSet::name).collect()
 }
 
-fn path_of(name: Option<&str>) -> PyResult<Path> {
+fn path_of(name: Option<&str>) -> PyResult<InstructionSet> {
     match name {
-        None => Ok(Path::detect()),
-        Some(name) => Path::all_available()
+        None => Ok(InstructionSet::detect()),
+        Some(name) => InstructionSet::all_available()
             .into_iter()
             .find(|path| path.name() == name)
             .ok_or_else(|| error::input(format!("this machine has no {name:?}"))),

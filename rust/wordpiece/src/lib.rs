@@ -46,7 +46,7 @@ pub use batch::{BatchRows, Columns, Number};
 pub use decode::Decoder;
 pub use definition::Definition;
 pub use error::{Error, ErrorKind, Result};
-pub use fast::Path;
+pub use fast::InstructionSet;
 pub use inputs::Encoding;
 #[doc(hidden)]
 pub use memory::prefetch;

@@ -3,7 +3,7 @@
 use crate::added::{AddedToken, AddedTokens};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::fast::{self, End, Fast, FoundText, Order, Path};
+use crate::fast::{self, End, Fast, FoundText, InstructionSet, Order};
 use crate::inputs::assemble::Rows;
 use crate::inputs::layout::{Layout, Layouts};
 use crate::inputs::pieces::Pieces;
@@ -126,21 +126,21 @@ impl Tokenizer {
         let layouts = Layouts::new(definition.post_processor.as_ref())?;
         let matcher =
             Matcher::new(vocab.iter(), &definition.continuing_subword_prefix, definition.max_input_chars_per_word);
-        let fast = Fast::new(&definition, unk_id, added.searches_normalized(), Path::detect());
+        let fast = Fast::new(&definition, unk_id, added.searches_normalized(), InstructionSet::detect());
         Ok(Tokenizer { added, layouts, matcher, unk_id, fast, definition, pool: Pool::default() })
     }
 
     /// The same tokenizer on a given instruction set, or (`None`) without the fast path: for tests and benchmarks.
     #[doc(hidden)]
-    pub fn on_path(mut self, path: Option<Path>) -> Tokenizer {
+    pub fn on_path(mut self, path: Option<InstructionSet>) -> Tokenizer {
         self.fast =
             path.and_then(|path| Fast::new(&self.definition, self.unk_id, self.added.searches_normalized(), path));
         self
     }
 
     /// The instruction set of the fast path, `None` for a tokenizer that has none.
-    pub fn path(&self) -> Option<Path> {
-        self.fast.as_ref().map(Fast::path)
+    pub fn path(&self) -> Option<InstructionSet> {
+        self.fast.as_ref().map(Fast::instruction_set)
     }
 
     /// The bytes that words remembered between texts may take, for each thread at work.

@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use wordpiece::{BatchRows, Columns, EncodeOptions, Encoding, Input, Path, Tokenizer, reference};
+use wordpiece::{BatchRows, Columns, EncodeOptions, Encoding, Input, InstructionSet, Tokenizer, reference};
 
 /// Tiny alphabets meet every rule of matching; the rest of Unicode meets every rule of normalization.
 fn text() -> impl Strategy<Value = String> {
@@ -171,7 +171,7 @@ fn config() -> impl Strategy<Value = reference::Config> {
 
 /// The tokenizer without the fast path, and on every instruction set of this machine.
 fn on_all_paths(tokenizer: &Tokenizer) -> Vec<Tokenizer> {
-    let paths = Path::all_available().into_iter().map(Some).chain([None]);
+    let paths = InstructionSet::all_available().into_iter().map(Some).chain([None]);
     paths.map(|path| tokenizer.clone().on_path(path)).collect()
 }
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from wordpiece_bert._internal.safe_json import inside, quoted, read_json
 from wordpiece_bert.bert.checkpoint.safetensors import AnyArray, read_safetensors
 from wordpiece_bert.bert.checkpoint.tensorflow_files import read_tensorflow_checkpoint
 from wordpiece_bert.bert.checkpoint.torch_files import read_torch_file
-from wordpiece_bert.bert.half import is_half, widen
+from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.errors import CheckpointError, ModelNotFoundError
-from wordpiece_bert.untrusted import inside, quoted, read_json
 
 if TYPE_CHECKING:
     import os
@@ -81,7 +81,7 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
         A ``.safetensors`` file, a file that ``torch.save`` wrote (``.bin``, ``.pt``, ``.pth``), the index of several
         (``.json``), or that of a TensorFlow checkpoint (``.index``); the files that an index names are read too.
     keep_half
-        Whether to leave float16 and bfloat16 as they are, as float16 and `wordpiece_bert.bert.half.BFLOAT16`.
+        Whether to leave float16 and bfloat16 as they are, as float16 and `wordpiece_bert.bert.half_precision.BFLOAT16`.
 
     Returns
     -------

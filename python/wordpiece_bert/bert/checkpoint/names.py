@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
-from wordpiece_bert.bert.half import is_half
+from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.bert.half_precision import is_half
 from wordpiece_bert.errors import CheckpointError
-from wordpiece_bert.untrusted import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,7 +77,7 @@ def norm_shapes(name: str, size: str = "hidden_size") -> dict[str, Shape]:
 def bert_shapes(config: BertConfig) -> dict[str, Shape]:
     """Return the weights of a base model by BERT's names, each with the configuration fields that are its dimensions.
 
-    The names are those of BERT also for its relatives; what only they have is called ``embeddings.projection``
+    The names are those of BERT also for its variants; what only they have is called ``embeddings.projection``
     (ELECTRA, ALBERT) and ``encoder.relative_attention_bias`` (MPNet).
     """
     width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from wordpiece_bert.bert.half import BFLOAT16
+from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.bert.half_precision import BFLOAT16
 from wordpiece_bert.errors import CheckpointError
-from wordpiece_bert.untrusted import quoted
 
 __all__ = ["STORAGES", "Storage", "View", "read_pickle"]
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from wordpiece_bert.bert.half import BFLOAT16, native
+from wordpiece_bert._internal.atomic_file import PartFile
+from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, parse_json, quoted
+from wordpiece_bert.bert.half_precision import BFLOAT16, native
 from wordpiece_bert.errors import CheckpointError
-from wordpiece_bert.untrusted import is_git_lfs_pointer, parse_json, quoted
-from wordpiece_bert.written import PartFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

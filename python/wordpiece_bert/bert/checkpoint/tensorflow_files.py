@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
-from wordpiece_bert.bert.half import BFLOAT16, native
+from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.bert.half_precision import BFLOAT16, native
 from wordpiece_bert.errors import CheckpointError
-from wordpiece_bert.untrusted import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

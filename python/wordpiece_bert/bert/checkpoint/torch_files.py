@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, quoted
 from wordpiece_bert.bert.checkpoint.pickles import View, read_pickle
-from wordpiece_bert.bert.half import native
+from wordpiece_bert.bert.half_precision import native
 from wordpiece_bert.errors import CheckpointError
-from wordpiece_bert.untrusted import is_git_lfs_pointer, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

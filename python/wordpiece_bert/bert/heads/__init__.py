@@ -1,6 +1,6 @@
 """BERT with a head for one task.
 
-`base` has what they share, `tasks` what is computed for each task by BERT and its relatives alike, `bert` BERT's
+`base` has what they share, `tasks` what is computed for each task by BERT and its variants alike, `bert` BERT's
 classes.
 """
 

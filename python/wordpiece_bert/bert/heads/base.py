@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved
-from wordpiece_bert.bert.half import widen
+from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy
 from wordpiece_bert.bert.model import BertModel

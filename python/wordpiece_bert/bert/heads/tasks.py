@@ -1,4 +1,4 @@
-"""The heads, for BERT and its relatives alike: what is computed for one task, and the loss.
+"""The heads, for BERT and its variants alike: what is computed for one task, and the loss.
 
 A class here says what is computed; classes that derive from it say what the weights are called.
 """
@@ -109,7 +109,7 @@ class MaskedLM(LabelledModel):
 
 
 class _OverFirstToken(LabelledModel):
-    """Scores over one vector a sequence: the pooler's; in relatives without one, that of a dense layer of the head."""
+    """Scores over one vector a sequence: the pooler's; in variants without one, that of a dense layer of the head."""
 
     #: The dense layer that gives the scores.
     _classifier: ClassVar[str] = "classifier"

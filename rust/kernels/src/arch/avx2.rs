@@ -16,7 +16,7 @@ impl Avx2 {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Avx2(()))
     }
 
-    /// As [`super::Path::run`].
+    /// As [`super::InstructionSet::run`].
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` is the proof that the CPU has the features.

@@ -27,7 +27,7 @@ impl Avx512 {
         has.then(|| Avx512 { bf16: is_x86_feature_detected!("avx512bf16").then_some(Bf16(())) })
     }
 
-    /// As [`super::Path::run`].
+    /// As [`super::InstructionSet::run`].
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` is the proof that the CPU has the features.

@@ -81,7 +81,7 @@ pub trait Kernel {
 
 /// The instruction sets, best last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Path {
+pub enum InstructionSet {
     /// Everywhere.
     Scalar,
     /// x86-64 with AVX2 and FMA.
@@ -95,33 +95,33 @@ pub enum Path {
     Neon(neon::Neon),
 }
 
-impl Path {
+impl InstructionSet {
     /// All paths of this machine, the best last.
-    pub fn all_available() -> Vec<Path> {
+    pub fn all_available() -> Vec<InstructionSet> {
         #[cfg(target_arch = "x86_64")]
-        let simd = [avx2::Avx2::new().map(Path::Avx2), avx512::Avx512::new().map(Path::Avx512)];
+        let simd = [avx2::Avx2::new().map(InstructionSet::Avx2), avx512::Avx512::new().map(InstructionSet::Avx512)];
         #[cfg(target_arch = "aarch64")]
-        let simd = [neon::Neon::new().map(Path::Neon)];
+        let simd = [neon::Neon::new().map(InstructionSet::Neon)];
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let simd: [Option<Path>; 0] = [];
-        std::iter::once(Path::Scalar).chain(simd.into_iter().flatten()).collect()
+        let simd: [Option<InstructionSet>; 0] = [];
+        std::iter::once(InstructionSet::Scalar).chain(simd.into_iter().flatten()).collect()
     }
 
     /// The best path of this machine.
-    pub fn detect() -> Path {
-        Path::all_available().pop().unwrap_or(Path::Scalar)
+    pub fn detect() -> InstructionSet {
+        InstructionSet::all_available().pop().unwrap_or(InstructionSet::Scalar)
     }
 
     /// Its name, as tests and benchmarks print it.
     pub fn name(self) -> &'static str {
         match self {
-            Path::Scalar => "scalar",
+            InstructionSet::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
-            Path::Avx2(_) => "avx2",
+            InstructionSet::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Path::Avx512(_) => "avx512",
+            InstructionSet::Avx512(_) => "avx512",
             #[cfg(target_arch = "aarch64")]
-            Path::Neon(_) => "neon",
+            InstructionSet::Neon(_) => "neon",
         }
     }
 
@@ -129,13 +129,13 @@ impl Path {
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
-            Path::Scalar => kernel.run(scalar::Scalar),
+            InstructionSet::Scalar => kernel.run(scalar::Scalar),
             #[cfg(target_arch = "x86_64")]
-            Path::Avx2(isa) => isa.run(kernel),
+            InstructionSet::Avx2(isa) => isa.run(kernel),
             #[cfg(target_arch = "x86_64")]
-            Path::Avx512(isa) => isa.run(kernel),
+            InstructionSet::Avx512(isa) => isa.run(kernel),
             #[cfg(target_arch = "aarch64")]
-            Path::Neon(isa) => isa.run(kernel),
+            InstructionSet::Neon(isa) => isa.run(kernel),
         }
     }
 }

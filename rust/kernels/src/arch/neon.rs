@@ -16,7 +16,7 @@ impl Neon {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Neon(()))
     }
 
-    /// As [`super::Path::run`].
+    /// As [`super::InstructionSet::run`].
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` is the proof that the CPU has the feature.

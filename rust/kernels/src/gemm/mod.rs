@@ -10,14 +10,14 @@ mod tile;
 use std::ops::Range;
 
 use rayon::ThreadPool;
-use wordpiece_share::share;
+use wordpiece_parallel::map_with;
 
 pub use pack::{Packed, PanelRows, Unpacked};
 pub use pairs::{Dot, PairTile, Widened, multiply_pair_tile};
 pub use tile::{BLOCK, Tile, multiply_tile};
 
 use crate::activation::{self, Activation};
-use crate::arch::{Kernel, Path, Simd};
+use crate::arch::{InstructionSet, Kernel, Simd};
 use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, ViewMut};
 
 /// What follows the product.
@@ -41,7 +41,7 @@ pub enum Then<'a> {
 /// If the shapes do not agree.
 #[allow(clippy::too_many_arguments, reason = "operands, what follows, memory and threads")]
 pub fn linear(
-    path: Path,
+    path: InstructionSet,
     x: View<'_>,
     weights: &Packed,
     bias: &[Row],
@@ -60,7 +60,7 @@ pub fn linear(
         half = Some(View::new(&rounded[..len], x.len()));
     }
     if team.is_some() {
-        share(out.each_panel().into_iter().enumerate().collect(), team, Vec::new, |widened, (panel, out)| {
+        map_with(out.each_panel().into_iter().enumerate().collect(), team, Vec::new, |widened, (panel, out)| {
             let weights = weights.panel(path, panel, widened);
             path.run(Panel { x, half, weights, bias: &bias[panel], then, panel, out });
         });
@@ -80,7 +80,7 @@ pub fn linear(
 ///
 /// If the shapes do not agree.
 pub fn linear_once(
-    path: Path,
+    path: InstructionSet,
     x: &Matrix,
     weights: &[f32],
     bias: &[f32],
@@ -107,7 +107,9 @@ pub fn linear_once(
     for first in (0..crate::panels(n)).step_by(PANELS) {
         let columns = first * PANEL..((first + PANELS) * PANEL).min(n);
         let each = part.reshape(rows, columns.len()).view_mut().each_panel();
-        share(each.into_iter().enumerate().collect(), team, Vec::new, |packed, (p, out)| one(first + p, packed, out));
+        map_with(each.into_iter().enumerate().collect(), team, Vec::new, |packed, (p, out)| {
+            one(first + p, packed, out)
+        });
         for (row, to) in result.chunks_exact_mut(n).enumerate() {
             part.copy_row(row, &mut to[columns.clone()]);
         }

@@ -1,6 +1,6 @@
 //! Weights in the form in which tiles read them: by panels of 32 outputs, within a panel by input.
 
-use crate::arch::{Kernel, Path, Simd};
+use crate::arch::{InstructionSet, Kernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
 use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
 
@@ -88,7 +88,7 @@ impl Packed {
 
     /// One panel; `widened` is where one of 16 bits that is multiplied as float32 is widened to.
     #[inline]
-    pub fn panel<'a>(&'a self, path: Path, panel: usize, widened: &'a mut Vec<Row>) -> PanelRows<'a> {
+    pub fn panel<'a>(&'a self, path: InstructionSet, panel: usize, widened: &'a mut Vec<Row>) -> PanelRows<'a> {
         let range = panel * self.k..(panel + 1) * self.k;
         let (rows, is_bf16) = match &self.rows {
             Rows::F32(rows) => return PanelRows::F32(&rows[range]),

@@ -9,7 +9,7 @@ use super::chunk::{Chunk, Types};
 use super::{BatchRows, Columns, Number};
 use crate::inputs::{Padding, Side};
 use crate::memory;
-use wordpiece_share::share;
+use wordpiece_parallel::map_with;
 
 /// Puts the rows of chunks into arrays, rows filled up where there is a target.
 pub(super) fn join<N: Number>(
@@ -103,7 +103,7 @@ impl Shape<'_> {
             }
         };
         let pool = self.pool.filter(|_| total * size_of::<T>() >= WORTH_THREADS);
-        share(parts, pool, || (), |(), part| fill(part));
+        map_with(parts, pool, || (), |(), part| fill(part));
         // SAFETY: the parts are all of it, and each was written from its first row to its last: tokens by `write`, which is
         // given as many numbers as it has, and padding here.
         unsafe { all.set_len(total) };

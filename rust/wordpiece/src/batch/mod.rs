@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::inputs::{Encoding, PadLength, Padding, Side};
 use crate::scratch::{Lent, Scratch};
 use crate::tokenizer::{EncodeOptions, Input, Tokenizer};
-use wordpiece_share::share;
+use wordpiece_parallel::map_with;
 
 /// What a batch is asked for beside ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -172,7 +172,7 @@ fn map_runs<T: Send>(
     runs.push(start..inputs.len());
     let encode = |scratch: &mut Lent<'_>, run: Range<usize>| f(run.start, &inputs[run], scratch);
     let mut all = Vec::with_capacity(inputs.len());
-    for result in share(runs, Some(pool), || tokenizer.scratch(), encode) {
+    for result in map_with(runs, Some(pool), || tokenizer.scratch(), encode) {
         all.append(&mut result?);
     }
     Ok(all)

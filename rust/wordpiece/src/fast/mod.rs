@@ -6,17 +6,17 @@
 //! remembered. What neither loop can say — a mark that canonical ordering would move — is left to the pipeline, which
 //! does that part of the text again.
 
+mod arch;
 mod buffer;
 mod chars;
-mod isa;
 mod scan;
 mod table;
 mod texts;
 pub(crate) mod words;
 
+pub use arch::InstructionSet;
 use buffer::Buffer;
 use chars::{Chars, Entry, Kind};
-pub use isa::Path;
 use scan::Source;
 use table::{Found, GROUP, Key, Table, WORD_BYTES, Words};
 pub(crate) use texts::{Found as FoundText, Wanted};
@@ -37,7 +37,7 @@ const MAX_ID: u32 = 1 << 24;
 /// The fast path of a tokenizer that can have one.
 #[derive(Debug, Clone)]
 pub(crate) struct Fast {
-    path: Path,
+    path: InstructionSet,
     chars: Chars,
     /// What a thread's table is at first.
     table: Table,
@@ -122,7 +122,7 @@ impl Lengths {
 
 impl Fast {
     /// The fast path of a tokenizer, when it has BERT's normalizer, with cleaning, and BERT's splitter.
-    pub fn new(definition: &Definition, unk_id: u32, exact_text: bool, path: Path) -> Option<Fast> {
+    pub fn new(definition: &Definition, unk_id: u32, exact_text: bool, path: InstructionSet) -> Option<Fast> {
         let (Some(Normalizer::Bert(bert)), Some(PreTokenizer::Bert)) =
             (&definition.normalizer, &definition.pre_tokenizer)
         else {
@@ -175,7 +175,7 @@ impl Fast {
     pub const MEMORY_BYTES: usize = table::MOST_BYTES;
 
     /// The name of the instruction set.
-    pub fn path(&self) -> Path {
+    pub fn instruction_set(&self) -> InstructionSet {
         self.path
     }
 

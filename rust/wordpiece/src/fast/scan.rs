@@ -10,9 +10,9 @@
 //! followed by something else, and after the last byte of each `punct`. Two shifts and a few ands say so for 64 bytes at
 //! once, without a branch; a carry of one bit leads from block to block.
 
+use super::arch::Isa;
 use super::buffer::Buffer;
 use super::chars::{Chars, Entry, Kind, Plan};
-use super::isa::Isa;
 
 /// Bytes classified at a time.
 pub(super) const BLOCK: usize = 64;
@@ -242,7 +242,7 @@ fn decode(bytes: u32) -> (u32, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fast::isa::Path;
+    use crate::fast::arch::InstructionSet;
     use crate::normalize::BertNormalizer;
     use proptest::prelude::*;
 
@@ -255,7 +255,7 @@ mod tests {
         ]
     }
 
-    fn scanned(path: Path, text: &str, chars: &Chars, aligned: bool, open: bool) -> (usize, Buffer) {
+    fn scanned(path: InstructionSet, text: &str, chars: &Chars, aligned: bool, open: bool) -> (usize, Buffer) {
         let mut buffer = Buffer::default();
         buffer.reset(aligned, 0);
         if open {
@@ -312,7 +312,7 @@ mod tests {
             thread_local!(static TABLES: [Chars; 3] = tables());
             TABLES.with(|tables| {
                 let expected = by_definition(&text, &tables[table], aligned, open);
-                for path in Path::all_available() {
+                for path in InstructionSet::all_available() {
                     let scanned = scanned(path, &text, &tables[table], aligned, open);
                     prop_assert_eq!(&scanned, &expected, "{}", path.name());
                 }
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn every_character_at_the_edges_of_a_block() {
-        let paths = Path::all_available();
+        let paths = InstructionSet::all_available();
         println!("paths of this machine: {:?}", paths.iter().map(|path| path.name()).collect::<Vec<_>>());
         let tables = tables();
         for c in (0..=0x10_FFFF).step_by(7).chain(0..0x600).filter_map(char::from_u32) {

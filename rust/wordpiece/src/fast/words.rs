@@ -1,7 +1,7 @@
 //! Normalized words alone, without pieces: what counting words needs of the fast path.
 
 use super::buffer::Buffer;
-use super::{Fast, Path};
+use super::{Fast, InstructionSet};
 use crate::definition::Definition;
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::vocab::Vocab;
@@ -24,7 +24,7 @@ pub(crate) struct Words<'a> {
 
 impl WordFinder {
     /// The finder for these options; `None` without cleaning, which only the pipeline can do.
-    pub fn new(options: BertNormalizer, path: Path) -> Option<WordFinder> {
+    pub fn new(options: BertNormalizer, path: InstructionSet) -> Option<WordFinder> {
         // What is looked up does not matter here, but a definition has a vocabulary.
         let vocab = Vocab::new([("[UNK]", 0)]).ok()?;
         let definition = Definition { normalizer: Some(Normalizer::Bert(options)), ..Definition::bert(vocab) };

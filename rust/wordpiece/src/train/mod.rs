@@ -20,23 +20,23 @@ mod counts;
 mod error;
 mod extend;
 mod likelihood;
+mod progress;
 mod report;
 mod symbols;
+mod token_counts;
 mod tokens;
 mod top_down;
-mod uses;
-mod watch;
 
 pub use alphabet::DroppedChars;
 pub use counts::{BadBytes, Block, Blocks, CountOptions, Counted, Files, WordCounts, count};
 pub use error::TrainingError;
+pub use progress::{Progress, Stage};
 pub use report::{Reporter, Sums};
 pub use top_down::{LeftOut, TopDownOptions};
-pub use watch::{Progress, Stage};
 
 use alphabet::Alphabet;
+use progress::Watch;
 use tokens::Tokens;
-use watch::Watch;
 
 use crate::error::{Error, Result};
 
@@ -196,7 +196,7 @@ pub fn train(
         Some(base) => extend::pieces_before(base, &tokens, &new),
         None => Vec::new(),
     };
-    let (used, unknown) = uses::uses(counts, &tokens, options, &mut watch)?;
+    let (used, unknown) = token_counts::uses(counts, &tokens, options, &mut watch)?;
     Ok(Trained {
         tokens,
         counts: used,

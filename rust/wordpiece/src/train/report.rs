@@ -11,7 +11,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::fast::Path;
+use crate::fast::InstructionSet;
 use crate::fast::words::{Space, WordFinder};
 use crate::matcher::{Matcher, Walk};
 use crate::normalize::{Normalized, Normalizer};
@@ -101,7 +101,9 @@ impl Reporter {
         let unk_id = definition.vocab.id(unk_token).ok_or(Error::MissingUnk { unk_token: unk_token.clone() })?;
         let prefix = &definition.continuing_subword_prefix;
         let finder = match (&definition.normalizer, &definition.pre_tokenizer) {
-            (Some(Normalizer::Bert(bert)), Some(PreTokenizer::Bert)) => WordFinder::new(*bert, Path::detect()),
+            (Some(Normalizer::Bert(bert)), Some(PreTokenizer::Bert)) => {
+                WordFinder::new(*bert, InstructionSet::detect())
+            }
             _ => None,
         };
         let shared = Shared {

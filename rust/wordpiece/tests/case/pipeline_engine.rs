@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wordpiece::format::{tokenizer_json, vocab_txt};
-use wordpiece::{EncodeOptions, Error, ErrorKind, Input, OffsetUnit, Path, Tokenizer};
+use wordpiece::{EncodeOptions, Error, ErrorKind, Input, InstructionSet, OffsetUnit, Tokenizer};
 
 use crate::case::{Case, Decode, Encoding, Engine, Failure, Text};
 
@@ -50,7 +50,7 @@ impl Engine for Pipeline {
     fn build(case: &Case) -> Result<Self, Failure> {
         let definition = tokenizer_json::read(&case.tokenizer_json()).map_err(failure)?;
         let tokenizer = Tokenizer::new(definition).map_err(failure)?;
-        let paths = Path::all_available().into_iter().map(Some).chain([None]);
+        let paths = InstructionSet::all_available().into_iter().map(Some).chain([None]);
         Ok(Pipeline { paths: paths.map(|path| tokenizer.clone().on_path(path)).collect() })
     }
 

@@ -1,6 +1,6 @@
 //! A word as a number of 16 bytes.
 
-use crate::fast::isa::Isa;
+use crate::fast::arch::Isa;
 
 /// The longest word that its key holds whole.
 pub(in crate::fast) const KEY_BYTES: usize = 16;

@@ -1,7 +1,7 @@
 //! The loop over words.
 
 use super::{GROUP, Group, INLINE, Key, STORED, Table, Value};
-use crate::fast::isa::Isa;
+use crate::fast::arch::Isa;
 use crate::memory::prefetch;
 
 /// Words of a text, by where they begin and end.

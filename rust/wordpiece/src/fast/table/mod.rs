@@ -231,7 +231,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fast::isa::Path;
+    use crate::fast::arch::InstructionSet;
 
     fn ids_of(i: usize) -> Vec<u32> {
         (0..1 + i % 9).map(|k| (i * 10 + k) as u32).collect()
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_right_or_forgotten_on_every_path() {
-        for path in Path::all_available() {
+        for path in InstructionSet::all_available() {
             let mut table = Table::new(1);
             for i in 0..40_000 {
                 table.fill(&word(i), 10 * i as u32);

@@ -11,7 +11,7 @@ use super::WordCounts;
 use super::blocks::{Block, Blocks};
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::fast::Path;
+use crate::fast::InstructionSet;
 use crate::fast::words::{Space, WordFinder};
 use crate::normalize::{BertNormalizer, Normalized};
 use crate::split::PreTokenizer;
@@ -79,7 +79,7 @@ pub fn count(
 ) -> Result<Counted> {
     let mut watch = Watch::new(observer);
     watch.begin(Stage::Counting, blocks.progress().map(|(_, total)| total))?;
-    let shared = Shared { options: *options, finder: WordFinder::new(options.normalizer, Path::detect()) };
+    let shared = Shared { options: *options, finder: WordFinder::new(options.normalizer, InstructionSet::detect()) };
     let mut tables: Vec<Table> = (0..options.threads.max(1)).map(|_| Table::default()).collect();
     let mut all = Table::default();
     let mut counted = Counted::default();

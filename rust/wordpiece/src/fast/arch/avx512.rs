@@ -29,13 +29,13 @@ impl Avx512 {
         has.then_some(Avx512(()))
     }
 
-    /// As [`super::Path::scan`].
+    /// As [`super::InstructionSet::scan`].
     pub(super) fn scan(self, source: Source<'_>, buffer: &mut Buffer) -> usize {
         // SAFETY: `self` is the proof that the CPU has the features.
         unsafe { scan_features(self, source, buffer) }
     }
 
-    /// As [`super::Path::look_up`].
+    /// As [`super::InstructionSet::look_up`].
     pub(super) fn look_up(self, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
         // SAFETY: `self` is the proof that the CPU has the features.
         unsafe { look_up_features(self, table, words, found, miss) }

@@ -24,7 +24,7 @@ from wordpiece_bert.bert.heads.tasks import (
 from wordpiece_bert.bert.inputs import check_targets
 from wordpiece_bert.bert.losses import binary_cross_entropy
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.relatives.names import renamed
+from wordpiece_bert.bert.variants.names import renamed
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -16,7 +16,7 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Calls `f` with each item and a state that `init` makes for each thread; results keep the order of the items.
 ///
 /// The calling thread works as well: it would only wait, and while others wake up it has begun. Without a pool it does all.
-pub fn share<I: Send, S, R: Send>(
+pub fn map_with<I: Send, S, R: Send>(
     items: Vec<I>,
     pool: Option<&ThreadPool>,
     init: impl Fn() -> S + Sync,

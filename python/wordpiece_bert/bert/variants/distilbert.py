@@ -18,7 +18,7 @@ from wordpiece_bert.bert.heads.tasks import (
     TokenClassification,
 )
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.relatives.names import renamed
+from wordpiece_bert.bert.variants.names import renamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

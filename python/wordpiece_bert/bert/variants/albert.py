@@ -20,7 +20,7 @@ from wordpiece_bert.bert.heads.tasks import (
     TokenClassification,
 )
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.relatives.names import renamed
+from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.errors import ConfigError
 
 if TYPE_CHECKING:

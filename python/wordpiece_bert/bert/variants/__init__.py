@@ -3,7 +3,7 @@
 Their classes bear the names of transformers.
 """
 
-from wordpiece_bert.bert.relatives.albert import (
+from wordpiece_bert.bert.variants.albert import (
     AlbertConfig,
     AlbertForMaskedLM,
     AlbertForMultipleChoice,
@@ -12,7 +12,7 @@ from wordpiece_bert.bert.relatives.albert import (
     AlbertForTokenClassification,
     AlbertModel,
 )
-from wordpiece_bert.bert.relatives.distilbert import (
+from wordpiece_bert.bert.variants.distilbert import (
     DistilBertConfig,
     DistilBertForMaskedLM,
     DistilBertForMultipleChoice,
@@ -21,7 +21,7 @@ from wordpiece_bert.bert.relatives.distilbert import (
     DistilBertForTokenClassification,
     DistilBertModel,
 )
-from wordpiece_bert.bert.relatives.electra import (
+from wordpiece_bert.bert.variants.electra import (
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraForPreTraining,
@@ -30,7 +30,7 @@ from wordpiece_bert.bert.relatives.electra import (
     ElectraForTokenClassification,
     ElectraModel,
 )
-from wordpiece_bert.bert.relatives.mpnet import (
+from wordpiece_bert.bert.variants.mpnet import (
     MPNetConfig,
     MPNetForMaskedLM,
     MPNetForMultipleChoice,

@@ -17,13 +17,13 @@ impl Neon {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Neon(()))
     }
 
-    /// As [`super::Path::scan`].
+    /// As [`super::InstructionSet::scan`].
     pub(super) fn scan(self, source: Source<'_>, buffer: &mut Buffer) -> usize {
         // SAFETY: `self` is the proof that the CPU has NEON.
         unsafe { scan_with(self, source, buffer) }
     }
 
-    /// As [`super::Path::look_up`].
+    /// As [`super::InstructionSet::look_up`].
     pub(super) fn look_up(self, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
         // SAFETY: `self` is the proof that the CPU has NEON.
         unsafe { look_up_with(self, table, words, found, miss) }

@@ -146,7 +146,7 @@ const VALUE_AT: [u8; 256] = {
 
 /// The instruction sets, best last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Path {
+pub enum InstructionSet {
     /// Everywhere.
     Scalar,
     /// x86-64 with AVX2.
@@ -160,59 +160,59 @@ pub enum Path {
     Neon(neon::Neon),
 }
 
-impl Path {
+impl InstructionSet {
     /// All paths of this machine, the best last.
-    pub fn all_available() -> Vec<Path> {
+    pub fn all_available() -> Vec<InstructionSet> {
         #[cfg(target_arch = "x86_64")]
-        let simd = [avx2::Avx2::new().map(Path::Avx2), avx512::Avx512::new().map(Path::Avx512)];
+        let simd = [avx2::Avx2::new().map(InstructionSet::Avx2), avx512::Avx512::new().map(InstructionSet::Avx512)];
         #[cfg(target_arch = "aarch64")]
-        let simd = [neon::Neon::new().map(Path::Neon)];
+        let simd = [neon::Neon::new().map(InstructionSet::Neon)];
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let simd: [Option<Path>; 0] = [];
-        std::iter::once(Path::Scalar).chain(simd.into_iter().flatten()).collect()
+        let simd: [Option<InstructionSet>; 0] = [];
+        std::iter::once(InstructionSet::Scalar).chain(simd.into_iter().flatten()).collect()
     }
 
     /// The best path of this machine.
-    pub fn detect() -> Path {
-        Path::all_available().pop().unwrap_or(Path::Scalar)
+    pub fn detect() -> InstructionSet {
+        InstructionSet::all_available().pop().unwrap_or(InstructionSet::Scalar)
     }
 
     /// Its name, as tests and benchmarks print it.
     pub fn name(self) -> &'static str {
         match self {
-            Path::Scalar => "scalar",
+            InstructionSet::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
-            Path::Avx2(_) => "avx2",
+            InstructionSet::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Path::Avx512(_) => "avx512",
+            InstructionSet::Avx512(_) => "avx512",
             #[cfg(target_arch = "aarch64")]
-            Path::Neon(_) => "neon",
+            InstructionSet::Neon(_) => "neon",
         }
     }
 
     /// Scans a text up to the first character that does not fit where it stands, into `buffer`; returns where it stopped.
     pub(super) fn scan(self, source: Source<'_>, buffer: &mut Buffer) -> usize {
         match self {
-            Path::Scalar => scalar::scan(source, buffer),
+            InstructionSet::Scalar => scalar::scan(source, buffer),
             #[cfg(target_arch = "x86_64")]
-            Path::Avx2(isa) => isa.scan(source, buffer),
+            InstructionSet::Avx2(isa) => isa.scan(source, buffer),
             #[cfg(target_arch = "x86_64")]
-            Path::Avx512(isa) => isa.scan(source, buffer),
+            InstructionSet::Avx512(isa) => isa.scan(source, buffer),
             #[cfg(target_arch = "aarch64")]
-            Path::Neon(isa) => isa.scan(source, buffer),
+            InstructionSet::Neon(isa) => isa.scan(source, buffer),
         }
     }
 
     /// Appends the ids of words in order; `miss` does so for a word that is not in its line of the table.
     pub(super) fn look_up(self, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
         match self {
-            Path::Scalar => scalar::look_up(table, words, found, miss),
+            InstructionSet::Scalar => scalar::look_up(table, words, found, miss),
             #[cfg(target_arch = "x86_64")]
-            Path::Avx2(isa) => isa.look_up(table, words, found, miss),
+            InstructionSet::Avx2(isa) => isa.look_up(table, words, found, miss),
             #[cfg(target_arch = "x86_64")]
-            Path::Avx512(isa) => isa.look_up(table, words, found, miss),
+            InstructionSet::Avx512(isa) => isa.look_up(table, words, found, miss),
             #[cfg(target_arch = "aarch64")]
-            Path::Neon(isa) => isa.look_up(table, words, found, miss),
+            InstructionSet::Neon(isa) => isa.look_up(table, words, found, miss),
         }
     }
 }

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wordpiece_bert._internal.safe_json import MAX_DEPTH, inside, parse_json, quoted
 from wordpiece_bert.errors import ConfigError
-from wordpiece_bert.untrusted import MAX_DEPTH, inside, parse_json, quoted
 
 
 @pytest.mark.parametrize("name", ["", "1_Pooling", "a/b", "./a", "a//b", "..a", "a."])

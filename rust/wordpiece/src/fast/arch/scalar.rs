@@ -82,13 +82,13 @@ unsafe impl Isa for Scalar {
     }
 }
 
-/// As [`super::Path::scan`].
+/// As [`super::InstructionSet::scan`].
 pub(super) fn scan(source: Source<'_>, buffer: &mut Buffer) -> usize {
     // SAFETY: needs nothing of the CPU.
     unsafe { scan_with(Scalar, source, buffer) }
 }
 
-/// As [`super::Path::look_up`].
+/// As [`super::InstructionSet::look_up`].
 pub(super) fn look_up(table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
     // SAFETY: needs nothing of the CPU.
     unsafe { look_up_with(Scalar, table, words, found, miss) }

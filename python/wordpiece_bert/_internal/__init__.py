@@ -1,0 +1,1 @@
+"""Modules without a public name: shared by the others, and free to change."""
