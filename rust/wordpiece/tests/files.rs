@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use wordpiece::Error;
-use wordpiece::files::{Block, FieldPath, Next, OnError, Problem, ReadAhead, ReadOptions, Source, Split, TextReader};
+use wordpiece::files::{
+    Block, FieldPath, Next, OnError, ReadAhead, ReadOptions, Source, Split, TextProblem, TextReader,
+};
 
 /// Gives a few bytes at a time, as a pipe may.
 struct Trickle {
@@ -170,7 +172,7 @@ proptest! {
                 prop_assert_eq!(good.len(), texts.len());
                 prop_assert_eq!(found.len(), texts.len());
             }
-            Err(Error::BadText { file, line, offset, problem: Problem::NotUtf8 { byte, .. } }) => {
+            Err(Error::BadText { file, line, offset, problem: TextProblem::NotUtf8 { byte, .. } }) => {
                 let at = std::str::from_utf8(&bytes).unwrap_err().valid_up_to();
                 prop_assert_eq!((file.as_str(), offset as usize, byte), ("t", at, bytes[at]));
                 prop_assert_eq!(line as usize, 1 + bytes[..at].iter().filter(|&&byte| byte == b'\n').count());

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::problem::Problem;
 use super::reader::OnError;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TextProblem};
 use crate::tokenizer::Input;
 
 /// A column of strings as Arrow has it: their bytes one after the other, where each ends, and whether each is there.
@@ -158,17 +157,17 @@ impl Block {
 }
 
 /// String `i` of a column.
-fn string<'a>(column: &Column<'a>, i: usize, on_error: OnError) -> std::result::Result<Cow<'a, str>, Problem> {
+fn string<'a>(column: &Column<'a>, i: usize, on_error: OnError) -> std::result::Result<Cow<'a, str>, TextProblem> {
     let (bytes, ends, valid) = *column;
     if valid.is_some_and(|valid| valid.get(i) != Some(&true)) {
-        return Err(Problem::Null);
+        return Err(TextProblem::Null);
     }
     let start = if i == 0 { 0 } else { ends[i - 1] };
     let range = usize::try_from(start).ok().zip(ends.get(i).and_then(|&end| usize::try_from(end).ok()));
-    let bytes = range.and_then(|(start, end)| bytes.get(start..end)).ok_or(Problem::BadOffsets)?;
+    let bytes = range.and_then(|(start, end)| bytes.get(start..end)).ok_or(TextProblem::BadOffsets)?;
     match str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
         Err(_) if on_error == OnError::Replace => Ok(String::from_utf8_lossy(bytes)),
-        Err(error) => Err(Problem::NotUtf8 { byte: bytes[error.valid_up_to()], utf16: false }),
+        Err(error) => Err(TextProblem::NotUtf8 { byte: bytes[error.valid_up_to()], utf16: false }),
     }
 }

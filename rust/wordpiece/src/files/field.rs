@@ -5,8 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
-use super::problem::Problem;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TextProblem};
 
 /// The way to a field: `text`, `meta.title`, `answers.0.text`. A number takes an item of a list; a dot that belongs to a
 /// key is written `\.`.
@@ -36,24 +35,24 @@ impl FieldPath {
     }
 
     /// Puts the field of a line at the end of `out`. A key that stands twice counts where it stands last.
-    pub(super) fn append(&self, line: &str, replace: bool, out: &mut String) -> std::result::Result<(), Problem> {
+    pub(super) fn append(&self, line: &str, replace: bool, out: &mut String) -> std::result::Result<(), TextProblem> {
         let mut parser = serde_json::Deserializer::from_str(line);
         let mut found = None;
         let parsed = Pick { keys: &self.keys, found: &mut found }.deserialize(&mut parser).and_then(|()| parser.end());
         if let Err(error) = parsed {
             let message = without_line(&error);
             return Err(match error.classify() {
-                Category::Data => Problem::NotText { field: self.written.clone(), message },
-                _ => Problem::NotJson { message },
+                Category::Data => TextProblem::NotText { field: self.written.clone(), message },
+                _ => TextProblem::NotJson { message },
             });
         }
         let Some(bytes) = found else {
-            return Err(Problem::NoField { field: self.written.clone(), keys: keys_of(line) });
+            return Err(TextProblem::NoField { field: self.written.clone(), keys: keys_of(line) });
         };
         match String::from_utf8(bytes) {
             Ok(text) => out.push_str(&text),
             Err(error) if replace => push_with_replacements(error.as_bytes(), out),
-            Err(_) => return Err(Problem::LoneSurrogate { field: self.written.clone() }),
+            Err(_) => return Err(TextProblem::LoneSurrogate { field: self.written.clone() }),
         }
         Ok(())
     }

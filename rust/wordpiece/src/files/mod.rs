@@ -19,15 +19,15 @@
 mod ahead;
 mod block;
 mod field;
-mod problem;
+
 mod reader;
 mod source;
 mod window;
 
+pub use crate::error::TextProblem;
 pub use ahead::{Next, ReadAhead};
 pub use block::{Block, Column};
 pub use field::FieldPath;
-pub use problem::Problem;
 pub(crate) use reader::unreadable;
 pub use reader::{OnError, ReadOptions, Split, TextReader};
 pub use source::Source;

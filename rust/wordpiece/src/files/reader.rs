@@ -9,10 +9,10 @@ use memchr::memmem::Finder;
 
 use super::block::{Block, Start};
 use super::field::FieldPath;
-use super::problem::Problem;
+
 use super::source::Source;
 use super::window::Window;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TextProblem};
 
 /// What stands between texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl TextReader {
     fn read_on(&mut self) -> Result<()> {
         let file = self.open.as_mut().expect("called with an open file");
         if self.window.bytes().len() > self.options.longest_text {
-            let problem = Problem::TooLong { limit: self.options.longest_text };
+            let problem = TextProblem::TooLong { limit: self.options.longest_text };
             let file_name = self.names[file.index as usize].clone();
             return Err(Error::BadText { file: file_name, line: file.line, offset: self.window.offset(), problem });
         }
@@ -296,7 +296,7 @@ impl Taking<'_> {
             Err(error) => {
                 let at = error.valid_up_to();
                 let line = start.number + memchr::memchr_iter(b'\n', &raw[..at]).count() as u64;
-                let problem = Problem::NotUtf8 { byte: raw[at], utf16: self.utf16 };
+                let problem = TextProblem::NotUtf8 { byte: raw[at], utf16: self.utf16 };
                 self.refuse(problem, span.start + at, line, block)
             }
         }
@@ -333,7 +333,7 @@ impl Taking<'_> {
     }
 
     /// Tells what is wrong, or leaves the text out and remembers it.
-    fn refuse(&self, problem: Problem, at: usize, line: u64, block: &mut Block) -> Result<()> {
+    fn refuse(&self, problem: TextProblem, at: usize, line: u64, block: &mut Block) -> Result<()> {
         let offset = self.offset + at as u64;
         let error = Error::BadText { file: self.name.to_owned(), line, offset, problem };
         if self.options.on_error == OnError::Skip {

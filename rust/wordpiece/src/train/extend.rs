@@ -1,8 +1,7 @@
 //! Vocabularies that grow out of others: slots that were kept free, and what new tokens were before.
 
-use super::TrainingError;
 use super::tokens::{Cutter, JOINER, Tokens};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TrainingError};
 
 /// The ids of `[unused0]`, `[unused1]`, … in the order of the ids.
 ///

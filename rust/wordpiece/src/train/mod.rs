@@ -17,7 +17,6 @@
 mod alphabet;
 mod bpe;
 mod counts;
-mod error;
 mod extend;
 mod likelihood;
 mod progress;
@@ -27,9 +26,9 @@ mod token_counts;
 mod tokens;
 mod top_down;
 
+pub use crate::error::TrainingError;
 pub use alphabet::DroppedChars;
 pub use counts::{BadBytes, Block, Blocks, CountOptions, Counted, Files, WordCounts, count};
-pub use error::TrainingError;
 pub use progress::{Progress, Stage};
 pub use report::{Reporter, Sums};
 pub use top_down::{LeftOut, TopDownOptions};

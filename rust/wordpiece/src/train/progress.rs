@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::TrainingError;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TrainingError};
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

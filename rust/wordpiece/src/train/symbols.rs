@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::{TrainingError, Watch, WordCounts};
-use crate::error::{Error, Result};
+use super::{Watch, WordCounts};
+use crate::error::{Error, Result, TrainingError};
 use crate::memory::prefetch;
 
 /// Two neighbouring symbols as one number, in the order of the first, then the second.

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::tokens::JOINER;
-use super::{TrainOptions, TrainingError, Watch, WordCounts};
-use crate::error::{Error, Result};
+use super::{TrainOptions, Watch, WordCounts};
+use crate::error::{Error, Result, TrainingError};
 use crate::matcher::{Matcher, Walk};
 
 /// Fewer words than this are not worth a thread.

@@ -27,8 +27,8 @@ use hashbrown::{HashMap, HashSet, HashTable};
 
 use super::symbols::NumberHasher;
 use super::tokens::{JOINER, Tokens};
-use super::{Outcome, Stop, TrainingError, Watch, WordCounts};
-use crate::error::{Error, Result};
+use super::{Outcome, Stop, Watch, WordCounts};
+use crate::error::{Error, Result, TrainingError};
 use crate::memory::prefetch;
 
 /// The options of `top_down`, with the names and defaults of TensorFlow Text.

@@ -4,8 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::TrainingError;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TrainingError};
 use crate::files::{Source, unreadable};
 
 /// Bytes of a block; one with a long line in it is longer.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use super::super::{Progress, Stage, TrainingError, Watch};
+use super::super::{Progress, Stage, Watch};
 use super::WordCounts;
 use super::blocks::{Block, Blocks};
 use super::table::Table;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TrainingError};
 use crate::fast::InstructionSet;
 use crate::fast::words::{Space, WordFinder};
 use crate::normalize::{BertNormalizer, Normalized};

@@ -10,8 +10,7 @@ mod table;
 pub use blocks::{Block, Blocks, Files};
 pub use counter::{BadBytes, CountOptions, Counted, count};
 
-use super::TrainingError;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TrainingError};
 
 /// A multiset of words: distinct, not empty, each with a count above 0, in the order of their bytes (which is that of
 /// their code points).

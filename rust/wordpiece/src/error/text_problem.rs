@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What is wrong with a text in a file. [`Error::BadText`](crate::Error::BadText) adds where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum TextProblem {
     /// Bytes that are not UTF-8.
     NotUtf8 {
         /// The first wrong byte.
@@ -50,18 +50,18 @@ pub enum Problem {
 /// Keys that a message lists.
 const KEYS_SHOWN: usize = 12;
 
-impl fmt::Display for Problem {
+impl fmt::Display for TextProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::NotUtf8 { byte, utf16 } => {
+            TextProblem::NotUtf8 { byte, utf16 } => {
                 let guess = if *utf16 { "it looks like UTF-16" } else { "it may be Latin-1 or Windows-1252" };
                 write!(
                     f,
                     "not UTF-8: byte 0x{byte:02x}; {guess}: convert it to UTF-8 first, or pass errors=\"replace\""
                 )
             }
-            Problem::NotJson { message } => write!(f, "not JSON: {message}"),
-            Problem::NoField { field, keys } => {
+            TextProblem::NotJson { message } => write!(f, "not JSON: {message}"),
+            TextProblem::NoField { field, keys } => {
                 write!(f, "no field {field:?}; there are: ")?;
                 for (i, key) in keys.iter().take(KEYS_SHOWN).enumerate() {
                     write!(f, "{}{key:?}", if i == 0 { "" } else { ", " })?;
@@ -72,16 +72,16 @@ impl fmt::Display for Problem {
                     _ => Ok(()),
                 }
             }
-            Problem::NotText { field, message } => write!(f, "the field {field:?} is no text: {message}"),
-            Problem::LoneSurrogate { field } => {
+            TextProblem::NotText { field, message } => write!(f, "the field {field:?} is no text: {message}"),
+            TextProblem::LoneSurrogate { field } => {
                 write!(
                     f,
                     "the field {field:?} has a lone surrogate, which is no character; errors=\"replace\" takes it"
                 )
             }
-            Problem::Null => write!(f, "null, which is no text; errors=\"skip\" leaves it out"),
-            Problem::BadOffsets => write!(f, "the offsets of the column are broken"),
-            Problem::TooLong { limit } => {
+            TextProblem::Null => write!(f, "null, which is no text; errors=\"skip\" leaves it out"),
+            TextProblem::BadOffsets => write!(f, "the offsets of the column are broken"),
+            TextProblem::TooLong { limit } => {
                 write!(f, "a text of more than {limit} bytes begins here: is the separator right?")
             }
         }

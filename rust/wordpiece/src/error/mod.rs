@@ -1,9 +1,12 @@
 //! The one error type of the crate: every variant carries the value that was wrong.
 
-use std::fmt;
+mod text_problem;
+mod training;
 
-use crate::files::Problem;
-use crate::train::TrainingError;
+pub use text_problem::TextProblem;
+pub use training::TrainingError;
+
+use std::fmt;
 
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -240,7 +243,7 @@ pub enum Error {
         /// The byte offset in the file, decompressed.
         offset: u64,
         /// What is wrong with it.
-        problem: Problem,
+        problem: TextProblem,
     },
     /// A text in a column that cannot be taken.
     BadRow {
@@ -249,7 +252,7 @@ pub enum Error {
         /// The row, counted from 0.
         row: u64,
         /// What is wrong with it.
-        problem: Problem,
+        problem: TextProblem,
     },
     /// A path to a field of JSON lines with an empty key.
     BadFieldPath {
