@@ -4,7 +4,6 @@
 //! alive even when another thread empties the list it came from. A `str` with a lone surrogate has no UTF-8; it is refused
 //! here and nowhere else.
 
-use std::fmt;
 use std::sync::Arc;
 
 use pyo3::Borrowed;
@@ -17,57 +16,10 @@ use wordpiece::{Input, Text, prefetch};
 
 use crate::arrow::Column;
 use crate::error;
-
-/// Where in the arguments something stands, as messages say it: `item 3, second text, word 0`.
-#[derive(Clone, Copy)]
-pub struct Place {
-    /// The argument, or what its items are called.
-    name: &'static str,
-    index: Option<usize>,
-    second: bool,
-    inner: Option<(&'static str, usize)>,
-}
-
-impl Place {
-    /// The argument itself.
-    pub fn argument(name: &'static str) -> Place {
-        Place { name, index: None, second: false, inner: None }
-    }
-
-    /// One of its items, which are called `name`.
-    pub fn item(name: &'static str, index: usize) -> Place {
-        Place { index: Some(index), ..Place::argument(name) }
-    }
-
-    /// The second text of a pair.
-    pub fn second(self) -> Place {
-        Place { second: true, ..self }
-    }
-
-    /// Something in it, which is called `name`.
-    pub fn inner(self, name: &'static str, index: usize) -> Place {
-        Place { inner: Some((name, index)), ..self }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)?;
-        if let Some(index) = self.index {
-            write!(f, " {index}")?;
-        }
-        if self.second {
-            f.write_str(", second text")?;
-        }
-        if let Some((name, index)) = self.inner {
-            write!(f, ", {name} {index}")?;
-        }
-        Ok(())
-    }
-}
+use crate::location::Location;
 
 /// Refuses a value: says where it stands, what it is and what was expected.
-fn refuse(place: Place, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+fn refuse(place: Location, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     error::input(format!("{place} is {}; {expected}", described(value)))
 }
 
@@ -89,7 +41,7 @@ fn described(value: &Bound<'_, PyAny>) -> String {
 }
 
 /// A `str` whose UTF-8 can be borrowed.
-pub fn string<'py>(value: &Bound<'py, PyAny>, place: Place, expected: &str) -> PyResult<Bound<'py, PyString>> {
+pub fn string<'py>(value: &Bound<'py, PyAny>, place: Location, expected: &str) -> PyResult<Bound<'py, PyString>> {
     let text = value.cast::<PyString>().map_err(|_| refuse(place, value, expected))?;
     match text.to_str() {
         Ok(_) => Ok(text.clone()),
@@ -155,59 +107,59 @@ fn is_lump(value: &Bound<'_, PyAny>) -> bool {
 }
 
 /// A text as Python holds it.
-pub enum Source {
+pub enum HeldText {
     Raw(Py<PyString>),
     Words(Vec<Py<PyString>>),
 }
 
-impl Source {
-    fn read(value: &Bound<'_, PyAny>, split: bool, place: Place) -> PyResult<Source> {
-        if split { Source::words(value, place) } else { Source::raw(value, place) }
+impl HeldText {
+    fn read(value: &Bound<'_, PyAny>, split: bool, place: Location) -> PyResult<HeldText> {
+        if split { HeldText::words(value, place) } else { HeldText::raw(value, place) }
     }
 
-    fn raw(value: &Bound<'_, PyAny>, place: Place) -> PyResult<Source> {
-        let expected = match (place.index, place.second) {
-            (None, _) => "text input must be a str (for a list of words: is_split_into_words=True)",
-            (Some(_), false) => "text input must be a str, or a pair of them: (text, pair)",
-            (Some(_), true) => "text input must be a str",
+    fn raw(value: &Bound<'_, PyAny>, place: Location) -> PyResult<HeldText> {
+        let expected = match (place.is_item(), place.is_second()) {
+            (false, _) => "text input must be a str (for a list of words: is_split_into_words=True)",
+            (true, false) => "text input must be a str, or a pair of them: (text, pair)",
+            (true, true) => "text input must be a str",
         };
-        Ok(Source::Raw(string(value, place, expected)?.unbind()))
+        Ok(HeldText::Raw(string(value, place, expected)?.unbind()))
     }
 
-    fn words(value: &Bound<'_, PyAny>, place: Place) -> PyResult<Source> {
+    fn words(value: &Bound<'_, PyAny>, place: Location) -> PyResult<HeldText> {
         let expected = "with is_split_into_words=True a text is a list of words, each a str";
         let Some(words) = listed(value)? else { return Err(refuse(place, value, expected)) };
-        let word = |(i, word)| Ok(string(&word, place.inner("word", i), expected)?.unbind());
-        words.iter().enumerate().map(word).collect::<PyResult<Vec<_>>>().map(Source::Words)
+        let word = |(i, word)| Ok(string(&word, place.element("word", i), expected)?.unbind());
+        words.iter().enumerate().map(word).collect::<PyResult<Vec<_>>>().map(HeldText::Words)
     }
 
     fn text(&self, py: Python<'_>) -> PyResult<Text<'_>> {
         Ok(match self {
-            Source::Raw(text) => Text::Raw(text.to_str(py)?),
-            Source::Words(words) => Text::Words(words.iter().map(|word| word.to_str(py)).collect::<PyResult<_>>()?),
+            HeldText::Raw(text) => Text::Raw(text.to_str(py)?),
+            HeldText::Words(words) => Text::Words(words.iter().map(|word| word.to_str(py)).collect::<PyResult<_>>()?),
         })
     }
 }
 
 /// What becomes one row, as it was given.
-pub enum Item {
+pub enum HeldInput {
     /// Texts that Python holds.
-    Texts { first: Source, second: Option<Source> },
+    Texts { first: HeldText, second: Option<HeldText> },
     /// A row of a column.
     Row(Arc<Column>, usize),
 }
 
-impl Item {
+impl HeldInput {
     /// The texts of a call for one row.
-    pub fn new(text: &Bound<'_, PyAny>, pair: Option<&Bound<'_, PyAny>>, split: bool) -> PyResult<Item> {
-        let first = Source::read(text, split, Place::argument("text"))?;
-        let second = pair.map(|pair| Source::read(pair, split, Place::argument("pair"))).transpose()?;
-        Ok(Item::Texts { first, second })
+    pub fn new(text: &Bound<'_, PyAny>, pair: Option<&Bound<'_, PyAny>>, split: bool) -> PyResult<HeldInput> {
+        let first = HeldText::read(text, split, Location::argument("text"))?;
+        let second = pair.map(|pair| HeldText::read(pair, split, Location::argument("pair"))).transpose()?;
+        Ok(HeldInput::Texts { first, second })
     }
 
     /// An item of a batch: a text or a pair of texts.
-    fn read(value: &Bound<'_, PyAny>, split: bool, index: usize) -> PyResult<Item> {
-        let place = Place::item("item", index);
+    fn read(value: &Bound<'_, PyAny>, split: bool, index: usize) -> PyResult<HeldInput> {
+        let place = Location::item("item", index);
         if !value.is_instance_of::<PyString>()
             && let Some(both) = listed(value)?
             // Of words a pair is two lists; of texts anything that is no text can only be a pair.
@@ -217,96 +169,109 @@ impl Item {
                 let expected = "a pair has two texts, (text, pair); for a list of words: is_split_into_words=True";
                 return Err(refuse(place, value, expected));
             }
-            let first = Source::read(&both.get_item(0)?, split, place)?;
-            let second = Source::read(&both.get_item(1)?, split, place.second())?;
-            return Ok(Item::Texts { first, second: Some(second) });
+            let first = HeldText::read(&both.get_item(0)?, split, place)?;
+            let second = HeldText::read(&both.get_item(1)?, split, place.second())?;
+            return Ok(HeldInput::Texts { first, second: Some(second) });
         }
-        Ok(Item::Texts { first: Source::read(value, split, place)?, second: None })
+        Ok(HeldInput::Texts { first: HeldText::read(value, split, place)?, second: None })
     }
 
     /// What the core takes, borrowed.
     pub fn input(&self, py: Python<'_>) -> PyResult<Input<'_>> {
         match self {
-            Item::Texts { first, second } => {
+            HeldInput::Texts { first, second } => {
                 let second = second.as_ref().map(|text| text.text(py)).transpose()?;
                 Ok(Input { first: first.text(py)?, second })
             }
-            Item::Row(column, row) => column.input(*row),
+            HeldInput::Row(column, row) => column.input(*row),
         }
     }
 }
 
 /// The argument that should be a batch, as it holds its items.
-pub enum Batch<'py> {
+pub enum BatchArgument<'py> {
     /// A list or another iterable: references of our own to its items, which nobody can take away.
     List(Bound<'py, PyTuple>),
     /// A column of Arrow, or strings of NumPy in a form that is as good.
     Column(Arc<Column>),
 }
 
-impl<'py> Batch<'py> {
+impl<'py> BatchArgument<'py> {
     /// Takes the items, not yet looking at them. With `single` each is to be a text, as there are second texts elsewhere.
-    pub fn hold(value: &Bound<'py, PyAny>, name: &'static str, split: bool, single: bool) -> PyResult<Batch<'py>> {
+    pub fn new(
+        value: &Bound<'py, PyAny>,
+        name: &'static str,
+        split: bool,
+        single: bool,
+    ) -> PyResult<BatchArgument<'py>> {
         if let Ok(list) = value.cast::<PyList>() {
-            return Ok(Batch::List(list.to_tuple()));
+            return Ok(BatchArgument::List(list.to_tuple()));
         }
         if let Ok(tuple) = value.cast::<PyTuple>() {
-            return Ok(Batch::List(tuple.clone()));
+            return Ok(BatchArgument::List(tuple.clone()));
         }
         let column = match Column::import(value, name, split, single)? {
             None if !split => Column::from_unicode(value, name),
             column => column,
         };
         if let Some(column) = column {
-            return Ok(Batch::Column(Arc::new(column)));
+            return Ok(BatchArgument::Column(Arc::new(column)));
         }
         match drained(value)? {
-            Some(list) => Ok(Batch::List(list.to_tuple())),
+            Some(list) => Ok(BatchArgument::List(list.to_tuple())),
             None => {
                 let expected = "a batch is a list of texts, each a str or a pair of them, or a column of strings";
-                Err(refuse(Place::argument(name), value, expected))
+                Err(refuse(Location::argument(name), value, expected))
             }
         }
     }
 
     /// The items one by one.
-    pub fn items(&self, split: bool) -> PyResult<Vec<Item>> {
+    pub fn items(&self, split: bool) -> PyResult<Vec<HeldInput>> {
         match self {
-            Batch::List(list) => list.iter().enumerate().map(|(i, value)| Item::read(&value, split, i)).collect(),
-            Batch::Column(column) => Ok((0..column.len()).map(|row| Item::Row(Arc::clone(column), row)).collect()),
+            BatchArgument::List(list) => {
+                list.iter().enumerate().map(|(i, value)| HeldInput::read(&value, split, i)).collect()
+            }
+            BatchArgument::Column(column) => {
+                Ok((0..column.len()).map(|row| HeldInput::Row(Arc::clone(column), row)).collect())
+            }
         }
     }
 
     /// The items where none is a pair, the first texts of a batch or, as `place` has it, the second ones.
-    pub fn sources(&self, split: bool, place: fn(usize) -> Place) -> PyResult<Sources<'_>> {
+    pub fn texts(&self, split: bool, place: fn(usize) -> Location) -> PyResult<TextSequence<'_>> {
         match self {
-            Batch::Column(column) => Ok(Sources::Column(column, place)),
-            Batch::List(list) => {
-                let source = |(i, value): (usize, Bound<'py, PyAny>)| Source::read(&value, split, place(i));
-                list.iter().enumerate().map(source).collect::<PyResult<_>>().map(Sources::List)
+            BatchArgument::Column(column) => Ok(TextSequence::Column(column, place)),
+            BatchArgument::List(list) => {
+                let source = |(i, value): (usize, Bound<'py, PyAny>)| HeldText::read(&value, split, place(i));
+                list.iter().enumerate().map(source).collect::<PyResult<_>>().map(TextSequence::List)
             }
         }
     }
 }
 
 /// One text for each row of a batch.
-pub enum Sources<'a> {
-    List(Vec<Source>),
+pub enum TextSequence<'a> {
+    List(Vec<HeldText>),
     /// With what errors call the rows.
-    Column(&'a Column, fn(usize) -> Place),
+    Column(&'a Column, fn(usize) -> Location),
 }
 
-impl Sources<'_> {
+impl TextSequence<'_> {
     fn texts(&self, py: Python<'_>) -> PyResult<Vec<Text<'_>>> {
         match self {
-            Sources::List(sources) => sources.iter().map(|source| source.text(py)).collect(),
-            Sources::Column(column, place) => py.detach(|| column.texts(place)),
+            TextSequence::List(sources) => sources.iter().map(|source| source.text(py)).collect(),
+            TextSequence::Column(column, place) => py.detach(|| column.texts(place)),
         }
     }
 }
 
 /// What the core takes of texts and their second texts, borrowed.
-pub fn zipped<'a>(py: Python<'_>, texts: &'a Sources<'_>, pairs: &'a Sources<'_>) -> PyResult<Vec<Input<'a>>> {
+pub fn zipped<'a>(
+    py: Python<'_>,
+    texts: &'a TextSequence<'_>,
+    pairs: &'a TextSequence<'_>,
+) -> PyResult<Vec<Input<'a>>> {
     let (texts, pairs) = (texts.texts(py)?, pairs.texts(py)?);
     let (n, m) = (texts.len(), pairs.len());
     if n != m {
@@ -358,7 +323,7 @@ pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
 }
 
 /// One id.
-pub fn id(value: &Bound<'_, PyAny>, place: Place) -> PyResult<u32> {
+pub fn id(value: &Bound<'_, PyAny>, place: Location) -> PyResult<u32> {
     match value.extract::<u32>() {
         Ok(id) if !value.is_instance_of::<PyBool>() => Ok(id),
         _ => Err(refuse(place, value, "an id is a whole number from 0 to 4294967295")),
@@ -366,18 +331,18 @@ pub fn id(value: &Bound<'_, PyAny>, place: Place) -> PyResult<u32> {
 }
 
 /// A list of ids.
-pub fn ids(value: &Bound<'_, PyAny>, place: Place) -> PyResult<Vec<u32>> {
+pub fn ids(value: &Bound<'_, PyAny>, place: Location) -> PyResult<Vec<u32>> {
     let Some(list) = drained(value)? else { return Err(refuse(place, value, "ids are a list of whole numbers")) };
-    let at = |i| if place.index.is_some() { place.inner("id", i) } else { Place::item("id", i) };
+    let at = |i| if place.is_item() { place.element("id", i) } else { Location::item("id", i) };
     list.iter().enumerate().map(|(i, value)| id(&value, at(i))).collect()
 }
 
 /// A list of lists of ids.
 pub fn id_lists(value: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u32>>> {
     let Some(lists) = drained(value)? else {
-        return Err(refuse(Place::argument("ids"), value, "a batch is a list of lists of ids"));
+        return Err(refuse(Location::argument("ids"), value, "a batch is a list of lists of ids"));
     };
-    lists.iter().enumerate().map(|(i, list)| ids(&list, Place::item("item", i))).collect()
+    lists.iter().enumerate().map(|(i, list)| ids(&list, Location::item("item", i))).collect()
 }
 
 /// An index or position; a negative one does not count from the end, it is a mistake.
@@ -385,6 +350,6 @@ pub fn position(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     match value.extract::<i64>() {
         // Beyond what any text has: nothing is there.
         Ok(position) if position >= 0 => Ok(u32::try_from(position).unwrap_or(u32::MAX)),
-        _ => Err(refuse(Place::argument(name), value, "expected a whole number from 0 on")),
+        _ => Err(refuse(Location::argument(name), value, "expected a whole number from 0 on")),
     }
 }

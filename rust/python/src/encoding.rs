@@ -8,7 +8,7 @@ use pyo3::types::PyList;
 use wordpiece::EncodeOptions;
 use wordpiece::inputs::{PadLength, Padding};
 
-use crate::convert::{Item, position};
+use crate::convert::{HeldInput, position};
 use crate::error::{self, guarded, to_py};
 
 /// What a text, or a pair of texts, became: one row for the model, with everything there is to know about it.
@@ -29,7 +29,7 @@ pub struct Encoding {
 /// times those of the other, and hardly anybody looks at them.
 pub struct Windows {
     source: WindowSource,
-    item: Item,
+    item: HeldInput,
     row: OnceLock<Arc<wordpiece::Encoding>>,
 }
 
@@ -52,7 +52,7 @@ impl WindowSource {
     }
 
     /// The windows of one row.
-    pub fn of(&self, item: Item) -> Windows {
+    pub fn of(&self, item: HeldInput) -> Windows {
         Windows { source: self.clone(), item, row: OnceLock::new() }
     }
 }

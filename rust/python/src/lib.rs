@@ -13,6 +13,7 @@ mod encoding;
 mod error;
 mod files;
 mod kernels;
+mod location;
 mod options;
 mod threads;
 mod tokenizer;

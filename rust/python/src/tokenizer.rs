@@ -12,9 +12,10 @@ use wordpiece::normalize::{BertNormalizer, Normalizer};
 use wordpiece::{AddedToken, Decoder, Definition, Error, Input, Vocab};
 
 use crate::batch::{self, Rows};
-use crate::convert::{self, Batch, Item, Place};
+use crate::convert::{self, BatchArgument, HeldInput};
 use crate::encoding::{Encoding, WindowSource};
 use crate::error::{guarded, to_py};
+use crate::location::Location;
 use crate::options::{Options, PaddingSettings, TruncationSettings};
 use crate::threads;
 
@@ -52,7 +53,7 @@ impl Tokenizer {
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Tokenizer> {
         guarded(|| {
-            let text = convert::string(text, Place::argument("text"), "a tokenizer.json is text: a str")?;
+            let text = convert::string(text, Location::argument("text"), "a tokenizer.json is text: a str")?;
             let text = text.to_str()?;
             py.detach(|| Tokenizer::new(tokenizer_json::read(text).map_err(to_py)?))
         })
@@ -81,11 +82,11 @@ impl Tokenizer {
             let mut roles = Vec::new();
             for role in ROLES {
                 if let Some(token) = special_tokens.get_item(role)? {
-                    let token = convert::string(&token, Place::argument(role), "a token is a str")?;
+                    let token = convert::string(&token, Location::argument(role), "a token is a str")?;
                     roles.push((role, token.to_str()?.to_owned()));
                 }
             }
-            let place = Place::argument("continuing_subword_prefix");
+            let place = Location::argument("continuing_subword_prefix");
             let prefix = convert::string(continuing_subword_prefix, place, "expected a str")?.to_str()?.to_owned();
             let token = |role| roles.iter().find(|(name, _)| *name == role).map(|(_, token)| token.clone());
             let named = |role| token(role).and_then(|token| vocab.id(&token).map(|id| (token, id)));
@@ -132,7 +133,7 @@ impl Tokenizer {
         guarded(|| {
             let mut added = Vec::with_capacity(tokens.len());
             for (i, (content, single_word, lstrip, rstrip, normalized, special)) in tokens.into_iter().enumerate() {
-                let content = convert::string(&content, Place::item("token", i), "a token is a str")?;
+                let content = convert::string(&content, Location::item("token", i), "a token is a str")?;
                 let content = content.to_str()?.to_owned();
                 added.push(AddedToken { content, single_word, lstrip, rstrip, normalized, special });
             }
@@ -220,7 +221,7 @@ impl Tokenizer {
         options: &Options,
     ) -> PyResult<Encoding> {
         guarded(|| {
-            let item = Item::new(text, pair, split)?;
+            let item = HeldInput::new(text, pair, split)?;
             let input = item.input(py)?;
             let encode = || self.core.encode(&input, &options.core);
             let row = if input.len() < DETACH_BYTES { encode() } else { py.detach(encode) }.map_err(to_py)?;
@@ -238,7 +239,7 @@ impl Tokenizer {
         options: &Options,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         guarded(|| {
-            let item = Item::new(text, pair, false)?;
+            let item = HeldInput::new(text, pair, false)?;
             let input = item.input(py)?;
             let encode = || self.core.encode_ids(&input, &options.core);
             let ids = if input.len() < DETACH_BYTES { encode() } else { py.detach(encode) };
@@ -257,10 +258,10 @@ impl Tokenizer {
     ) -> PyResult<Vec<Encoding>> {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
-            let batch = Batch::hold(texts, "text", split, false)?;
+            let batch = BatchArgument::new(texts, "text", split, false)?;
             let of_column = match &batch {
-                Batch::Column(column) => Some(py.detach(|| column.inputs())?),
-                Batch::List(_) => None,
+                BatchArgument::Column(column) => Some(py.detach(|| column.inputs())?),
+                BatchArgument::List(_) => None,
             };
             let items = batch.items(split)?;
             let inputs = match of_column {
@@ -312,16 +313,16 @@ impl Tokenizer {
                     Rows::new(py, rows.map_err(to_py)?, &columns)
                 }
             };
-            let batch = Batch::hold(texts, "text", split, pairs.is_some())?;
+            let batch = BatchArgument::new(texts, "text", split, pairs.is_some())?;
             if let Some(pairs) = pairs {
-                let pairs = Batch::hold(pairs, "text_pair", split, true)?;
-                let first = batch.sources(split, |i| Place::item("item", i))?;
-                let second = pairs.sources(split, |i| Place::item("item", i).second())?;
+                let pairs = BatchArgument::new(pairs, "text_pair", split, true)?;
+                let first = batch.texts(split, |i| Location::item("item", i))?;
+                let second = pairs.texts(split, |i| Location::item("item", i).second())?;
                 return encode(&convert::zipped(py, &first, &second)?);
             }
             match &batch {
-                Batch::Column(column) => encode(&py.detach(|| column.inputs())?),
-                Batch::List(list) => {
+                BatchArgument::Column(column) => encode(&py.detach(|| column.inputs())?),
+                BatchArgument::List(list) => {
                     if let Some(inputs) = convert::plain(list).filter(|_| !split) {
                         return encode(&inputs);
                     }
@@ -348,8 +349,8 @@ impl Tokenizer {
     ) -> PyResult<String> {
         guarded(|| {
             let ids = match ids.is_instance_of::<PyInt>() {
-                true => vec![convert::id(ids, Place::argument("ids"))?],
-                false => convert::ids(ids, Place::argument("ids"))?,
+                true => vec![convert::id(ids, Location::argument("ids"))?],
+                false => convert::ids(ids, Location::argument("ids"))?,
             };
             self.core.decode(&ids, skip_special_tokens, cleanup, strict).map_err(to_py)
         })
@@ -376,13 +377,13 @@ impl Tokenizer {
 
     /// Return the id of a token, added ones included.
     fn token_to_id(&self, token: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-        let token = convert::string(token, Place::argument("token"), "a token is a str")?;
+        let token = convert::string(token, Location::argument("token"), "a token is a str")?;
         Ok(self.core.token_to_id(token.to_str()?))
     }
 
     /// Return the token of an id, added ones included.
     fn id_to_token(&self, token_id: &Bound<'_, PyAny>) -> PyResult<Option<&str>> {
-        Ok(self.core.id_to_token(convert::id(token_id, Place::argument("token_id"))?))
+        Ok(self.core.id_to_token(convert::id(token_id, Location::argument("token_id"))?))
     }
 
     /// Whether an id is that of a special added token.
@@ -441,10 +442,10 @@ fn read_vocab(vocab: &Bound<'_, PyAny>, strict: bool) -> PyResult<(Vocab, Vec<St
         return Ok((vocab, warnings.iter().map(ToString::to_string).collect()));
     }
     let mut tokens: Vec<(Bound<'_, PyString>, u32)> = Vec::new();
-    let token = |value: &_, i| convert::string(value, Place::item("vocab item", i), "a token is a str");
+    let token = |value: &_, i| convert::string(value, Location::item("vocab item", i), "a token is a str");
     if let Ok(ids) = vocab.cast::<PyDict>() {
         for (i, (key, id)) in ids.iter().enumerate() {
-            tokens.push((token(&key, i)?, convert::id(&id, Place::item("id of vocab item", i))?));
+            tokens.push((token(&key, i)?, convert::id(&id, Location::item("id of vocab item", i))?));
         }
     } else {
         for (i, value) in vocab.try_iter()?.enumerate() {

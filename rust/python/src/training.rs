@@ -13,8 +13,9 @@ use wordpiece::train::{TopDownOptions, TrainOptions, TrainingError};
 use wordpiece::{Error, Text};
 
 use crate::arrow::Column;
-use crate::convert::{self, Place};
+use crate::convert;
 use crate::error::{guarded, input, to_py};
+use crate::location::Location;
 use crate::threads;
 use crate::tokenizer::Tokenizer;
 
@@ -118,7 +119,7 @@ impl Texts {
     fn fill(&mut self, py: Python<'_>, block: &mut Block) -> PyResult<()> {
         let expected = "texts to count are an iterable of str";
         for item in self.items.bind(py).clone() {
-            let text = convert::string(&item?, Place::item("item", self.index), expected)?;
+            let text = convert::string(&item?, Location::item("item", self.index), expected)?;
             block.bytes.extend_from_slice(text.to_str()?.as_bytes());
             block.bytes.push(b'\n');
             block.texts += 1;
@@ -470,7 +471,7 @@ impl Reporter {
         guarded(|| {
             let expected = "texts are an iterable of str";
             let text = |(i, text): (usize, &Bound<'_, PyAny>)| {
-                Ok(convert::string(text, Place::item("item", first + i), expected)?.unbind())
+                Ok(convert::string(text, Location::item("item", first + i), expected)?.unbind())
             };
             let texts = texts.iter().enumerate().map(text).collect::<PyResult<Vec<_>>>()?;
             let texts = texts.iter().map(|text| text.to_str(py)).collect::<PyResult<Vec<_>>>()?;

@@ -20,8 +20,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 use wordpiece::{Input, Text};
 
-use crate::convert::Place;
 use crate::error::{self, guarded};
+use crate::location::Location;
 use abi::{Array, Schema, Stream, Structure};
 use export::Buffer;
 use kind::{IndexKind, Kind, ListKind, TextKind};
@@ -137,7 +137,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    fn get(&self, row: usize, place: Place) -> PyResult<Input<'a>> {
+    fn get(&self, row: usize, place: Location) -> PyResult<Input<'a>> {
         let first = |text| Input { first: text, second: None };
         match self {
             Rows::Text(texts) => texts.get(row, place).map(first),
@@ -257,7 +257,7 @@ impl Column {
     pub fn texts_of(&self, chunk: usize) -> PyResult<Vec<Text<'_>>> {
         let first = chunk.checked_sub(1).map_or(0, |before| self.ends[before]);
         let rows = self.rows(chunk)?;
-        let text = |row| Ok(rows.get(row - first, Place::item("item", row))?.first);
+        let text = |row| Ok(rows.get(row - first, Location::item("item", row))?.first);
         (first..self.ends[chunk]).map(text).collect()
     }
 
@@ -268,10 +268,10 @@ impl Column {
 
     /// What the core takes, borrowed from the producer's memory.
     pub fn inputs(&self) -> PyResult<Vec<Input<'_>>> {
-        self.inputs_at(|row| Place::item("item", row))
+        self.inputs_at(|row| Location::item("item", row))
     }
 
-    fn inputs_at(&self, place: impl Fn(usize) -> Place) -> PyResult<Vec<Input<'_>>> {
+    fn inputs_at(&self, place: impl Fn(usize) -> Location) -> PyResult<Vec<Input<'_>>> {
         let mut inputs = Vec::new();
         let none = |_| error::input(format!("{} has {} rows, more than there is memory for", self.name, self.len()));
         inputs.try_reserve_exact(self.len()).map_err(none)?;
@@ -291,11 +291,11 @@ impl Column {
     pub fn input(&self, row: usize) -> PyResult<Input<'_>> {
         let chunk = self.ends.partition_point(|&end| end <= row);
         let first = chunk.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.rows(chunk)?.get(row - first, Place::item("item", row))
+        self.rows(chunk)?.get(row - first, Location::item("item", row))
     }
 
     /// The texts of a column without pairs; an error says that they are at `place`.
-    pub fn texts(&self, place: impl Fn(usize) -> Place) -> PyResult<Vec<Text<'_>>> {
+    pub fn texts(&self, place: impl Fn(usize) -> Location) -> PyResult<Vec<Text<'_>>> {
         Ok(self.inputs_at(place)?.into_iter().map(|input| input.first).collect())
     }
 }
@@ -305,7 +305,7 @@ impl Column {
 pub fn _column_texts(py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Py<PyString>>>> {
     guarded(|| {
         let Some(column) = Column::import(texts, "texts", false, true)? else { return Ok(None) };
-        let strings = column.texts(|row| Place::item("item", row))?.into_iter().map(|text| match text {
+        let strings = column.texts(|row| Location::item("item", row))?.into_iter().map(|text| match text {
             Text::Raw(text) => PyString::new(py, text).unbind(),
             Text::Words(_) => unreachable!("no list of words was asked for"),
         });

@@ -11,8 +11,8 @@ use wordpiece::Text;
 
 use crate::arrow::abi::{self, Array};
 use crate::arrow::kind::{IndexKind, ListKind, TextKind};
-use crate::convert::Place;
 use crate::error;
+use crate::location::Location;
 
 /// Why a column, or an item of it, cannot be read.
 #[derive(Debug)]
@@ -343,12 +343,12 @@ pub enum Texts<'a> {
 
 impl<'a> Texts<'a> {
     /// One of them; an error says where it is from `place` on.
-    pub fn get(&self, row: usize, place: Place) -> Result<Text<'a>, PyErr> {
+    pub fn get(&self, row: usize, place: Location) -> Result<Text<'a>, PyErr> {
         match self {
             Texts::Raw(strings) => strings.get(row).map(Text::Raw).map_err(|fault| fault.at(place)),
             Texts::Words(lists, words) => {
                 let range = lists.get(row).map_err(|fault| fault.at(place))?;
-                let word = |(i, item)| words.get(item).map_err(|fault: Fault| fault.at(place.inner("word", i)));
+                let word = |(i, item)| words.get(item).map_err(|fault: Fault| fault.at(place.element("word", i)));
                 range.enumerate().map(word).collect::<Result<_, _>>().map(Text::Words)
             }
         }
