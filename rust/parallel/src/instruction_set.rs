@@ -1,0 +1,257 @@
+//! Detection of SIMD instruction sets, and the capability tokens that prove it.
+//!
+//! A *capability token* is a small `Copy` type whose only constructor checks the CPU: a value of [`Avx2`] exists only in a
+//! process whose CPU has AVX2. Code that needs the instructions accepts a token by value, and its `unsafe` blocks and calls
+//! of `#[target_feature]` functions are sound because of it. Nothing here computes anything: each crate implements its own
+//! trait of vector operations for the tokens.
+//!
+//! ```
+//! # #[cfg(target_arch = "x86_64")] {
+//! use wordpiece_parallel::instruction_set::Avx2;
+//!
+//! #[target_feature(enable = "avx2,fma")]
+//! fn sum_with_avx2(x: &[f32]) -> f32 {
+//!     x.iter().sum()
+//! }
+//!
+//! fn sum(_token: Avx2, x: &[f32]) -> f32 {
+//!     // SAFETY: an `Avx2` token exists only on CPUs with AVX2 and FMA.
+//!     unsafe { sum_with_avx2(x) }
+//! }
+//!
+//! if let Some(token) = Avx2::new() {
+//!     assert_eq!(sum(token, &[1.0, 2.0]), 3.0);
+//! }
+//! # }
+//! ```
+//!
+//! # Levels and extensions
+//!
+//! [`InstructionSet`] has few levels, each a set of features that real CPUs have together; loops are compiled once for each.
+//! Features beyond a level are *extensions*: a level's token carries an optional token for each one, such as
+//! `Avx512::bf16`, and the few operations that gain from it are chosen at run time. To add one (AVX-VNNI to `Avx2`;
+//! AVX512-VNNI or AMX to `Avx512`; dotprod or i8mm to `Neon`), declare its token with `token!`, add the optional field and
+//! its getter, and fill the field in the level's constructor. The dispatch of either crate does not change. AMX also needs
+//! the permission of the operating system, which belongs into the constructor of its token.
+//!
+//! # Cost
+//!
+//! The standard library caches what the CPU reports, so constructing a token costs a few loads. Crates still detect once
+//! for each tokenizer or model and keep the result.
+
+/// Declares a token without extensions.
+#[cfg(target_arch = "x86_64")]
+macro_rules! token {
+    ($(#[$documentation:meta])* $name:ident) => {
+        $(#[$documentation])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $name(());
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use x86::{Avx2, Avx512, Bf16, Vbmi2};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    token! {
+        /// Proof that the CPU has AVX2, FMA, BMI1, BMI2, LZCNT and POPCNT: every CPU with AVX2 that is in use has all six.
+        Avx2
+    }
+
+    token! {
+        /// Proof that the CPU has AVX512-VBMI and AVX512-VBMI2 as well as everything that [`Avx512`] proves.
+        Vbmi2
+    }
+
+    token! {
+        /// Proof that the CPU has AVX512-BF16 as well as everything that [`Avx512`] proves.
+        Bf16
+    }
+
+    /// Proof that the CPU has AVX-512 F, BW, DQ and VL, and everything that [`Avx2`] proves; it carries the tokens of the
+    /// extensions.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Avx512 {
+        avx2: Avx2,
+        vbmi2: Option<Vbmi2>,
+        bf16: Option<Bf16>,
+    }
+
+    impl Avx2 {
+        /// Returns the token if the CPU supports these instructions.
+        pub fn new() -> Option<Avx2> {
+            let is_supported = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt");
+            is_supported.then_some(Avx2(()))
+        }
+    }
+
+    impl Avx512 {
+        /// Returns the token if the CPU supports these instructions, with the tokens of all extensions that it supports.
+        pub fn new() -> Option<Avx512> {
+            let avx2 = Avx2::new()?;
+            let is_supported = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            let has_vbmi2 = is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("avx512vbmi2");
+            let has_bf16 = is_x86_feature_detected!("avx512bf16");
+            is_supported.then(|| Avx512 {
+                avx2,
+                vbmi2: has_vbmi2.then_some(Vbmi2(())),
+                bf16: has_bf16.then_some(Bf16(())),
+            })
+        }
+
+        /// Returns the token of the level below: every CPU with AVX-512 has AVX2.
+        #[inline(always)]
+        pub fn avx2(self) -> Avx2 {
+            self.avx2
+        }
+
+        /// Returns the token of VBMI and VBMI2 (compressing bytes, permuting bytes) if the CPU has them.
+        #[inline(always)]
+        pub fn vbmi2(self) -> Option<Vbmi2> {
+            self.vbmi2
+        }
+
+        /// Returns the token of AVX512-BF16 (dot products of bfloat16 pairs) if the CPU has it.
+        #[inline(always)]
+        pub fn bf16(self) -> Option<Bf16> {
+            self.bf16
+        }
+
+        /// Returns the same level without its extensions, so that tests reach the code of CPUs that have none.
+        #[doc(hidden)]
+        pub fn without_extensions(self) -> Avx512 {
+            Avx512 { vbmi2: None, bf16: None, ..self }
+        }
+    }
+}
+
+/// Proof that the CPU has NEON, which all 64-bit Arm CPUs that run an operating system have.
+#[cfg(target_arch = "aarch64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neon(());
+
+#[cfg(target_arch = "aarch64")]
+impl Neon {
+    /// Returns the token if the CPU supports these instructions.
+    pub fn new() -> Option<Neon> {
+        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon(()))
+    }
+}
+
+/// The instruction sets that loops are compiled for, the best last. A value exists only on a CPU that has the instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstructionSet {
+    /// Portable Rust; available on every CPU.
+    Scalar,
+    /// x86-64 with AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    /// x86-64 with AVX-512 F, BW, DQ and VL, and the extensions that the token carries.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    /// 64-bit Arm with NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
+}
+
+impl InstructionSet {
+    /// The names of all instruction sets that this build knows, whether the CPU has them or not; the best last.
+    pub const NAMES: &[&str] = if cfg!(target_arch = "x86_64") {
+        &["scalar", "avx2", "avx512"]
+    } else if cfg!(target_arch = "aarch64") {
+        &["scalar", "neon"]
+    } else {
+        &["scalar"]
+    };
+
+    /// Returns all instruction sets of this CPU, the best last; the first is [`InstructionSet::Scalar`].
+    pub fn all_available() -> Vec<InstructionSet> {
+        #[cfg(target_arch = "x86_64")]
+        let simd = [Avx2::new().map(InstructionSet::Avx2), Avx512::new().map(InstructionSet::Avx512)];
+        #[cfg(target_arch = "aarch64")]
+        let simd = [Neon::new().map(InstructionSet::Neon)];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let simd: [Option<InstructionSet>; 0] = [];
+        std::iter::once(InstructionSet::Scalar).chain(simd.into_iter().flatten()).collect()
+    }
+
+    /// Returns those instruction sets of this CPU for which `is_used` holds, and `Scalar` in any case; the best last.
+    ///
+    /// For code that is written for only some of them, or that needs an extension:
+    ///
+    /// ```
+    /// use wordpiece_parallel::InstructionSet;
+    ///
+    /// let sets = InstructionSet::available_where(|set| match set {
+    ///     #[cfg(target_arch = "x86_64")]
+    ///     InstructionSet::Avx512(token) => token.vbmi2().is_some(), // without it, AVX2 is as good
+    ///     _ => true,
+    /// });
+    /// assert_eq!(sets[0], InstructionSet::Scalar);
+    /// ```
+    pub fn available_where(is_used: impl Fn(InstructionSet) -> bool) -> Vec<InstructionSet> {
+        let mut sets = InstructionSet::all_available();
+        sets.retain(|&set| set == InstructionSet::Scalar || is_used(set));
+        sets
+    }
+
+    /// Returns the best instruction set of this CPU.
+    pub fn detect() -> InstructionSet {
+        InstructionSet::detect_where(|_| true)
+    }
+
+    /// Returns the best instruction set of this CPU for which `is_used` holds, or `Scalar`.
+    pub fn detect_where(is_used: impl Fn(InstructionSet) -> bool) -> InstructionSet {
+        InstructionSet::available_where(is_used).pop().unwrap_or(InstructionSet::Scalar)
+    }
+
+    /// Returns the name by which tests, benchmarks and users refer to it: one of [`InstructionSet::NAMES`].
+    pub fn name(self) -> &'static str {
+        match self {
+            InstructionSet::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512(_) => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon(_) => "neon",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InstructionSet;
+
+    #[test]
+    fn available_sets_have_different_known_names_and_the_best_is_detected() {
+        let sets = InstructionSet::all_available();
+        let names: Vec<_> = sets.iter().map(|set| set.name()).collect();
+        let known: Vec<_> = InstructionSet::NAMES.iter().copied().filter(|name| names.contains(name)).collect();
+        assert_eq!(names, known, "in the order of the names");
+        assert_eq!(sets[0], InstructionSet::Scalar);
+        assert_eq!(sets.last(), Some(&InstructionSet::detect()));
+        assert_eq!(InstructionSet::available_where(|_| false), [InstructionSet::Scalar]);
+        assert_eq!(InstructionSet::detect_where(|_| false), InstructionSet::Scalar);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn extensions_come_with_their_level() {
+        use super::{Avx2, Avx512};
+        if let Some(avx512) = Avx512::new() {
+            assert_eq!(Some(avx512.avx2()), Avx2::new());
+            let without = avx512.without_extensions();
+            assert!(without.vbmi2().is_none() && without.bf16().is_none());
+        }
+    }
+}

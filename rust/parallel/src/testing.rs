@@ -1,0 +1,67 @@
+//! For the tests of both crates: which instruction sets they run, and a way to insist on them.
+
+use std::io::Write;
+use std::sync::Once;
+
+use crate::InstructionSet;
+
+/// The environment variable that lists the instruction sets that must be tested, such as `scalar,avx2,avx512`.
+///
+/// A test fails if one of them is not available, where it would otherwise be skipped without notice.
+pub const REQUIRED: &str = "WORDPIECE_REQUIRE_INSTRUCTION_SETS";
+
+/// Returns all instruction sets of this CPU, to be tested one by one; see [`instruction_sets_where`].
+///
+/// # Panics
+///
+/// If [`REQUIRED`] names an instruction set that this CPU does not have.
+pub fn instruction_sets() -> Vec<InstructionSet> {
+    instruction_sets_where(|_| true)
+}
+
+/// Returns the instruction sets of [`InstructionSet::available_where`], to be tested one by one.
+///
+/// The first call in a process reports on standard error, which the test harness does not capture here, which instruction
+/// sets run and which are skipped.
+///
+/// # Panics
+///
+/// If [`REQUIRED`] names an instruction set that is not among them.
+pub fn instruction_sets_where(is_used: impl Fn(InstructionSet) -> bool) -> Vec<InstructionSet> {
+    static REPORTED: Once = Once::new();
+    let sets = InstructionSet::available_where(is_used);
+    let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
+    let skipped: Vec<&str> = InstructionSet::NAMES.iter().copied().filter(|name| !names.contains(name)).collect();
+    REPORTED.call_once(|| {
+        let skipped = if skipped.is_empty() { "none".to_string() } else { skipped.join(", ") };
+        // Written directly: `eprintln!` would be captured and shown only for failing tests.
+        let _ = writeln!(std::io::stderr(), "instruction sets tested: {}; skipped: {skipped}", names.join(", "));
+    });
+    let required = std::env::var(REQUIRED).unwrap_or_default();
+    if let Some(missing) = missing(&required, &names) {
+        panic!(
+            "{missing}: required by {REQUIRED}={required}, but not available here (available: {})",
+            names.join(", ")
+        );
+    }
+    sets
+}
+
+/// Returns the first of the comma-separated names in `required` that is not in `available`.
+fn missing<'a>(required: &'a str, available: &[&str]) -> Option<&'a str> {
+    required.split(',').map(str::trim).find(|name| !name.is_empty() && !available.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    #[test]
+    fn names_that_are_required_must_be_available() {
+        let available = ["scalar", "avx2"];
+        assert_eq!(missing("", &available), None);
+        assert_eq!(missing("scalar, avx2,", &available), None);
+        assert_eq!(missing("scalar,avx512", &available), Some("avx512"));
+        assert_eq!(missing("sse", &available), Some("sse"));
+    }
+}
