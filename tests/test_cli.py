@@ -92,7 +92,7 @@ def test_embed_gives_the_vectors_of_the_library(
 
 
 def test_embed_gives_the_same_whatever_the_batch_size_and_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wordpiece_bert.cli.BATCHES_PER_GROUP", 2)
+    monkeypatch.setattr("wordpiece_bert.cli.embed.BATCHES_PER_GROUP", 2)
     Path("texts.txt").write_text("".join(f"{'word ' * (i % 5)}{i}\n" for i in range(23)))
     main(["embed", "texts.txt", "-o", "a.npy", "--batch-size", "3"])
     main(["embed", "texts.txt", "-o", "b.npy", "--batch-size", "64", "--threads", "1"])
@@ -122,7 +122,7 @@ def test_embed_takes_texts_out_of_fields_and_leaves_out_bad_ones(
     Path("texts.jsonl").write_text('{"a": {"b": "one"}}\n{}\n{"a": {"b": "two"}}\n')
     assert main(["embed", "texts.jsonl", "--jsonl-field", "a.b", "--errors", "skip", "-o", "vectors.npy"]) == 0
     np.testing.assert_allclose(np.load("vectors.npy"), encoder.encode(["one", "two"]), atol=1e-6, rtol=0)
-    assert "1 text left out: texts.jsonl: line 2, byte offset 20: no field" in capsys.readouterr().err
+    assert "1 text skipped: texts.jsonl: line 2, byte offset 20: no field" in capsys.readouterr().err
 
 
 def test_embed_of_no_text_is_an_empty_array_of_the_right_width(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,14 +136,14 @@ def test_embed_tells_which_texts_were_cut(capsys: pytest.CaptureFixture[str]) ->
     Path("texts.txt").write_text("short\n" + "long " * 600 + "\nshort\n" + "long " * 254 + "\n" + "long " * 255 + "\n")
     assert main(["embed", "texts.txt", "-o", "vectors.npy"]) == 0
     err = capsys.readouterr().err
-    assert "2 of 5 texts cut at the model's 256 tokens: texts.txt line 2, texts.txt line 5\n" in err
+    assert "2 of 5 texts truncated to the model's 256 tokens: texts.txt line 2, texts.txt line 5\n" in err
 
 
 def test_embed_counts_the_cut_texts_that_it_does_not_list(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_text(("long " * 300 + "\n") * 22)
     assert main(["embed", "texts.txt", "-o", "vectors.npy", "-q"]) == 0
     err = capsys.readouterr().err
-    assert "22 of 22 texts cut" in err
+    assert "22 of 22 texts truncated" in err
     assert err.endswith("texts.txt line 20 and 2 more\n")
 
 
@@ -179,7 +179,7 @@ def test_an_interrupted_embed_leaves_what_was_there(
         return np.zeros((len(texts), 384), np.float32), np.zeros(len(texts), bool)
 
     monkeypatch.setattr(wb.SentenceEncoder, "encode", encode)
-    monkeypatch.setattr("wordpiece_bert.cli.BATCHES_PER_GROUP", 1)
+    monkeypatch.setattr("wordpiece_bert.cli.embed.BATCHES_PER_GROUP", 1)
     Path("texts.txt").write_text("good\nbad\n")
     Path("vectors.npy").write_bytes(b"old")
     arguments = ["embed", "texts.txt", "-o", "vectors.npy", "--batch-size", "1"]
@@ -207,16 +207,16 @@ def test_an_interrupted_embed_leaves_what_was_there(
         (["embed", "a.txt", "-o", "v.npy", "--model", "no/such-model"], "no/such-model"),
         (["encode"], "either files or --text"),
         (["encode", "a.txt", "--text", "a"], "either files or --text"),
-        (["encode", "--text", "a", "--cased"], "--cased goes with a vocab.txt"),
+        (["encode", "--text", "a", "--cased"], "--cased applies to a vocab.txt"),
         (["encode", "--text", "a", "--max-length", "1"], "max_length"),
         (["encode", "--text", "a", "--vocab", "broken.json"], "broken.json"),
         (["encode", "a.txt", "-o", "o.txt"], "o.txt: tokens are written as .npy"),
         (["encode", "a.txt", "-o", "nowhere/o.npy"], "nowhere does not exist"),
-        (["encode", "a.txt", "-o", "o.npy", "--tokens"], "--output takes no --text and no --tokens"),
+        (["encode", "a.txt", "-o", "o.npy", "--tokens"], "--output excludes --text and --tokens"),
         (["encode", "a.txt", "-o", "o.npy", "--padding"], "--padding fills rows up to --max-length"),
         (["encode", "a.txt", "-o", "o.npy", "--jsonl-field", "a"], "a.txt: line 1, byte offset 0: not JSON"),
         (["encode", "a.txt", *["--jsonl-field", "a"] * 3], "--jsonl-field is given 3 times"),
-        (["encode", "a.txt", "--separator", ""], "to take each file as one text, use --whole"),
+        (["encode", "a.txt", "--separator", ""], "to read each file as one text, use --whole"),
         (["encode", "a.txt", "--whole", "--separator", ";"], "--whole"),
         (["encode", "a.txt", "--dtype", "int8"], "--dtype"),
         (["info", "no/such-model"], "no/such-model"),
@@ -274,7 +274,7 @@ def test_encode_cuts_only_when_asked_and_says_so(capsys: pytest.CaptureFixture[s
     assert main(["encode", "texts.txt", "--max-length", "4"]) == 0
     out, err = capsys.readouterr()
     assert [json.loads(line)["truncated"] for line in out.splitlines()] == [False, True]
-    assert err == "wordpiece-bert: warning: 1 text cut: texts.txt line 2\n"
+    assert err == "wordpiece-bert: warning: 1 text truncated: texts.txt line 2\n"
 
 
 def test_encode_loads_vocab_txt_tokenizer_json_and_folder_alike(capsys: pytest.CaptureFixture[str]) -> None:
@@ -346,7 +346,7 @@ def test_encode_replaces_or_leaves_out_what_cannot_be_read(capsys: pytest.Captur
     for arguments in ([], ["-o", "out.npy", "-q"]):
         assert main(["encode", "texts.txt", "--errors", "skip", *arguments]) == 0
         err = capsys.readouterr().err
-        assert err.startswith("wordpiece-bert: warning: 1 text left out: texts.txt: line 1, byte offset 1: not UTF-8")
+        assert err.startswith("wordpiece-bert: warning: 1 text skipped: texts.txt: line 1, byte offset 1: not UTF-8")
         assert err.count("\n") == 1
     assert np.load("out.npy").tolist() == [101, 1038, 102]
 
@@ -369,7 +369,7 @@ def test_encode_writes_what_the_library_writes(suffix: str, capsys: pytest.Captu
     out, err = capsys.readouterr()
     assert out == ""
     cut, summary = err.splitlines()
-    assert cut == "wordpiece-bert: warning: 1 text cut: texts.txt line 3"
+    assert cut == "wordpiece-bert: warning: 1 text truncated: texts.txt line 3"
     assert summary.startswith(f"a{suffix}: 9 tokens in 3 rows of 3 texts (0.0 MB in ")
     wb.Tokenizer.from_pretrained(MODEL).encode_files(
         "texts.txt",

@@ -1,0 +1,9 @@
+"""The command ``wordpiece-bert``: one module for each subcommand, over the functions of the library.
+
+Whatever a subcommand does, a few lines of Python do as well; nothing else in the package imports this one. `program`
+has the parser, the dispatch and the exit codes, `arguments` the options that several subcommands share.
+"""
+
+from wordpiece_bert.cli.program import main
+
+__all__ = ["main"]

@@ -1,0 +1,195 @@
+"""Options that several subcommands share: how they are declared, checked and converted."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from wordpiece_bert.corpus.texts import TextReader
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from wordpiece_bert.corpus.texts import Fields, ReadingOptions
+
+    #: What ``ArgumentParser.add_subparsers`` returns.
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+
+__all__ = [
+    "FILE_HELP",
+    "VOCAB_HELP",
+    "add_quiet",
+    "add_threads",
+    "debug_option",
+    "load_tokenizer",
+    "natural",
+    "natural_or_all",
+    "positive",
+    "reading_arguments",
+    "reading_options",
+    "single_texts",
+]
+
+FILE_HELP = "UTF-8 text file, also .gz or .zst; - is standard input"
+VOCAB_HELP = "vocab.txt, tokenizer.json, a folder, minilm, or org/name in the Hugging Face cache"
+
+
+# --- option types
+
+
+def natural(value: str) -> int:
+    """Convert an argument to a whole number, 0 or above."""
+    if not (value.isascii() and value.isdigit()):
+        message = f"{value!r} is not a whole number"
+        raise argparse.ArgumentTypeError(message)
+    return int(value)
+
+
+def positive(value: str) -> int:
+    """Convert an argument to a whole number above 0."""
+    number = int(value) if value.isascii() and value.isdigit() else 0
+    if number < 1:
+        message = f"{value!r} is not a whole number above 0"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def natural_or_all(value: str) -> int | None:
+    """Convert an argument to a whole number, or ``all`` to None."""
+    return None if value == "all" else natural(value)
+
+
+def separator(value: str) -> str:
+    r"""Convert an argument to a separator, with the escapes \n, \r, \t, \0 and \\ replaced."""
+    escapes = {r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\0": "\0", r"\\": "\\"}
+    text = re.sub(r"\\.", lambda escape: escapes.get(escape[0], escape[0]), value)
+    if not text:
+        message = "is empty; to read each file as one text, use --whole"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
+# --- declarations
+
+
+def debug_option() -> argparse.ArgumentParser:
+    """Return a parent parser with ``--debug``, which every subcommand has."""
+    parent = argparse.ArgumentParser(add_help=False)
+    parent.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parent
+
+
+def reading_arguments() -> argparse.ArgumentParser:
+    """Return a parent parser with the options on how texts are read from files."""
+    parent = argparse.ArgumentParser(add_help=False)
+    group = parent.add_argument_group("reading")
+    group.add_argument("--whole", action="store_true", help="read each file as one text")
+    group.add_argument(
+        "--separator",
+        type=separator,
+        default="\n",
+        metavar="S",
+        help=r"what texts end with, such as \n\n or \0 (default: \n, which includes \r\n; an empty line is a text)",
+    )
+    group.add_argument(
+        "--jsonl-field",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="the files are JSON lines with the text in this field (text, meta.title); give it twice for pairs",
+    )
+    group.add_argument(
+        "--parquet-column",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="the files are Parquet with the texts in this column; give it twice for pairs",
+    )
+    group.add_argument(
+        "--errors",
+        choices=["strict", "replace", "skip"],
+        default="strict",
+        help="for a text that cannot be read: stop with an error, replace the invalid bytes, or skip the text "
+        "(default: strict)",
+    )
+    return parent
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--threads``."""
+    parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: all available CPUs)")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--quiet``."""
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="print no progress and no summary, only warnings and errors"
+    )
+
+
+# --- conversions
+
+
+def reading_options(options: argparse.Namespace) -> ReadingOptions:
+    """Return the arguments of `TextReader` for what `reading_arguments` declared.
+
+    Raises
+    ------
+    InputError
+        ``--whole`` is given with ``--separator``, or a field or column more than twice.
+    """
+    if options.whole and options.separator != "\n":
+        message = "give either --whole or --separator"
+        raise InputError(message)
+    return {
+        "separator": None if options.whole else options.separator,
+        "field": _one_or_two(options.jsonl_field, "--jsonl-field"),
+        "column": _one_or_two(options.parquet_column, "--parquet-column"),
+        "errors": options.errors,
+    }
+
+
+def _one_or_two(names: list[str], option: str) -> Fields | None:
+    if len(names) > 2:
+        message = f"{option} is given {len(names)} times: give it once, or twice for pairs"
+        raise InputError(message)
+    return (names[0], names[1]) if len(names) == 2 else names[0] if names else None
+
+
+def single_texts(files: Iterable[str], reading: ReadingOptions) -> Iterator[str]:
+    """Yield the texts of files one by one; of a pair, both."""
+    for block in TextReader(files, **reading):
+        texts: list[Any] = block.texts()
+        for text in texts:
+            if isinstance(text, str):
+                yield text
+            else:
+                yield from text
+
+
+def load_tokenizer(name: str, *, cased: bool = False) -> Tokenizer:
+    """Load a tokenizer from a ``vocab.txt``, a ``tokenizer.json``, a folder or a model's name.
+
+    Parameters
+    ----------
+    name : str
+        A file (JSON if its name ends in ``.json``, otherwise a vocabulary), a folder, or a name `find_model` knows.
+    cased : bool, default False
+        For a ``vocab.txt``: keep upper case and accents.
+
+    Raises
+    ------
+    InputError
+        `cased` is given for anything but a vocabulary file.
+    """
+    is_file = Path(name).is_file()
+    if is_file and not name.endswith(".json"):
+        return Tokenizer.from_vocab(name, lowercase=not cased)
+    if cased:
+        message = f"--cased applies to a vocab.txt; {name} has its own setting for case"
+        raise InputError(message)
+    return Tokenizer.from_file(name) if is_file else Tokenizer.from_pretrained(name)

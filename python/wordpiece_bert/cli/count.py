@@ -1,0 +1,168 @@
+"""``wordpiece-bert count``: word counts of text files, which add up and which ``train --counts`` learns from."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.progress import stage_progress
+from wordpiece_bert.corpus.texts import HOLDERS, STDIN
+from wordpiece_bert.errors import InputError, TrainingError
+from wordpiece_bert.training import WordCounts
+from wordpiece_bert.training.options import settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["add_parser", "count_files", "counting_arguments", "normalizer_options"]
+
+FORMATS = ("parquet", "arrow", "tsv")
+
+
+def counting_arguments() -> argparse.ArgumentParser:
+    """Return a parent parser with the options on how words are counted."""
+    parent = argparse.ArgumentParser(add_help=False)
+    group = parent.add_argument_group("counting")
+    group.add_argument("--cased", action="store_true", help="keep upper case and accents")
+    accents = group.add_mutually_exclusive_group()
+    accents.add_argument(
+        "--strip-accents", action="store_true", default=None, help="strip accents, with or without --cased"
+    )
+    accents.add_argument("--keep-accents", dest="strip_accents", action="store_false", help="keep accents")
+    group.add_argument("--no-clean-text", action="store_true", help="keep control characters")
+    group.add_argument(
+        "--no-chinese-chars", action="store_true", help="do not split Chinese ideographs into words of one character"
+    )
+    group.add_argument(
+        "--max-distinct-words",
+        type=arguments.positive,
+        metavar="N",
+        help="bound memory: after every 64 MiB of text, drop the rarest words above N (default: no bound)",
+    )
+    arguments.add_threads(parent)
+    arguments.add_quiet(parent)
+    return parent
+
+
+def add_parser(commands: arguments.Commands) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "count",
+        parents=[arguments.debug_option(), arguments.reading_arguments(), counting_arguments()],
+        help="text files to word counts",
+        description="Count the words of text files. Counts of several files, machines or days can be added up: "
+        "train --counts accepts any number of them.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help=arguments.FILE_HELP)
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        type=Path,
+        metavar="OUT",
+        help="a .parquet, .arrow or .tsv file for the counts of all files; or a folder with one file of counts for "
+        "each, where files counted before are not counted again",
+    )
+    parser.add_argument(
+        "--format", choices=FORMATS, default="parquet", help="format of the files in a folder (default: parquet)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Count the words, write the counts, and report how many there are."""
+    start = time.perf_counter()
+    one_file = options.output.suffix in (".parquet", ".arrow", ".feather", ".tsv")
+    with stage_progress(quiet=options.quiet) as progress:
+        if one_file:
+            counts = count_files(options.files, options, progress)
+            counts.save(options.output)
+            new, kept = len(options.files), 0
+        else:
+            counts, new, kept = _count_into_folder(options, progress)
+    if not options.quiet:
+        files = f"{new:,} files counted{f', {kept:,} counted before' if kept else ''}"
+        print(
+            f"{options.output}: {len(counts):,} words that occur {counts.total:,} times in {counts.texts:,} texts "
+            f"({files}; {time.perf_counter() - start:.1f} s)",
+            file=sys.stderr,
+        )
+
+
+def normalizer_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the normalizer options of `WordCounts` for what `counting_arguments` declared."""
+    given: dict[str, Any] = {
+        "lowercase": not options.cased,
+        "clean_text": not options.no_clean_text,
+        "tokenize_chinese_chars": not options.no_chinese_chars,
+    }
+    if options.strip_accents is not None:
+        given["strip_accents"] = options.strip_accents
+    return given
+
+
+def count_files(files: list[str], options: argparse.Namespace, progress: Callable[..., None]) -> WordCounts:
+    """Count the words of files of any kind: plain text, JSON lines or Parquet."""
+    reading = arguments.reading_options(options)
+    counting = normalizer_options(options) | {
+        "threads": options.threads,
+        "max_distinct_words": options.max_distinct_words,
+        "progress": progress,
+    }
+    plain = reading == {"separator": "\n", "field": None, "column": None, "errors": reading["errors"]}
+    if plain and not any(_is_structured(name) for name in files):
+        return WordCounts.from_files(files, errors=reading["errors"], **counting)
+    return WordCounts.from_texts(arguments.single_texts(files, reading), **counting)
+
+
+def _is_structured(name: str) -> bool:
+    """Whether a file's name says that its texts are in fields or columns."""
+    return any(suffix in HOLDERS for suffix in Path(name).suffixes[-2:])
+
+
+def _count_into_folder(options: argparse.Namespace, progress: Callable[..., None]) -> tuple[WordCounts, int, int]:
+    """Count file by file into a folder, and reuse the counts of unchanged files.
+
+    Returns
+    -------
+    counts, new, reused
+        The sum of all counts, the number of files counted now, and of those counted before.
+    """
+    folder: Path = options.output
+    sources: dict[Path, str] = {}
+    for name in options.files:
+        if name == STDIN:
+            message = "standard input has no name for its counts in a folder: give a file as --output"
+            raise InputError(message)
+        path = folder / f"{Path(name).name}.{options.format}"
+        if path in sources:
+            message = f"{sources[path]} and {name} have the same name, and so would their counts in {folder}"
+            raise InputError(message)
+        sources[path] = name
+    folder.mkdir(parents=True, exist_ok=True)
+    parts, reused = [], 0
+    for path, name in sources.items():
+        counts = _reusable_counts(path, name, options)
+        if counts is None:
+            counts = count_files([name], options, progress)
+            counts.save(path)
+        else:
+            reused += 1
+        parts.append(counts)
+    return sum(parts[1:], parts[0]), len(sources) - reused, reused
+
+
+def _reusable_counts(path: Path, name: str, options: argparse.Namespace) -> WordCounts | None:
+    """Load the counts of a file if they were made with the same normalizer from a file of the same size."""
+    try:
+        counts = WordCounts.load(path)
+    except (FileNotFoundError, TrainingError):
+        return None
+    same = counts.normalizer == settings_of(normalizer_options(options))
+    # The counts hold the number of bytes of text, which says nothing about the size of a compressed file.
+    size_unknown = Path(name).suffix in (".gz", ".zst") or _is_structured(name)
+    return counts if same and (size_unknown or counts.bytes == Path(name).stat().st_size) else None

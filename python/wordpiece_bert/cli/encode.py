@@ -1,0 +1,153 @@
+"""``wordpiece-bert encode``: token ids of texts, printed as JSON lines or written to a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.messages import counted, warn_skipped, warn_truncated
+from wordpiece_bert.corpus.table import ID_DTYPES, Table
+from wordpiece_bert.corpus.texts import TextReader
+from wordpiece_bert.corpus.writers import json_lines
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from wordpiece_bert.corpus import EncodeSummary
+    from wordpiece_bert.options import EncodeOptions
+    from wordpiece_bert.tokenizer import Item, Tokenizer
+
+__all__ = ["add_parser"]
+
+TEXTS_PER_PRINTED_BLOCK = 1024
+
+
+def add_parser(commands: arguments.Commands) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "encode",
+        parents=[arguments.debug_option(), arguments.reading_arguments()],
+        help="texts to token ids",
+        description="Encode texts to token ids: printed as one JSON object per text, or written to a file with "
+        "--output, for corpora larger than memory too. Nothing is truncated unless --max-length is given.",
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help=arguments.FILE_HELP)
+    parser.add_argument("-t", "--text", action="append", default=[], help="a text; may be repeated")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write to this .npy, .arrow, .parquet or .jsonl file; it appears once it is complete",
+    )
+    parser.add_argument("-v", "--vocab", default="minilm", help=f"{arguments.VOCAB_HELP} (default: minilm)")
+    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
+
+    rows = parser.add_argument_group("rows")
+    rows.add_argument("--tokens", action="store_true", help="add the tokens (only when printing)")
+    rows.add_argument(
+        "--offsets", action="store_true", help="add each token's start and end in the text, in characters"
+    )
+    rows.add_argument("--word-ids", action="store_true", help="add the index of the word that each token belongs to")
+    rows.add_argument("--no-special-tokens", action="store_true", help="omit [CLS] and [SEP]")
+    rows.add_argument(
+        "--max-length",
+        type=arguments.positive,
+        metavar="N",
+        help="truncate to N tokens and report which texts were truncated",
+    )
+    rows.add_argument("--padding", action="store_true", help="pad rows to --max-length: a .npy is then [rows, N]")
+    rows.add_argument(
+        "--dtype",
+        choices=ID_DTYPES,
+        default="uint32",
+        help="number type of the ids in a file (default: uint32; uint16 holds vocabularies up to 65,536)",
+    )
+    arguments.add_threads(parser)
+    arguments.add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Encode the texts or files, and report which were truncated or skipped."""
+    if bool(options.files) == bool(options.text):
+        message = "give either files or --text"
+        raise InputError(message)
+    if options.output and (options.text or options.tokens):
+        message = "--output excludes --text and --tokens: print the rows, or redirect the printed rows into a file"
+        raise InputError(message)
+    if options.padding and options.max_length is None:
+        message = "--padding fills rows up to --max-length: give that too"
+        raise InputError(message)
+    tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased)
+    encode_options: EncodeOptions = {
+        "add_special_tokens": not options.no_special_tokens,
+        "truncation": options.max_length is not None,
+        "max_length": options.max_length,
+        "padding": "max_length" if options.padding else False,
+    }
+    if options.text:
+        truncated = _print_rows(tokenizer, options.text, encode_options, options)
+        sys.stdout.flush()
+        warn_truncated(len(truncated), [f"--text {options.text[i]!r}" for i in truncated])
+    elif options.output:
+        summary = tokenizer.encode_files(
+            options.files,
+            options.output,
+            dtype=options.dtype,
+            show_progress_bar=False if options.quiet else None,
+            return_offsets=options.offsets,
+            return_word_ids=options.word_ids,
+            threads=options.threads,
+            **arguments.reading_options(options),
+            **encode_options,
+        )
+        _report_summary(summary, options)
+    else:
+        _print_files(tokenizer, encode_options, options)
+
+
+def _print_files(tokenizer: Tokenizer, encode_options: EncodeOptions, options: argparse.Namespace) -> None:
+    texts = TextReader(options.files, block_texts=TEXTS_PER_PRINTED_BLOCK, **arguments.reading_options(options))
+    truncated_locations: list[str] = []
+    for block in texts:
+        truncated_locations += map(block.place, _print_rows(tokenizer, block.texts(), encode_options, options))
+    sys.stdout.flush()
+    warn_skipped(texts.skipped_count, texts.skipped)
+    warn_truncated(len(truncated_locations), truncated_locations)
+
+
+def _print_rows(
+    tokenizer: Tokenizer, texts: list[Item], encode_options: EncodeOptions, options: argparse.Namespace
+) -> list[int]:
+    """Print one line of JSON per text, and return the indices of the texts that were truncated."""
+    batch = tokenizer.encode_batch(
+        texts,
+        return_offsets=options.offsets,
+        return_word_ids=options.word_ids,
+        threads=options.threads,
+        **encode_options,
+    )
+    table = Table.of(batch, dtype=np.dtype(options.dtype), first_text=0, truncated=options.max_length is not None)
+    tokens = [row.tokens for row in tokenizer.encodings(texts, **encode_options)] if options.tokens else None
+    # JSON lines are UTF-8, whatever the terminal's encoding is.
+    sys.stdout.buffer.write("".join(json_lines(table, tokens)).encode())
+    return np.flatnonzero(batch.truncated).tolist()
+
+
+def _report_summary(summary: EncodeSummary, options: argparse.Namespace) -> None:
+    warn_skipped(summary.skipped, summary.skipped_reasons)
+    warn_truncated(summary.truncated, summary.truncated_places)
+    if not options.quiet:
+        megabytes = summary.bytes / 1e6
+        speed = megabytes / max(summary.seconds, 1e-9)
+        print(
+            f"{options.output}: {counted(summary.tokens, 'token')} in {counted(summary.rows, 'row')} of "
+            f"{counted(summary.texts, 'text')} ({megabytes:,.1f} MB in {summary.seconds:.1f} s, {speed:,.0f} MB/s)",
+            file=sys.stderr,
+        )

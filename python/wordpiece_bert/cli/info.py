@@ -1,0 +1,118 @@
+"""``wordpiece-bert info``: what a vocabulary, a tokenizer or a model folder contains."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wordpiece_bert.bert.auto import read_config
+from wordpiece_bert.bert.checkpoint import find_weights
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.errors import ModelNotFoundError
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence.folder import SentenceFolder, read_folder
+from wordpiece_bert.training import vocab_contents
+
+if TYPE_CHECKING:
+    import argparse
+
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["add_parser"]
+
+
+def add_parser(commands: arguments.Commands) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "info",
+        parents=[arguments.debug_option()],
+        help="what a vocabulary, tokenizer or model contains",
+        description="Show what a vocabulary, a tokenizer or a model contains.",
+    )
+    parser.add_argument(
+        "target", metavar="VOCAB|MODEL", help="a file, a folder, minilm, or org/name in the Hugging Face cache"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the facts about the target, as text or JSON."""
+    facts: dict[str, dict[str, object]] = {}
+    source = options.target
+    if not Path(source).is_file():
+        folder = find_model(source)
+        if (folder / "modules.json").exists():
+            sentence = read_folder(folder)
+            folder = sentence.transformer
+            facts["sentence_encoder"] = _sentence_facts(sentence)
+        if any((folder / name).exists() for name in ("config.json", "bert_config.json")):
+            facts["model"] = _model_facts(folder)
+        source = str(folder)
+    tokenizer = arguments.load_tokenizer(source)
+    facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": _contents_facts(tokenizer)}
+    if options.json:
+        print(json.dumps(facts, indent=2))
+        return
+    width = 2 + max(len(name) for lines in facts.values() for name in lines)
+    for title, lines in facts.items():
+        print(title.replace("_", " "))
+        for name, value in lines.items():
+            print(f"  {name.replace('_', ' '):<{width}}{_shown(value)}")
+
+
+def _sentence_facts(sentence: SentenceFolder) -> dict[str, object]:
+    return {
+        "pooling": list(sentence.pooling.modes),
+        "then": [type(module).__name__ for module in sentence.modules],
+        "longest_text": sentence.max_seq_length,
+        "vector_width": sentence.dimension,
+    }
+
+
+def _model_facts(folder: Path) -> dict[str, object]:
+    """Return the facts in the configuration, with the path and size of the weights, which are not read."""
+    config = read_config(folder)
+    facts: dict[str, object] = {
+        "architectures": list(config.architectures),
+        "layers": config.encoder_layers,
+        "hidden_size": config.hidden_size,
+        "heads": config.num_attention_heads,
+        "intermediate_size": config.intermediate_size,
+        "activation": config.hidden_act,
+        "longest_row": config.longest_row,
+        "weights": None,
+    }
+    with suppress(ModelNotFoundError):  # a folder without weights still has a configuration to show
+        weights = find_weights(folder)
+        facts |= {"weights": str(weights), "bytes": weights.stat().st_size}
+    return facts
+
+
+def _tokenizer_facts(tokenizer: Tokenizer) -> dict[str, object]:
+    roles = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    special = {token: tokenizer.token_to_id(token) for role in roles if (token := getattr(tokenizer, role)) is not None}
+    return {
+        "vocabulary": tokenizer.vocab_size,
+        "with_added_tokens": len(tokenizer),
+        "special_tokens": special,
+        "fingerprint": tokenizer.fingerprint,
+    }
+
+
+def _contents_facts(tokenizer: Tokenizer) -> dict[str, object]:
+    contents = vocab_contents(tokenizer.get_vocab(with_added_tokens=False), tokenizer.all_special_tokens).to_dict()
+    # A (token, id) tuple is shown, and written as JSON, as a mapping with one entry.
+    return {name: dict([value]) if isinstance(value, tuple) else value for name, value in contents.items()}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(one)}" for key, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(_shown(one) for one in value) or "none"
+    if value is None:
+        return "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)

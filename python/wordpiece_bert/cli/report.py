@@ -1,0 +1,67 @@
+"""``wordpiece-bert report``: how well vocabularies fit texts, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.corpus.texts import STDIN
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.training import vocab_report
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_parser"]
+
+
+def add_parser(commands: arguments.Commands) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "report",
+        parents=[arguments.debug_option(), arguments.reading_arguments()],
+        help="how well vocabularies fit texts",
+        description="Measure how well vocabularies fit texts, side by side.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help=arguments.FILE_HELP)
+    parser.add_argument(
+        "-v",
+        "--vocab",
+        action="append",
+        required=True,
+        metavar="VOCAB",
+        help=f"{arguments.VOCAB_HELP}; may be repeated",
+    )
+    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
+    parser.add_argument(
+        "--min-count",
+        type=arguments.positive,
+        default=1,
+        metavar="N",
+        help="a token counts as used if it occurs at least N times (default: 1)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON: a list of reports")
+    parser.add_argument("--plot", type=Path, metavar="PICTURE", help="plot the reports to a .svg, .png or .pdf file")
+    arguments.add_threads(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure each vocabulary on the texts, and print the reports."""
+    if STDIN in options.files and len(options.vocab) > 1:
+        message = "standard input can be read only once, and each vocabulary reads the texts: save them to a file"
+        raise InputError(message)
+    reading = arguments.reading_options(options)
+    reports = []
+    for name in options.vocab:
+        tokenizer = arguments.load_tokenizer(name, cased=options.cased)
+        texts = arguments.single_texts(options.files, reading)
+        reports.append(vocab_report(tokenizer, texts, name=name, min_count=options.min_count, threads=options.threads))
+    first, *others = reports
+    if options.plot:
+        first.plot(options.plot, *others)
+    if options.json:
+        print(f"[{', '.join(report.to_json() for report in reports)}]")
+    else:
+        print(first.text(*others))

@@ -1,0 +1,138 @@
+"""``wordpiece-bert train``: a vocabulary from text files or from word counts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert._internal.atomic_file import write_text
+from wordpiece_bert.cli import arguments, count, train_arguments
+from wordpiece_bert.cli.progress import stage_progress
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.training import WordCounts, train_vocab
+from wordpiece_bert.training.options import settings_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.training import Vocab
+
+__all__ = ["add_parser"]
+
+
+def add_parser(commands: arguments.Commands) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "train",
+        parents=[arguments.debug_option(), arguments.reading_arguments(), count.counting_arguments()],
+        help="text files to a vocabulary",
+        description="Train a vocabulary from text files, or from word counts.",
+    )
+    train_arguments.declare(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train a vocabulary, write it, and report how it was made."""
+    start = time.perf_counter()
+    as_file = options.output.suffix == ".txt"
+    if not as_file and options.output.exists() and not options.output.is_dir():
+        message = f"{options.output}: is a file; give a folder, or a file that ends in .txt"
+        raise InputError(message)
+    training = _training_options(options)
+    with stage_progress(quiet=options.quiet) as progress:
+        counts = _load_counts(options) if options.counts else count.count_files(options.files, options, progress)
+        counted = time.perf_counter()
+        vocab = train_vocab(counts, progress=progress, **training)
+    if as_file:
+        vocab.save(options.output)
+    else:
+        vocab.save_pretrained(options.output, **_special_token_roles(vocab))
+    if options.token_counts:
+        rows = zip(vocab.tokens, vocab.counts, strict=True)
+        write_text(options.token_counts, "".join(f"{token}\t{n}\n" for token, n in rows))
+    if options.pieces:
+        _write_pieces(options.pieces, vocab, training["base"])
+    if not options.quiet:
+        _print_summary(options, vocab, counts, counted - start, time.perf_counter() - counted)
+
+
+def _training_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `train_vocab` that were given on the command line."""
+    given: dict[str, Any] = {"algorithm": options.algorithm}
+    if options.vocab_size is not None:
+        given["vocab_size"] = options.vocab_size
+    if options.special_token is not None:
+        given["special_tokens"] = options.special_token
+    if options.initial_alphabet is not None:
+        given["initial_alphabet"] = list(options.initial_alphabet)
+    if options.no_joiner:
+        given["include_joiner"] = False
+    if options.fill_unused:
+        given["fill_unused"] = True
+    if options.base is not None:
+        is_vocab_txt = Path(options.base).is_file() and not options.base.endswith(".json")
+        given["base"] = arguments.load_tokenizer(options.base, cased=options.cased and is_vocab_txt)
+    elif options.pieces:
+        message = "--pieces writes the pieces of new tokens under --base: give that too"
+        raise InputError(message)
+    for name in (
+        "max_word_chars",
+        "reserved",
+        "unused",
+        "min_frequency",
+        "num_iterations",
+        "slack_ratio",
+        "max_token_length",
+        "max_unique_chars",
+    ):
+        if getattr(options, name) is not None:
+            given[name] = getattr(options, name)
+    # For these None means all, so argparse sets them only where they were given.
+    for name in ("limit_alphabet", "lower_thresh", "upper_thresh", "max_input_words"):
+        if hasattr(options, name):
+            given[name] = getattr(options, name)
+    return given
+
+
+def _load_counts(options: argparse.Namespace) -> WordCounts:
+    """Load and add up files of counts, and check the normalizer options against theirs."""
+    if options.max_distinct_words is not None:
+        message = "--max-distinct-words applies to counting, and with --counts the words are counted already"
+        raise InputError(message)
+    parts = [WordCounts.load(path) for path in options.files]
+    counts = sum(parts[1:], parts[0])
+    given = options.cased or options.no_clean_text or options.no_chinese_chars or options.strip_accents is not None
+    if counts.normalizer is not None:
+        settings_of(count.normalizer_options(options) if given else {}, counts.normalizer)
+    return counts
+
+
+def _special_token_roles(vocab: Vocab) -> dict[str, str]:
+    """Find the unknown token of a vocabulary whose special tokens have names of the user's choice."""
+    if "[UNK]" in set(vocab.tokens):
+        return {}
+    found = next((token for token in vocab.special_tokens if "unk" in token.lower()), None)
+    return {} if found is None else {"unk_token": found}
+
+
+def _write_pieces(path: Path, vocab: Vocab, base: Tokenizer) -> None:
+    old = {number: token for token, number in base.get_vocab().items()}
+    rows = ((vocab.tokens[new], " ".join(old[piece] for piece in pieces)) for new, pieces in vocab.pieces.items())
+    write_text(path, "".join(f"{token}\t{pieces}\n" for token, pieces in rows))
+
+
+def _print_summary(
+    options: argparse.Namespace, vocab: Vocab, counts: WordCounts, counting: float, training: float
+) -> None:
+    used = sum(n > 0 for n in vocab.counts)
+    size = f"{counts.bytes / 1e6:,.1f} MB, " if counts.bytes else ""
+    print(
+        f"{options.output}: {len(vocab):,} tokens by {vocab.algorithm}, {used:,} of them used, from "
+        f"{len(counts):,} words that occur {counts.total:,} times ({size}{counts.texts:,} texts; "
+        f"counted in {counting:.1f} s, trained in {training:.1f} s)",
+        file=sys.stderr,
+    )
