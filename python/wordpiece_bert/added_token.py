@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wordpiece_bert._internal.checks import checked_flag
 from wordpiece_bert.errors import InputError
 
 __all__ = ["AddedToken"]
@@ -59,9 +60,7 @@ class AddedToken:
         object.__setattr__(self, "content", content)
         flags = (single_word, lstrip, rstrip, not special if normalized is None else normalized, special)
         for name, flag in zip(_FLAGS, flags, strict=True):
-            if not isinstance(flag, bool):
-                message = f"{name} of the added token {content!r} must be True or False, not {flag!r}"
-                raise InputError(message)
+            checked_flag(f"{name} of the added token {content!r}", flag)
             object.__setattr__(self, name, flag)
 
     def __str__(self) -> str:

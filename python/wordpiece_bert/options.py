@@ -7,16 +7,16 @@ transformers, where they are off.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, SupportsIndex, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
 
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from wordpiece_bert import _core
 
-__all__ = ["Defaults", "EncodeOptions", "PaddingSettings", "TruncationSettings", "resolve", "whole_number"]
+__all__ = ["Defaults", "EncodeOptions", "PaddingSettings", "TruncationSettings", "resolve"]
 
 Side = Literal["left", "right"]
 Strategy = Literal["longest_first", "only_first", "only_second"]
@@ -30,8 +30,6 @@ OFFSET_UNITS: tuple[OffsetUnit, ...] = ("char", "byte", "utf16")
 # No row of a model is near this. Longer padding is a slip (the 10**30 that stands for "no limit" in some files, say),
 # and would end the process for want of memory.
 LONGEST_PADDING = 1 << 24
-
-LARGEST = (1 << 63) - 1
 
 T = TypeVar("T", bound=str)
 
@@ -146,11 +144,11 @@ offset_unit, encode_special_tokens
             truncation = True
     cut = _truncation(defaults, truncation, max_length, stride, truncation_side)
     return core.options(
-        _flag("add_special_tokens", add_special_tokens),
+        checked_flag("add_special_tokens", add_special_tokens),
         cut,
         _padding(defaults, padding, max_length, cut, pad_to_multiple_of, padding_side),
-        _choice("offset_unit", offset_unit, OFFSET_UNITS),
-        _flag("encode_special_tokens", encode_special_tokens),
+        checked_choice("offset_unit", offset_unit, OFFSET_UNITS),
+        checked_flag("encode_special_tokens", encode_special_tokens),
     )
 
 
@@ -160,7 +158,7 @@ def _truncation(
     strategy = _wanted("truncation", asked, STRATEGIES)
     # Checked whether or not they are used: a wrong value is a mistake either way.
     steps = None if stride is None else whole_number("stride", stride, 0)
-    direction = defaults.truncation_side if side is None else _choice("truncation_side", side, SIDES)
+    direction = defaults.truncation_side if side is None else checked_choice("truncation_side", side, SIDES)
     set_before = defaults.truncation
     if strategy is False or (strategy is None and set_before is None):
         return None
@@ -188,7 +186,7 @@ def _padding(
     wanted = _wanted("padding", asked, PADDINGS)
     if multiple is not None:
         multiple = whole_number("pad_to_multiple_of", multiple, 1, LONGEST_PADDING)
-    direction = defaults.padding_side if side is None else _choice("padding_side", side, SIDES)
+    direction = defaults.padding_side if side is None else checked_choice("padding_side", side, SIDES)
     set_before = defaults.padding
     if wanted is False or (wanted is None and set_before is None):
         return None
@@ -228,31 +226,4 @@ def _wanted(name: str, asked: Asked, choices: tuple[T, ...]) -> T | Literal[Fals
         return asked
     if asked is True:
         return choices[0]
-    return _choice(name, asked, choices, "True, False, None, ")
-
-
-def _choice(name: str, value: object, choices: tuple[T, ...], others: str = "") -> T:
-    for known in choices:
-        if isinstance(value, str) and value == known:
-            return known
-    message = f"{name} must be one of {others}{', '.join(map(repr, choices))}, not {value!r}"
-    raise InputError(message)
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        message = f"{name} must be True or False, not {value!r}"
-        raise InputError(message)
-    return value
-
-
-def whole_number(name: str, value: SupportsIndex, least: int, most: int = LARGEST) -> int:
-    """Check that an argument is a whole number within limits; NumPy's integers count."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or not least <= number <= most:
-        message = f"{name} must be a whole number from {least} to {most}, not {value!r}"
-        raise InputError(message)
-    return int(number)
+    return checked_choice(name, asked, choices, "True, False, None, ")

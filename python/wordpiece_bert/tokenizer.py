@@ -18,12 +18,13 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
 from wordpiece_bert._internal.atomic_file import write_text
+from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch, model_inputs
 from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, FileOptions, write_encoded
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.options import Defaults, EncodeOptions, PaddingSettings, TruncationSettings, resolve, whole_number
+from wordpiece_bert.options import Defaults, EncodeOptions, PaddingSettings, TruncationSettings, resolve
 from wordpiece_bert.pretrained import (
     SPECIAL_TOKEN_ROLES,
     FolderSettings,
@@ -165,9 +166,7 @@ class Tokenizer:
             "strict": strict,
         } | ({} if strip_accents is None else {"strip_accents": strip_accents})
         for name, value in flags.items():
-            if not isinstance(value, bool):
-                message = f"{name} must be True or False{', or None' * (name == 'strip_accents')}, not {value!r}"
-                raise InputError(message)
+            checked_flag(name, value, or_none=name == "strip_accents")
         roles = dict(zip(SPECIAL_TOKEN_ROLES, (unk_token, sep_token, pad_token, cls_token, mask_token), strict=True))
         path = vocab if isinstance(vocab, str | os.PathLike) else None
         with _naming(path):
@@ -583,10 +582,7 @@ class Tokenizer:
             message = f"unknown option {min(unknown)!r}; the options are {', '.join(sorted(_OPTIONS))}"
             raise InputError(message)
         rest: dict[str, Any] = dict(options)
-        split = rest.pop("is_split_into_words", False)
-        if not isinstance(split, bool):
-            message = f"is_split_into_words must be True or False, not {split!r}"
-            raise InputError(message)
+        split = checked_flag("is_split_into_words", rest.pop("is_split_into_words", False))
         return split, resolve(self._inner, self._defaults, like_transformers=like_transformers, **rest)
 
     def tokenize(self, text: str, pair: str | None = None, *, add_special_tokens: bool = False) -> list[str]:

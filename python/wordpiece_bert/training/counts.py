@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.errors import InputError, TrainingError
-from wordpiece_bert.options import whole_number
 from wordpiece_bert.training import counts_file
 from wordpiece_bert.training.counts_file import Contents
 from wordpiece_bert.training.options import CountOptions, NormalizerSettings, count_fields, known_options, settings_of

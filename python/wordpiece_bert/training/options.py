@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole_number
 from wordpiece_bert.errors import InputError, TrainingError
-from wordpiece_bert.options import whole_number
 
 __all__ = ["Algorithm", "CountOptions", "NormalizerOptions", "NormalizerSettings", "TrainOptions"]
 
@@ -88,7 +88,7 @@ class TrainOptions(CountOptions, total=False):
     fill_unused: bool
     #: Words of more characters are left out before training. None, the default: none are.
     max_word_chars: int | None
-    #: bpe, likelihood: pairs that occur less often are not joined; 2 by default.
+    #: bpe, likelihood: pairs that occur less often are not merged; 2 by default.
     min_frequency: int
     #: bpe, likelihood: how many characters are kept, the most frequent; 1000 by default, None for all.
     limit_alphabet: int | None
@@ -112,7 +112,7 @@ class TrainOptions(CountOptions, total=False):
     include_joiner: bool
 
 
-JOINING = frozenset({"min_frequency", "limit_alphabet", "initial_alphabet"})
+MERGING = frozenset({"min_frequency", "limit_alphabet", "initial_alphabet"})
 TOP_DOWN = frozenset(
     {
         "lower_thresh",
@@ -185,10 +185,10 @@ def settings_of(options: Mapping[str, Any], given: NormalizerSettings | None = N
     """Read the settings that stand among the options of a call, which must not contradict those `given`."""
     for name in ("lowercase", "clean_text", "tokenize_chinese_chars"):
         if name in options:
-            flag(name, options[name])
+            checked_flag(name, options[name])
     strip = options.get("strip_accents")
     if strip is not None:
-        flag("strip_accents", strip)
+        checked_flag("strip_accents", strip)
     before = given or NormalizerSettings()
     lowercase = options.get("lowercase", before.lowercase)
     if strip is None:
@@ -228,24 +228,6 @@ def read_pipeline(pipeline: str) -> NormalizerSettings:
     return settings
 
 
-def flag(name: str, value: object) -> bool:
-    """Check a switch."""
-    if not isinstance(value, bool):
-        message = f"{name} must be True or False, not {value!r}"
-        raise InputError(message)
-    return value
-
-
-def strings(name: str, value: object) -> list[str]:
-    """Check an option that is a list of strings."""
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        listed = list(value)
-        if all(isinstance(one, str) for one in listed):
-            return listed
-    message = f"{name} must be a list of str, not {value!r}"
-    raise InputError(message)
-
-
 def optional_number(options: Mapping[str, Any], name: str, default: int | None, least: int = 0) -> int | None:
     """Read an option that is a whole number or None."""
     value = options.get(name, default)
@@ -279,12 +261,12 @@ def known_options(options: Mapping[str, Any], known: Iterable[str], call: str) -
         raise InputError(message)
 
 
-def joining_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def merge_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `bpe` and `likelihood`, complete."""
     return {
         "min_frequency": whole_number("min_frequency", options.get("min_frequency", 2), 0),
         "limit_alphabet": optional_number(options, "limit_alphabet", 1000),
-        "initial_alphabet": strings("initial_alphabet", options.get("initial_alphabet", ())),
+        "initial_alphabet": checked_strings("initial_alphabet", options.get("initial_alphabet", ())),
     }
 
 
@@ -303,13 +285,13 @@ def top_down_options(options: Mapping[str, Any]) -> dict[str, Any]:
         "max_token_length": whole_number("max_token_length", options.get("max_token_length", 50), 0),
         "max_unique_chars": whole_number("max_unique_chars", options.get("max_unique_chars", 1000), 0),
         "max_input_words": None if most is None or most == -1 else whole_number("max_input_words", most, 0),
-        "include_joiner": flag("include_joiner", options.get("include_joiner", True)),
+        "include_joiner": checked_flag("include_joiner", options.get("include_joiner", True)),
     }
 
 
-def refuse_other_learners_options(algorithm: str, options: Mapping[str, Any]) -> None:
+def refuse_options_of_other_algorithms(algorithm: str, options: Mapping[str, Any]) -> None:
     """Refuse what another algorithm alone understands."""
-    foreign = sorted((JOINING if algorithm == "top_down" else TOP_DOWN) & options.keys())
+    foreign = sorted((MERGING if algorithm == "top_down" else TOP_DOWN) & options.keys())
     if foreign:
         whose = "bpe and likelihood" if algorithm == "top_down" else "top_down"
         message = f"algorithm {algorithm!r} has no {foreign[0]}: it is an option of {whose}"
@@ -325,7 +307,7 @@ def special_tokens(options: Mapping[str, Any]) -> list[str]:
     if reserved is None and "unused" in options:
         message = "unused goes with reserved='bert'"
         raise InputError(message)
-    given = strings("special_tokens", options["special_tokens"]) if "special_tokens" in options else None
+    given = checked_strings("special_tokens", options["special_tokens"]) if "special_tokens" in options else None
     if any(not token for token in given or ()):
         message = "special_tokens has an empty one"
         raise InputError(message)

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.errors import InputError, TrainingWarning
-from wordpiece_bert.options import whole_number
 
 if TYPE_CHECKING:
     import os

@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
-from wordpiece_bert.options import whole_number
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.counts import StrPath, Texts, WordCounts
 from wordpiece_bert.training.options import (
@@ -21,10 +21,9 @@ from wordpiece_bert.training.options import (
     NormalizerSettings,
     TrainOptions,
     differences,
-    flag,
-    joining_options,
     known_options,
-    refuse_other_learners_options,
+    merge_options,
+    refuse_options_of_other_algorithms,
     settings_of,
     special_tokens,
     top_down_options,
@@ -105,11 +104,11 @@ def train_vocab(
     if algorithm not in ALGORITHMS:
         message = f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, not {algorithm!r}"
         raise InputError(message)
-    refuse_other_learners_options(algorithm, options)
-    how = top_down_options(options) if algorithm == "top_down" else joining_options(options)
+    refuse_options_of_other_algorithms(algorithm, options)
+    how = top_down_options(options) if algorithm == "top_down" else merge_options(options)
     base, base_normalizer = _base(options.get("base"))
     specials = _specials(options, base)
-    fill_unused = flag("fill_unused", options.get("fill_unused", False))
+    fill_unused = checked_flag("fill_unused", options.get("fill_unused", False))
     size = _size(vocab_size, base, fill_unused=fill_unused)
     longest = options.get("max_word_chars")
     longest = None if longest is None else whole_number("max_word_chars", longest, 1)

@@ -1,0 +1,82 @@
+"""Checks of arguments that calls all over the package share: each returns the value, or raises InputError."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import SupportsIndex, TypeVar
+
+from wordpiece_bert.errors import InputError
+
+__all__ = ["checked_choice", "checked_flag", "checked_strings", "whole_number"]
+
+# The largest signed 64-bit integer, which every count and length in the core fits in.
+_LARGEST = (1 << 63) - 1
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def whole_number(name: str, value: SupportsIndex, least: int, most: int = _LARGEST) -> int:
+    """Check that an argument is a whole number from `least` to `most`.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the message.
+    value : int or NumPy integer
+        The argument. A bool is refused.
+    least, most : int
+        The limits, both included.
+
+    Returns
+    -------
+    int
+        The value as Python's int.
+    """
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number <= most:
+        message = f"{name} must be a whole number from {least} to {most}, not {value!r}"
+        raise InputError(message)
+    return int(number)
+
+
+def checked_flag(name: str, value: object, *, or_none: bool = False) -> bool:
+    """Check that an argument is True or False; with `or_none` the message names None as the third choice."""
+    if not isinstance(value, bool):
+        message = f"{name} must be True or False{', or None' * or_none}, not {value!r}"
+        raise InputError(message)
+    return value
+
+
+def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others: str = "") -> Choice:
+    """Check that an argument is one of some strings.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the message.
+    value : object
+        The argument.
+    choices : tuple of str
+        What it may be.
+    others : str, default ""
+        Further values the caller accepts, as the message lists them: ``"True, False, None, "``.
+    """
+    for choice in choices:
+        if isinstance(value, str) and value == choice:
+            return choice
+    message = f"{name} must be one of {others}{', '.join(map(repr, choices))}, not {value!r}"
+    raise InputError(message)
+
+
+def checked_strings(name: str, value: object) -> list[str]:
+    """Check that an argument is an iterable of str, and not a single str or bytes; return it as a list."""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        listed = list(value)
+        if all(isinstance(item, str) for item in listed):
+            return listed
+    message = f"{name} must be a list of str, not {value!r}"
+    raise InputError(message)
