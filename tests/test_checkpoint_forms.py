@@ -103,7 +103,7 @@ def test_heads_and_relatives_are_kept_in_half_too(folder: str, tmp_path: Path) -
 
 
 def test_a_decoder_in_half_precision_is_widened_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wordpiece_bert.bert.backend import NumpyDense
+    from wordpiece_bert.bert.engines.numpy import NumpyDense
 
     weight, bias = np.random.default_rng(1).normal(size=(10, 3)).astype(np.float16), np.ones(10, np.float16)
     monkeypatch.setattr(NumpyDense, "_BLOCK", 4)

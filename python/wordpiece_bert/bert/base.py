@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert.bert.backend import Backend, PackedWeight, get_backend
 from wordpiece_bert.bert.checkpoint import (
     Layout,
     Resolved,
@@ -23,6 +22,7 @@ from wordpiece_bert.bert.checkpoint import (
     write_safetensors,
 )
 from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.engines import Engine, PackedWeight, get_engine
 from wordpiece_bert.bert.half_precision import BFLOAT16, widen
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning
 from wordpiece_bert.hub import find_model
@@ -91,7 +91,7 @@ class Model:
         source: str = "weights",
         new_head: int | None = None,
     ) -> None:
-        engine = get_backend(backend, dtype)
+        engine = get_engine(backend, dtype)
         layout = self._layout(config)
         resolved = resolve(weights, layout, config, source, new_head)
         if resolved.unused:
@@ -121,7 +121,7 @@ class Model:
         """Return what the weights are called in a checkpoint."""
         raise NotImplementedError
 
-    def _set_up(self, engine: Backend, resolved: Resolved) -> None:
+    def _set_up(self, engine: Engine, resolved: Resolved) -> None:
         """Hand the weights to the engine."""
         raise NotImplementedError
 
@@ -171,7 +171,7 @@ class Model:
         CheckpointWarning
             Tensors were not used, or weights were drawn; the message has their names.
         """
-        get_backend(backend, dtype)  # a wrong option is told before a hundred megabytes are read
+        get_engine(backend, dtype)  # a wrong option is told before a hundred megabytes are read
         folder = find_model(name, revision=revision)
         config = cls.config_class.from_folder(folder)
         file = find_weights(folder)

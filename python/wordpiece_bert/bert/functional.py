@@ -73,7 +73,7 @@ class Affine(TypedDict):
     bias: Array
 
 
-class Table(TypedDict):
+class EmbeddingTable(TypedDict):
     """An embedding table, weight [rows, H]."""
 
     weight: Array
@@ -86,9 +86,9 @@ class Embeddings(TypedDict):
     their own, E, and a dense layer [H, E] brings it to H.
     """
 
-    word_embeddings: Table  # [V, H]
-    position_embeddings: Table  # [P, H]
-    token_type_embeddings: NotRequired[Table]  # [T, H]
+    word_embeddings: EmbeddingTable  # [V, H]
+    position_embeddings: EmbeddingTable  # [P, H]
+    token_type_embeddings: NotRequired[EmbeddingTable]  # [T, H]
     LayerNorm: Affine
     projection: NotRequired[Affine]
 

@@ -80,23 +80,34 @@ def check_inputs(
     return Inputs((batch, length), ids, vectors, types, positions, mask)
 
 
-def check_rows(config: BertConfig, ids: Ids, ends: Ids, first: int) -> None:
-    """Check rows of ids [tokens] that end at `ends` [B + 1], as a tokenizer gives them; `first` is the first's number.
+def check_rows(config: BertConfig, ids: Ids, ends: Ids, numbers: Ids) -> None:
+    """Check rows of ids from a tokenizer against the tables of a model.
+
+    Parameters
+    ----------
+    config
+        The model's configuration.
+    ids
+        The ids of all rows, one row after the other, [tokens].
+    ends
+        Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
+    numbers
+        What messages call the rows, [B].
 
     Raises
     ------
     InputError
-        With the row and the id that is wrong, or the row that is too long.
+        A row is too long, or an id is outside the word table; the message has the row and the value.
     """
     lengths = np.diff(ends)
     if lengths.size and int(lengths.max()) > config.longest_row:
         row = int(lengths.argmax())
-        _refuse(f"row {first + row} has {lengths[row]} tokens, the model's longest row {config.longest_row}")
+        _refuse(f"row {numbers[row]} has {lengths[row]} tokens, the model's longest row {config.longest_row}")
     if ids.size and int(ids.max()) >= config.vocab_size:
-        place = int(ids.argmax())
-        row = int(np.searchsorted(ends, place, side="right")) - 1
-        where = f"input_ids[{first + row}, {place - int(ends[row])}]"
-        _refuse(f"{where} is {ids[place]}, outside 0 to {config.vocab_size - 1} (vocab_size is {config.vocab_size})")
+        position = int(ids.argmax())
+        row = int(np.searchsorted(ends, position, side="right")) - 1
+        where = f"input_ids[{numbers[row]}, {position - int(ends[row])}]"
+        _refuse(f"{where} is {ids[position]}, outside 0 to {config.vocab_size - 1} (vocab_size is {config.vocab_size})")
 
 
 def check_labels(

@@ -1,7 +1,7 @@
 """BERT: embeddings, a stack of encoder layers, a pooler.
 
 Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding" (2019). The formulas
-are in `functional.py`, the engines that compute them in `backend.py`.
+are in `functional`, and `engines` computes them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from wordpiece_bert.bert.backend import WholePass
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes
 from wordpiece_bert.bert.checkpoint.names import POOLER
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.backend import Backend
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.engines import Engine
     from wordpiece_bert.bert.functional import Array, Mask, PoolingMode
     from wordpiece_bert.tokenizer import RaggedBatch
 
@@ -61,14 +60,13 @@ class BertModel(Model):
         pooler = tuple(cls._name_in_checkpoint(name, config) for name in POOLER if config.has_pooler)
         return Layout(shapes, cls._prefix, optional=pooler, dropped=cls._pretraining_heads)
 
-    def _set_up(self, engine: Backend, resolved: Resolved) -> None:
+    def _set_up(self, engine: Engine, resolved: Resolved) -> None:
         names = {name: self._name_in_checkpoint(name, self.config) for name in bert_shapes(self.config)}
         weights = {name: resolved.base[own] for name, own in names.items() if own in resolved.base}
         self.has_pooler = POOLER[0] in weights
         self._encoder = engine.prepare(self.config, weights)
-        if isinstance(self._encoder, WholePass):
-            # Packed weights are kept once, in the engine.
-            self._weights |= {names[name]: packed for name, packed in self._encoder.packed.items()}
+        # Drop the arrays of weights that the encoder stores itself.
+        self._weights |= {names[name]: packed for name, packed in self._encoder.packed.items()}
 
     def __call__(
         self,
@@ -122,38 +120,19 @@ class BertModel(Model):
             return self._nothing(
                 inputs.shape[1], output_hidden_states=output_hidden_states, output_attentions=output_attentions
             )
-        if isinstance(self._encoder, WholePass):
-            states, weights = self._encoder.forward(
-                inputs,
-                hidden_states=output_hidden_states,
-                attentions=output_attentions,
-                visible_only=visible_only,
-                threads=threads,
-            )  # [B, S, H] each, [B, N, S, S] each
-            return BertOutput(
-                last_hidden_state=states[-1],
-                pooler_output=self._encoder.pooler(states[-1]),
-                hidden_states=states if output_hidden_states else None,
-                attentions=weights if output_attentions else None,
-            )
-        # A masked key's weight underflows to the 0 that it should be, whatever the caller has told np.seterr.
-        with np.errstate(under="ignore"):
-            x = self._encoder.embeddings(
-                inputs.input_ids, inputs.token_type_ids, inputs.position_ids, inputs.inputs_embeds
-            )  # [B, S, H]
-            hidden_states, attentions = [x], []
-            for index in range(self.config.encoder_layers):
-                x, p = self._encoder.encoder_layer(x, index, inputs.mask)  # [B, S, H], [B, N, S, S]
-                if output_hidden_states:
-                    hidden_states.append(x)
-                if output_attentions:
-                    attentions.append(p)
-            return BertOutput(
-                last_hidden_state=x,
-                pooler_output=self._encoder.pooler(x),
-                hidden_states=tuple(hidden_states) if output_hidden_states else None,
-                attentions=tuple(attentions) if output_attentions else None,
-            )
+        states, weights = self._encoder.forward(
+            inputs,
+            hidden_states=output_hidden_states,
+            attentions=output_attentions,
+            visible_only=visible_only,
+            threads=threads,
+        )  # [B, S, H] each, [B, N, S, S] each
+        return BertOutput(
+            last_hidden_state=states[-1],
+            pooler_output=self._encoder.pooler(states[-1]),
+            hidden_states=states if output_hidden_states else None,
+            attentions=weights if output_attentions else None,
+        )
 
     def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
         """Pool token vectors [B, S, H] to one vector a row, [B, H], as `functional.pool`."""
@@ -161,25 +140,51 @@ class BertModel(Model):
 
     @property
     def takes_rows(self) -> bool:
-        """Whether the engine takes rows of different length without padding, as `pooled` does."""
-        return isinstance(self._encoder, WholePass)
+        """Whether the engine runs rows of different lengths without padding, so that sorting them gains nothing."""
+        return self._encoder.takes_rows
 
     def pooled(
-        self, rows: RaggedBatch, part: slice, modes: Sequence[PoolingMode], skip: int = 0, threads: int | None = None
+        self,
+        rows: RaggedBatch,
+        part: slice | npt.NDArray[np.intp],
+        modes: Sequence[PoolingMode],
+        skip: int = 0,
+        threads: int | None = None,
     ) -> Array:
-        """Run the encoder over some rows of ids, laid one behind the other, and pool each: [B, modes · H].
+        """Run the encoder over rows of ids and pool each row.
 
-        Token types are 0. For engines that take rows only.
+        Parameters
+        ----------
+        rows
+            Rows of ids, as a tokenizer returns them. Token types are 0.
+        part
+            Which of the rows: a slice of step 1, or their numbers. At least one, none of them empty.
+        modes
+            The ways of pooling (`wordpiece_bert.bert.functional.POOLING_MODES`) whose results are concatenated.
+        skip
+            How many tokens at the start of each row are not pooled.
+        threads
+            As for a call.
+
+        Returns
+        -------
+        array
+            float32 [B, modes · H].
 
         Raises
         ------
         InputError
-            An id is outside the table of words, or a row is longer than `max_position_embeddings`.
+            An id is outside the word table, or a row is longer than `max_position_embeddings`; the message has the row.
         """
-        assert isinstance(self._encoder, WholePass), "the caller has asked takes_rows"
-        offsets = rows.row_offsets[part.start : part.stop + 1]
-        ids, ends = rows.ids[offsets[0] : offsets[-1]], offsets - offsets[0]
-        check_rows(self.config, ids, ends, part.start)
+        if isinstance(part, slice):
+            numbers = np.arange(part.start, part.stop)
+            offsets = rows.row_offsets[part.start : part.stop + 1]
+            ids, ends = rows.ids[offsets[0] : offsets[-1]], offsets - offsets[0]
+        else:
+            numbers, lengths = part, rows.lengths[part]
+            ends = np.concatenate([[0], np.cumsum(lengths)])
+            ids = rows.ids[np.arange(ends[-1]) + np.repeat(rows.row_offsets[part] - ends[:-1], lengths)]
+        check_rows(self.config, ids, ends, numbers)
         return self._encoder.pooled(ids, ends, modes, skip, threads)
 
     def _nothing(self, length: int, *, output_hidden_states: bool, output_attentions: bool) -> BertOutput:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert.bert.auto import AutoModel
-from wordpiece_bert.bert.backend import get_backend
+from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
@@ -91,7 +91,7 @@ class SentenceEncoder:
         self._folder = folder
         self._threads = threads
         self._max_seq_length = folder.max_seq_length
-        engine = get_backend(model.backend, model.dtype)
+        engine = get_engine(model.backend, model.dtype)
         self._modules = [
             replace(module, linear=engine.linear) if isinstance(module, Dense) else module for module in folder.modules
         ]
@@ -457,16 +457,20 @@ class SentenceEncoder:
     def _sentence_vectors(self, rows: RaggedBatch, batch_size: int, skip: int, *, progress: bool) -> Array:
         modes = self._folder.pooling.modes
         vectors = np.zeros((len(rows.lengths), self._folder.dimension), np.float32)  # [n, d]
-        if self._model.takes_rows and self._folder.layers is None:
-            # In the order given, without padding.
-            for part in with_progress(parts_of(rows, TOKENS), show=progress):
-                y = self._model.pooled(rows, part, modes, skip, self._threads)  # [part, modes · H]
-                vectors[part] = self._after_pooling(y)
+        if self._folder.layers is not None:
+            for batch in make_batches(rows.lengths, batch_size, show_progress_bar=progress):
+                x, mask = self._forward(rows, batch)  # [B, S, H], [B, S]
+                y = np.concatenate([self._model.pool(x, mask, mode, skip) for mode in modes], axis=1)
+                vectors[batch] = self._after_pooling(y)
             return vectors
-        for batch in make_batches(rows.lengths, batch_size, show_progress_bar=progress):
-            x, mask = self._forward(rows, batch)  # [B, S, H], [B, S]
-            pooled = [self._model.pool(x, mask, mode, skip) for mode in modes]
-            vectors[batch] = self._after_pooling(np.concatenate(pooled, axis=1))
+        parts: Iterable[slice | npt.NDArray[np.intp]]
+        if self._model.takes_rows:
+            parts = with_progress(parts_of(rows, TOKENS), show=progress)
+        else:
+            parts = make_batches(rows.lengths, batch_size, show_progress_bar=progress)
+        for part in parts:
+            y = self._model.pooled(rows, part, modes, skip, self._threads)  # [B, modes · H]
+            vectors[part] = self._after_pooling(y)
         return vectors
 
     def _after_pooling(self, y: Array) -> Array:

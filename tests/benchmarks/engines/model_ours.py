@@ -1,4 +1,4 @@
-"""This package: the engine in Rust, or that in NumPy."""
+"""This package, with its Rust or its NumPy engine."""
 
 # ruff: noqa: ANN401 (arrays of other packages, and JSON)
 
@@ -24,13 +24,12 @@ class Ours:
     def load(self, folder: Path, kind: str, threads: int) -> None:
         from wordpiece_bert import SentenceEncoder, _core
         from wordpiece_bert.bert import BertModel
-        from wordpiece_bert.bert.backend import RustBackend
-        from wordpiece_bert.bert.rust import RustEncoder
+        from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 
         backend, option = [*kind.split(), ""][:2]
-        path = option
-        if path in _core.kernel_paths():  # another path than the best
-            RustBackend.prepare = lambda _, config, weights: RustEncoder(config, weights, path)  # type: ignore[method-assign]
+        chosen = option
+        if chosen in _core.kernel_paths():  # another instruction set than the best
+            RustEngine.prepare = lambda _, config, weights: RustEncoder(config, weights, chosen)  # type: ignore[method-assign]
             option = ""
         self.threads = threads
         self.encoder: Any = None

@@ -17,9 +17,9 @@ from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.backend import Backend, Dense
     from wordpiece_bert.bert.checkpoint.names import Shape
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.engines import Dense, Engine
     from wordpiece_bert.bert.functional import Array
 
 __all__ = ["HeadModel", "HeadWeights", "LabelledModel", "pooler_output"]
@@ -59,7 +59,7 @@ class HeadModel(Model):
         kept = {name: shape for name, shape in base.base.items() if cls._reads_pooler or name not in base.optional}
         return Layout(kept, base.prefix, head=cls._head_shapes(config), tied=cls._tied())
 
-    def _set_up(self, engine: Backend, resolved: Resolved) -> None:
+    def _set_up(self, engine: Engine, resolved: Resolved) -> None:
         self.base_model = self._base_model_class(
             self.config, resolved.base, backend=self.backend, dtype=self.dtype, source=self.source
         )
@@ -75,7 +75,7 @@ class HeadModel(Model):
 class HeadWeights:
     """The weights of a head, by the names of its layers."""
 
-    def __init__(self, engine: Backend, resolved: Resolved) -> None:
+    def __init__(self, engine: Engine, resolved: Resolved) -> None:
         self._engine = engine
         self._weights = resolved.head
 

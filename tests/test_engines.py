@@ -20,11 +20,10 @@ import wordpiece_bert as wb
 from model_files import MODELS, reference_cases, sentence_folder, with_tokenizer
 from wordpiece_bert import SentenceEncoder, _core
 from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
-from wordpiece_bert.bert.backend import RustBackend
 from wordpiece_bert.bert.checkpoint import bert_shapes, read_tensors
+from wordpiece_bert.bert.engines.rust import RustDense, RustEncoder, RustEngine
 from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES
 from wordpiece_bert.bert.half_precision import to_bfloat16, widen
-from wordpiece_bert.bert.rust import RustDense, RustEncoder
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,10 +74,10 @@ def test_every_activation_is_among_the_kernels() -> None:
 @pytest.mark.parametrize("path", _core.kernel_paths())
 @pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model", "albert_model", "distilbert_model"])
 def test_every_path_gives_the_same(folder: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RustBackend, "prepare", lambda _, config, weights: RustEncoder(config, weights, path))
+    monkeypatch.setattr(RustEngine, "prepare", lambda _, config, weights: RustEncoder(config, weights, path))
     expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
-    assert found._encoder._core.path == path
+    assert found._encoder._kernels.path == path
     for inputs, _ in reference_cases(folder).values():
         check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING))
 

@@ -1,14 +1,15 @@
-"""The engine in Rust: the same numbers as NumPy's to 1e-6, several times as fast.
+"""The Rust engine: the numbers of NumPy's to 1e-6, several times as fast.
 
-Its kernels are in the crate `rust/kernels`, whose design is told in rust/DESIGN.md. Weights are packed once. The tokens
-of a batch are laid one behind the other without padding, and one call runs all layers, so there are no single steps.
-Each number is computed by operations whose order depends on its own sequence alone: a sequence gives the same bits
-whatever batch it is in, and whatever the number of threads.
+The kernels are in the crate ``rust/kernels``; ``rust/DESIGN.md`` explains them. Weights are packed once, when a model
+is made. The tokens of a batch are laid out one row after the other without padding, and one call runs all layers.
+
+The order of operations behind each number depends only on its own row, so a row gives the same bits in any batch, at
+any position of the batch, and with any number of threads.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,25 +23,14 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    _Stored = tuple[npt.NDArray[np.generic], str]
-
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
 
-__all__ = ["PackedWeight", "RustBackend", "RustDense", "RustEncoder"]
+    #: Numbers as the kernels accept them, and the name of their dtype; those of 16 bits as uint16.
+    _Stored = tuple[npt.NDArray[np.generic], str]
 
-#: The kernels' names of activations, by the function.
-_ACTIVATIONS = {
-    functional.gelu: "gelu",
-    functional.gelu_tanh: "gelu_tanh",
-    functional.quick_gelu: "quick_gelu",
-    functional.relu: "relu",
-    functional.silu: "silu",
-    functional.tanh: "tanh",
-    functional.sigmoid: "sigmoid",
-    functional.mish: "mish",
-}
+__all__ = ["PackedLayerWeight", "RustDense", "RustEncoder", "RustEngine"]
 
 #: The kernels' names of a layer's weights, by BERT's.
 _PACKED = {
@@ -53,8 +43,8 @@ _PACKED = {
 }
 
 
-class PackedWeight:
-    """A weight that the kernels keep in their own form, and give back when it is asked for."""
+class PackedLayerWeight:
+    """One matrix of a packed layer, unpacked on request."""
 
     def __init__(self, layer: _core.PackedLayer, name: str, weight: AnyArray, *, bf16: bool) -> None:
         self._layer, self._name = layer, name
@@ -62,42 +52,66 @@ class PackedWeight:
         self.nbytes = weight.size * self.dtype.itemsize
 
     def unpack(self) -> AnyArray:
-        """Return the weight [out, in], the same numbers as were packed; rounded ones if they are multiplied so."""
+        """Return the weight [out, in]: the numbers that were packed, rounded to bfloat16 if the engine computes so."""
         return self._layer.weight(self._name).view(self.dtype)
 
 
 class RustEncoder:
-    """The weights of one model, packed, and the whole forward pass over them."""
+    """The weights of one model, packed, and the forward pass over them.
+
+    Parameters
+    ----------
+    config, weights
+        As for `base.Engine.prepare`.
+    instruction_set
+        The instruction set of the kernels, one of `_core.kernel_paths`; None for the best that the CPU supports.
+    dtype
+        ``"float32"`` or ``"bfloat16"``.
+
+    Raises
+    ------
+    InputError
+        The CPU does not support the instruction set.
+    """
+
+    #: Rows are laid out one after the other, without padding.
+    takes_rows = True
 
     def __init__(
-        self, config: BertConfig, weights: Mapping[str, AnyArray], path: str | None = None, dtype: str = "float32"
+        self,
+        config: BertConfig,
+        weights: Mapping[str, AnyArray],
+        instruction_set: str | None = None,
+        dtype: str = "float32",
     ) -> None:
         bf16 = dtype == "bfloat16"
         self._config = config
-        #: Weights that are kept in the kernels' form alone, by BERT's names.
-        self.packed: dict[str, PackedWeight] = {}
+        #: The weights that are stored only in the kernels' layout, by BERT's names.
+        self.packed: dict[str, PackedLayerWeight] = {}
         self._layers: list[_core.PackedLayer] = []
-        done: dict[int, tuple[_core.PackedLayer, str]] = {}  # layers of ALBERT share their weights
+        done: dict[int, tuple[_core.PackedLayer, str]] = {}  # ALBERT's layers share weights: pack each once
         for index in range(config.encoder_layers):
-            place = f"encoder.layer.{index}."
-            key = id(weights[f"{place}attention.self.query.weight"])
+            prefix = f"encoder.layer.{index}."
+            key = id(weights[f"{prefix}attention.self.query.weight"])
             if key not in done:
-                done[key] = _packed_layer(weights, place, bf16=bf16), place
+                done[key] = _packed_layer(weights, prefix, bf16=bf16), prefix
                 for name, short in _PACKED.items():
-                    self.packed[place + name] = PackedWeight(done[key][0], short, weights[place + name], bf16=bf16)
+                    self.packed[prefix + name] = PackedLayerWeight(
+                        done[key][0], short, weights[prefix + name], bf16=bf16
+                    )
             layer, first = done[key]
             self._layers.append(layer)
-            self.packed |= {place + name: self.packed[first + name] for name in _PACKED}
-        # The others are kept as they are.
-        self._rest = {name: weight for name, weight in weights.items() if name not in self.packed}
-        self._build(path)
+            self.packed |= {prefix + name: self.packed[first + name] for name in _PACKED}
+        self._unpacked = {name: weight for name, weight in weights.items() if name not in self.packed}
+        self._build(instruction_set)
 
-    def _build(self, path: str | None) -> None:
-        config, weights = self._config, self._rest
+    def _build(self, instruction_set: str | None) -> None:
+        """Make the kernels' encoder, which borrows the packed layers and the other weights."""
+        config, weights = self._config, self._unpacked
         table = weights.get("encoder.relative_attention_bias.weight")
         types = weights.get("embeddings.token_type_embeddings.weight")
         projected = "embeddings.projection.weight" in weights
-        self._core = _core.BertEncoder(
+        self._kernels = _core.BertEncoder(
             self._layers,
             _stored(weights["embeddings.word_embeddings.weight"]),
             _stored(weights["embeddings.position_embeddings.weight"]),
@@ -107,9 +121,10 @@ class RustEncoder:
             None if table is None else _by_distance(widen(table), config.max_position_embeddings),
             embedding=config.embedding_size,
             heads=config.num_attention_heads,
-            activation=_ACTIVATIONS[functional.ACTIVATIONS[config.hidden_act]],
+            # The kernels call each activation by the name of its function.
+            activation=functional.ACTIVATIONS[config.hidden_act].__name__,
             eps=config.layer_norm_eps,
-            path=path,
+            path=instruction_set,
         )
         self._pooler = (
             RustDense(weights["pooler.dense.weight"], weights["pooler.dense.bias"], "tanh")
@@ -118,7 +133,7 @@ class RustEncoder:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_core"}
+        return {name: value for name, value in self.__dict__.items() if name != "_kernels"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -133,34 +148,30 @@ class RustEncoder:
         visible_only: bool = False,
         threads: int | None = None,
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """Run all layers.
-
-        Returns hidden states [B, S, H], all L + 1 of them or the last alone, and the attention weights [B, N, S, S] of
-        each layer, none if they are not wanted. With `visible_only` the places that the mask hides are not computed and
-        stay 0, but for the first of each row, which heads read.
-        """
+        """Run embeddings and all layers, as `base.Encoder.forward`; `visible_only` does skip masked positions."""
         batch, length = inputs.shape
-        order, counts, keys = _packed_places(inputs.mask, batch, length, visible_only=visible_only)
-        rows = np.repeat(np.arange(batch), counts)
+        layout = _layout(inputs.mask, batch, length, visible_only=visible_only)
+        rows = np.repeat(np.arange(batch), layout.lengths)  # [tokens]
 
         def flat(column: Ids) -> npt.NDArray[np.uint32]:
-            return np.broadcast_to(column, (batch, length))[rows, order].astype(np.uint32)
+            """[B, S] or [1, S] -> [tokens]."""
+            return np.broadcast_to(column, (batch, length))[rows, layout.columns].astype(np.uint32)
 
         vectors = None
         if inputs.input_ids is not None:
             ids = flat(inputs.input_ids)
         else:
             assert inputs.inputs_embeds is not None
-            vectors = np.ascontiguousarray(inputs.inputs_embeds[rows, order])
-            ids = np.arange(len(order), dtype=np.uint32)
+            vectors = np.ascontiguousarray(inputs.inputs_embeds[rows, layout.columns])
+            ids = np.arange(len(rows), dtype=np.uint32)
         layers = self._config.encoder_layers
-        states, p = self._core.forward(
+        states, p = self._kernels.forward(
             ids,
             flat(inputs.token_type_ids),
             flat(inputs.position_ids),
-            order.astype(np.uint32),
-            np.concatenate([[0], np.cumsum(counts)]),
-            keys,
+            layout.columns.astype(np.uint32),
+            np.concatenate([[0], np.cumsum(layout.lengths)]),
+            layout.visible,
             vectors,
             length,
             list(range(layers + 1)) if hidden_states else [layers],
@@ -178,16 +189,13 @@ class RustEncoder:
         return functional.pool(x, mask, mode, skip)
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
-        """Run all layers over rows of ids [tokens] that end at `ends` [B + 1], and pool each: [B, modes · H].
-
-        Token types are 0.
-        """
+        """Run all layers over rows without padding and pool each row, as `base.Encoder.pooled`."""
         positions = self._positions(ids, ends)
         tokens, offsets = ids.astype(np.uint32, copy=False), ends.astype(np.int64, copy=False)
-        return self._core.pooled(tokens, positions, offsets, list(modes), skip, threads)
+        return self._kernels.pooled(tokens, positions, offsets, list(modes), skip, threads)
 
     def _positions(self, ids: Ids, ends: Ids) -> npt.NDArray[np.uint32]:
-        """Return the positions of tokens; nothing where they count from 0, which the kernels do by themselves."""
+        """Return the positions of tokens, [tokens]; an empty array where they count from 0, the kernels' default."""
         if type(self._config).default_positions is BertConfig.default_positions:
             return np.zeros(0, np.uint32)
         rows = [
@@ -198,9 +206,12 @@ class RustEncoder:
 
 
 class RustDense:
-    """activation(x·Wᵀ + b) over weights as they are; a panel of them is packed at a time when they are used."""
+    """activation(x·Wᵀ + b) over the weights of a checkpoint, of which each call packs a panel at a time.
 
-    #: Rows of a half-precision weight that are widened at once: 24 MB of a masked-language decoder of 768 columns.
+    A head is used once in a forward pass, so a packed copy would cost more memory than it saves time.
+    """
+
+    #: Rows of a half-precision weight that are widened at once: 24 MB for a masked-language decoder of 768 columns.
     _BLOCK = 8192
 
     def __init__(self, weight: AnyArray, bias: AnyArray, activation: str = "identity") -> None:
@@ -222,18 +233,18 @@ class RustDense:
         return _core.dense(rows, weight, bias, self._activation)
 
 
-class RustBackend:
-    """The kernels in Rust. Their threads are those of `wordpiece_bert.set_num_threads`, or of `threads` of a call."""
+class RustEngine:
+    """The kernels in Rust, with `threads` threads of a call or those of `wordpiece_bert.set_num_threads`."""
 
     def __init__(self, dtype: str = "float32") -> None:
         self._dtype = dtype
 
     def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> RustEncoder:
-        """Pack the weights."""
+        """Return an encoder over these weights, packed."""
         return RustEncoder(config, weights, dtype=self._dtype)
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> RustDense:
-        """Take in a dense layer of a head."""
+        """Return a dense layer over these weights, which are not copied."""
         return RustDense(weight, bias)
 
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
@@ -241,14 +252,14 @@ class RustBackend:
         return RustDense(weight, bias)(x)
 
 
-def _packed_layer(weights: Mapping[str, AnyArray], place: str, *, bf16: bool) -> _core.PackedLayer:
+def _packed_layer(weights: Mapping[str, AnyArray], prefix: str, *, bf16: bool) -> _core.PackedLayer:
     return _core.PackedLayer(
-        [_dense(weights, f"{place}attention.self.{name}") for name in ("query", "key", "value")],
-        _dense(weights, f"{place}attention.output.dense"),
-        _norm(weights, f"{place}attention.output.LayerNorm"),
-        _dense(weights, f"{place}intermediate.dense"),
-        _dense(weights, f"{place}output.dense"),
-        _norm(weights, f"{place}output.LayerNorm"),
+        [_dense(weights, f"{prefix}attention.self.{name}") for name in ("query", "key", "value")],
+        _dense(weights, f"{prefix}attention.output.dense"),
+        _norm(weights, f"{prefix}attention.output.LayerNorm"),
+        _dense(weights, f"{prefix}intermediate.dense"),
+        _dense(weights, f"{prefix}output.dense"),
+        _norm(weights, f"{prefix}output.LayerNorm"),
         bf16,
     )
 
@@ -263,32 +274,35 @@ def _norm(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Array]:
 
 
 def _stored(weight: AnyArray) -> _Stored:
-    """Return numbers as they are kept, those of 16 bits as their bits, and the name of their dtype."""
+    """Return numbers for the kernels, those of 16 bits as uint16, and the name of their dtype."""
     weight = np.ascontiguousarray(weight)
     if not is_half(weight.dtype):
         return weight, "float32"
     return weight.view(np.uint16), "bfloat16" if weight.dtype == BFLOAT16 else "float16"
 
 
-def _by_distance(table: Array, most: int) -> Array:
-    """MPNet's bias for each head and each distance of key and query from −`most` to `most`, [N, 2 · most + 1]."""
-    return np.ascontiguousarray(table[functional.distance_buckets(-np.arange(-most, most + 1))].T)
+def _by_distance(table: Array, longest: int) -> Array:
+    """Return MPNet's bias for each head and each distance key − query, from −`longest` on: [N, 2 · longest + 1]."""
+    return np.ascontiguousarray(table[functional.distance_buckets(-np.arange(-longest, longest + 1))].T)
 
 
-def _packed_places(
-    mask: Mask | None, batch: int, length: int, *, visible_only: bool
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return how the tokens of a batch are laid one behind the other.
+class _Layout(NamedTuple):
+    """Which tokens of a padded batch are computed, and in which order: row by row, the visible ones of a row first."""
 
-    The place of each in its row, the visible ones of a row first; how many each row has, and how many are visible.
-    """
+    columns: npt.NDArray[np.int64]  # [tokens] the position of each token in its padded row
+    lengths: npt.NDArray[np.int64]  # [B] tokens of each row that are computed
+    visible: npt.NDArray[np.int64]  # [B] tokens of each row that are visible, and so attended to
+
+
+def _layout(mask: Mask | None, batch: int, length: int, *, visible_only: bool) -> _Layout:
+    """Return the layout of a batch [B, S]; with `visible_only` no masked position is in it but the first of a row."""
     if mask is None:
         everything = np.full(batch, length)
-        return np.tile(np.arange(length), batch), everything, everything
-    keys = np.count_nonzero(mask, axis=1)  # [B]
+        return _Layout(np.tile(np.arange(length), batch), everything, everything)
+    visible = np.count_nonzero(mask, axis=1)  # [B]
     order = np.argsort(~mask, axis=1, kind="stable")  # [B, S]
     if not visible_only:
-        return order.reshape(-1), np.full(batch, length), keys
-    counts = keys + ~mask[:, 0]
-    # The first hidden place is the row's first place where that is hidden.
-    return order[np.arange(length) < counts[:, None]], counts, keys
+        return _Layout(order.reshape(-1), np.full(batch, length), visible)
+    # Heads read the first position of a row. If it is masked, it is the first masked one, so it follows the visible.
+    lengths = visible + ~mask[:, 0]
+    return _Layout(order[np.arange(length) < lengths[:, None]], lengths, visible)

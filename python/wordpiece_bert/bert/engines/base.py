@@ -1,0 +1,130 @@
+"""What an engine is: the calls that models make, whoever does the arithmetic.
+
+An `Engine` is chosen by name and dtype (`wordpiece_bert.bert.engines.get_engine`). It receives the weights of a model
+once and returns an `Encoder`, which never changes afterwards and may be shared by threads. Shapes are written with the
+letters of `wordpiece_bert.bert.functional`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
+    from wordpiece_bert.bert.inputs import Inputs
+
+__all__ = ["Dense", "Encoder", "Engine", "PackedWeight"]
+
+
+class PackedWeight(Protocol):
+    """A weight that the engine stores only in its own layout."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape in a checkpoint."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its dtype."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its numbers in bytes, without the padding of the layout."""
+
+    def unpack(self) -> AnyArray:
+        """Return it in the layout of a checkpoint, as a new array."""
+
+
+class Encoder(Protocol):
+    """The weights of one model, ready to run."""
+
+    @property
+    def packed(self) -> Mapping[str, PackedWeight]:
+        """The weights that the encoder stores itself, by BERT's names; the model drops its own copies of them."""
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether `pooled` runs rows of different lengths without padding, so that sorting them gains nothing."""
+
+    def forward(
+        self, inputs: Inputs, *, hidden_states: bool, attentions: bool, visible_only: bool, threads: int | None
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Run embeddings and all layers over a batch of at least one row.
+
+        Parameters
+        ----------
+        inputs
+            What `check_inputs` returned.
+        hidden_states
+            Whether to return all L + 1 hidden states, or the last one only.
+        attentions
+            Whether to return the attention weights.
+        visible_only
+            Whether masked positions, except the first of each row, may be skipped and left 0.
+        threads
+            Number of threads; None for the default.
+
+        Returns
+        -------
+        tuple of arrays
+            Hidden states, float32 [B, S, H] each; the last of them is x_L.
+        tuple of arrays
+            Attention weights, float32 [B, N, S, S] for each layer; empty unless requested.
+        """
+
+    def pooler(self, x: Array) -> Array | None:
+        """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
+
+    def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
+        """[B, S, H] -> [B, H], as `functional.pool`."""
+
+    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
+        """Run all layers over rows of different lengths and pool each of them.
+
+        Parameters
+        ----------
+        ids
+            The ids of all rows, one row after the other, [tokens]; token types are 0.
+        ends
+            Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
+        modes
+            The ways of pooling whose results are concatenated.
+        skip
+            Number of tokens at the start of each row that are not pooled.
+        threads
+            Number of threads; None for the default.
+
+        Returns
+        -------
+        array
+            float32 [B, modes · H].
+        """
+
+
+class Dense(Protocol):
+    """A dense layer of a head."""
+
+    def __call__(self, x: Array) -> Array:
+        """[..., in] -> [..., out], as `functional.linear`."""
+
+
+class Engine(Protocol):
+    """Does the arithmetic of models."""
+
+    def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> Encoder:
+        """Return an encoder over these weights.
+
+        `weights` have the names and shapes of `checkpoint.bert_shapes`, and are float32 or in half precision.
+        """
+
+    def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
+        """Return a dense layer: weight [out, in], bias [out], float32 or in half precision."""
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """x·Wᵀ + b, as `functional.linear`."""

@@ -1,0 +1,193 @@
+"""The NumPy engine: the functions of `functional`, called one after the other over the weights of a checkpoint.
+
+Weights are used as they are; those in half precision are widened when they are used, one layer at a time. Threads are
+those of the BLAS library that NumPy was built with, so `threads` of a call has no effect here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert.bert import functional
+from wordpiece_bert.bert.half_precision import is_half, widen
+from wordpiece_bert.bert.inputs import Inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.engines.base import PackedWeight
+    from wordpiece_bert.bert.functional import (
+        Affine,
+        Array,
+        Embeddings,
+        EmbeddingTable,
+        Ids,
+        Layer,
+        Mask,
+        PoolingMode,
+    )
+
+__all__ = ["NumpyDense", "NumpyEncoder", "NumpyEngine"]
+
+
+class NumpyEncoder:
+    """The weights of one model and the forward pass over them, in NumPy."""
+
+    #: No weight is stored in another layout than that of the checkpoint.
+    packed: Mapping[str, PackedWeight] = {}
+    #: Rows are padded to the longest of a batch.
+    takes_rows = False
+
+    def __init__(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> None:
+        tree = _tree(weights)
+        self._config = config
+        self._word_table: AnyArray = tree["embeddings"]["word_embeddings"]["weight"]
+        self._tables: Embeddings = tree["embeddings"]
+        self._layers: list[Layer] = [tree["encoder"]["layer"][str(i)] for i in range(config.encoder_layers)]
+        self._pooler: Affine | None = tree["pooler"]["dense"] if "pooler" in tree else None
+        self._distances: EmbeddingTable | None = tree["encoder"].get("relative_attention_bias")
+        self._half = any(is_half(weight.dtype) for weight in weights.values())
+        # MPNet's bias for the last length seen. Threads may write it at once: equal lengths give equal arrays.
+        self._bias: Array | None = None
+
+    def forward(
+        self,
+        inputs: Inputs,
+        *,
+        hidden_states: bool,
+        attentions: bool,
+        visible_only: bool = False,
+        threads: int | None = None,
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Run embeddings and all layers, as `base.Encoder.forward`; masked positions are computed in any case."""
+        del visible_only, threads
+        config = self._config
+        activation = functional.ACTIVATIONS[config.hidden_act]
+        bias = self._position_bias(inputs.shape[1])  # [1, N, S, S]
+        states, weights = [], []
+        # The weight of a masked key underflows to the 0 that it should be, whatever np.seterr has been set to.
+        with np.errstate(under="ignore"):
+            x = self._embeddings(inputs)  # [B, S, H]
+            for stored in self._layers:
+                if hidden_states:
+                    states.append(x)
+                layer: Layer = _widened(stored) if self._half else stored
+                x, p = functional.encoder_layer(
+                    x,
+                    layer,
+                    inputs.mask,
+                    heads=config.num_attention_heads,
+                    activation=activation,
+                    eps=config.layer_norm_eps,
+                    position_bias=bias,
+                )  # [B, S, H], [B, N, S, S]
+                if attentions:
+                    weights.append(p)
+        return (*states, x), tuple(weights)
+
+    def pooler(self, x: Array) -> Array | None:
+        """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
+        if self._pooler is None:
+            return None
+        with np.errstate(under="ignore"):
+            return functional.pooler(x, _widened(self._pooler))
+
+    def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
+        """[B, S, H] -> [B, H], as `functional.pool`."""
+        return functional.pool(x, mask, mode, skip)
+
+    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
+        """Pad the rows, run all layers and pool each row, as `base.Encoder.pooled`."""
+        lengths = np.diff(ends)  # [B]
+        mask = np.arange(lengths.max()) < lengths[:, None]  # [B, S]
+        padded = np.zeros(mask.shape, np.int64)  # [B, S]
+        padded[mask] = ids
+        inputs = Inputs(
+            shape=mask.shape,
+            input_ids=padded,
+            inputs_embeds=None,
+            token_type_ids=np.zeros((1, mask.shape[1]), np.int64),
+            position_ids=self._config.default_positions(padded, mask.shape[1]),
+            mask=None if mask.all() else mask,
+        )
+        (x,), _ = self.forward(inputs, hidden_states=False, attentions=False, threads=threads)  # [B, S, H]
+        return np.concatenate([self.pool(x, mask, mode, skip) for mode in modes], axis=1)
+
+    def _embeddings(self, inputs: Inputs) -> Array:
+        tables, vectors = self._tables, inputs.inputs_embeds
+        if self._half:
+            if vectors is None:  # widen the rows that are used, not the entire table
+                vectors = widen(self._word_table[inputs.input_ids])
+            tables = _widened({name: table for name, table in tables.items() if name != "word_embeddings"})
+        return functional.embeddings(
+            inputs.input_ids,
+            inputs.token_type_ids,
+            inputs.position_ids,
+            tables,
+            eps=self._config.layer_norm_eps,
+            inputs_embeds=vectors,
+        )
+
+    def _position_bias(self, length: int) -> Array | None:
+        """Return MPNet's bias [1, N, S, S] for rows of this length; None for other models."""
+        if self._distances is None:
+            return None
+        bias = self._bias
+        if bias is None or bias.shape[-1] != length:
+            bias = self._bias = functional.relative_position_bias(length, widen(self._distances["weight"]))
+        return bias
+
+
+class NumpyDense:
+    """`functional.linear` over the weights of a checkpoint."""
+
+    #: Rows of a half-precision weight that are widened at once: 24 MB for a masked-language decoder of 768 columns.
+    _BLOCK = 8192
+
+    def __init__(self, weight: AnyArray, bias: AnyArray) -> None:
+        self._weight, self._bias = weight, widen(bias)
+
+    def __call__(self, x: Array) -> Array:
+        """[..., in] -> [..., out]."""
+        if not is_half(self._weight.dtype):
+            return functional.linear(x, widen(self._weight), self._bias)
+        blocks = range(0, len(self._weight), self._BLOCK)
+        rows = [slice(start, start + self._BLOCK) for start in blocks]
+        return np.concatenate([functional.linear(x, widen(self._weight[r]), self._bias[r]) for r in rows], axis=-1)
+
+
+class NumpyEngine:
+    """NumPy in float32."""
+
+    def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> NumpyEncoder:
+        """Return an encoder over these weights, which are not copied."""
+        return NumpyEncoder(config, weights)
+
+    def dense(self, weight: AnyArray, bias: AnyArray) -> NumpyDense:
+        """Return a dense layer over these weights, which are not copied."""
+        return NumpyDense(weight, bias)
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """x·Wᵀ + b, as `functional.linear`."""
+        return functional.linear(x, weight, bias)
+
+
+def _widened(tree: Any) -> Any:  # noqa: ANN401 (any part of a model's weights)
+    """Return a tree of weights with every array in float32."""
+    return {name: _widened(part) for name, part in tree.items()} if isinstance(tree, dict) else widen(tree)
+
+
+def _tree(weights: Mapping[str, AnyArray]) -> dict[str, Any]:
+    """{"a.b.weight": w} -> {"a": {"b": {"weight": w}}}."""
+    tree: dict[str, Any] = {}
+    for name, weight in weights.items():
+        *path, leaf = name.split(".")
+        node = tree
+        for part in path:
+            node = node.setdefault(part, {})
+        node[leaf] = weight
+    return tree
