@@ -46,7 +46,7 @@ Placed = tuple[Any, str]
 
 
 def read_all(reader: TextReader) -> list[Placed]:
-    return [(text, block.place(i)) for block in reader for i, text in enumerate(block.texts())]
+    return [(text, block.location(i)) for block in reader for i, text in enumerate(block.texts())]
 
 
 def read(content: bytes, **options: Any) -> list[Placed]:  # noqa: ANN401

@@ -130,7 +130,7 @@ class FileEncoder:
             row = int(longer[0])
             text = row if batch.overflow_to_sample is None else int(batch.overflow_to_sample[row])
             message = (
-                f"{block.place(text)}: {batch.lengths[row]} tokens, and rows are padded to {self.row_length}: "
+                f"{block.location(text)}: {batch.lengths[row]} tokens, and rows are padded to {self.row_length}: "
                 f"pass truncation=True, max_length={self.row_length}, or padding=False"
             )
             raise InputError(message)

@@ -8,7 +8,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use wordpiece::Error;
-use wordpiece::files::{Block, FieldPath, Next, OnError, ReadAhead, ReadOptions, Source, Split};
+use wordpiece::files::{FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextLayout, TextSource};
 
 use crate::batch::{self, Rows};
 use crate::error::{self, guarded, to_py};
@@ -48,14 +48,14 @@ impl TextReader {
     ) -> PyResult<TextReader> {
         let fields = fields.iter().map(|field| FieldPath::new(field)).collect::<Result<Vec<_>, _>>().map_err(to_py)?;
         let mut fields = fields.into_iter();
-        let split = match (fields.next(), separator) {
-            (Some(first), _) => Split::JsonLines(first, fields.next()),
-            (None, Some(separator)) => Split::Separator(separator),
-            (None, None) => Split::Whole,
+        let layout = match (fields.next(), separator) {
+            (Some(first), _) => TextLayout::JsonLines(first, fields.next()),
+            (None, Some(separator)) => TextLayout::Separator(separator),
+            (None, None) => TextLayout::WholeFile,
         };
-        let mut options = ReadOptions { split, on_error: on_error(errors)?, ..ReadOptions::default() };
+        let mut options = ReadOptions { layout, on_error: on_error(errors)?, ..ReadOptions::default() };
         options.block_texts = block_texts.unwrap_or(options.block_texts);
-        let sources = files.into_iter().map(|file| file.map_or_else(Source::stdin, Source::path)).collect();
+        let sources = files.into_iter().map(|file| file.map_or_else(TextSource::stdin, TextSource::path)).collect();
         let reader = wordpiece::files::TextReader::new(sources, options).map_err(to_py)?;
         Ok(TextReader { ahead: Mutex::new(ReadAhead::start(reader).map_err(to_py)?) })
     }
@@ -66,9 +66,9 @@ impl TextReader {
             loop {
                 let wait = || self.ahead.lock().unwrap_or_else(PoisonError::into_inner).next(PATIENCE);
                 match py.detach(wait).map_err(to_py)? {
-                    Next::Block(block) => return Ok(Some(TextBlock { block: Arc::new(block) })),
-                    Next::Done => return Ok(None),
-                    Next::NotYet => py.check_signals()?,
+                    NextBlock::Ready(block) => return Ok(Some(TextBlock { block: Arc::new(block) })),
+                    NextBlock::Done => return Ok(None),
+                    NextBlock::TimedOut => py.check_signals()?,
                 }
             }
         })
@@ -81,7 +81,7 @@ type ArrowColumn<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, i64>, 
 /// Some megabytes of texts, and where each comes from.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct TextBlock {
-    block: Arc<Block>,
+    block: Arc<wordpiece::files::TextBlock>,
 }
 
 #[pymethods]
@@ -103,7 +103,9 @@ impl TextBlock {
                 borrowed.push((data.as_slice()?, ends.as_slice()?, valid));
             }
             let on_error = on_error(errors)?;
-            let block = py.detach(|| Block::from_arrow(name, first_row, &borrowed, on_error)).map_err(to_py)?;
+            let block = py
+                .detach(|| wordpiece::files::TextBlock::from_arrow(name, first_row, &borrowed, on_error))
+                .map_err(to_py)?;
             Ok(TextBlock { block: Arc::new(block) })
         })
     }
@@ -137,11 +139,11 @@ impl TextBlock {
     }
 
     /// Return where a text comes from, in words.
-    fn place(&self, i: usize) -> PyResult<String> {
+    fn location(&self, i: usize) -> PyResult<String> {
         if i >= self.block.len() {
             return Err(error::input(format!("text {i} of a block of {}", self.block.len())));
         }
-        Ok(self.block.place(i))
+        Ok(self.block.location(i))
     }
 
     /// Return the texts, or pairs of texts, as Python has them.
@@ -172,7 +174,7 @@ impl TextBlock {
                 tokenizer.core.encode_batch::<u32>(&self.block.inputs(), &options.core, &columns, pool)
             });
             let rows = rows.map_err(|error| match error {
-                Error::AtIndex { index, error } => error.at_place(self.block.place(index)),
+                Error::AtIndex { index, error } => error.at_place(self.block.location(index)),
                 error => error,
             });
             Rows::new(py, rows.map_err(to_py)?, &columns)

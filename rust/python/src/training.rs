@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
-use wordpiece::files::Source;
+use wordpiece::files::TextSource;
 use wordpiece::normalize::BertNormalizer;
 use wordpiece::train::{self, BadBytes, Block, Blocks, CountOptions, Files, Joining, Learner, Progress, Stage};
 use wordpiece::train::{TopDownOptions, TrainOptions, TrainingError};
@@ -204,8 +204,8 @@ fn counted(py: Python<'_>, counted: train::Counted) -> PyResult<Counted> {
 }
 
 /// The file at a path; `-` is standard input.
-fn source(path: PathBuf) -> Source {
-    if path.as_os_str() == "-" { Source::stdin() } else { Source::path(path) }
+fn source(path: PathBuf) -> TextSource {
+    if path.as_os_str() == "-" { TextSource::stdin() } else { TextSource::path(path) }
 }
 
 #[pymethods]

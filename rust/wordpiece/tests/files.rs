@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use wordpiece::Error;
 use wordpiece::files::{
-    Block, FieldPath, Next, OnError, ReadAhead, ReadOptions, Source, Split, TextProblem, TextReader,
+    FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextBlock, TextLayout, TextProblem, TextReader, TextSource,
 };
 
 /// Gives a few bytes at a time, as a pipe may.
@@ -30,33 +30,33 @@ impl Read for Trickle {
     }
 }
 
-fn trickle(name: &str, bytes: &[u8], sizes: &[usize]) -> Source {
-    Source::reader(name, Trickle { bytes: bytes.to_vec(), at: 0, sizes: sizes.to_vec(), turn: 0 })
+fn trickle(name: &str, bytes: &[u8], sizes: &[usize]) -> TextSource {
+    TextSource::reader(name, Trickle { bytes: bytes.to_vec(), at: 0, sizes: sizes.to_vec(), turn: 0 })
 }
 
 /// A text and its place.
 type Placed = (String, String);
 
-fn collect(sources: Vec<Source>, options: ReadOptions) -> Result<Vec<Placed>, Error> {
+fn collect(sources: Vec<TextSource>, options: ReadOptions) -> Result<Vec<Placed>, Error> {
     // Bytes are counted as they are read; one that is replaced becomes three.
     let grown = if options.on_error == OnError::Replace { 3 } else { 1 };
     let (most_texts, full) = (options.block_texts, grown * options.block_bytes);
     let mut reader = TextReader::new(sources, options)?;
-    let mut block = Block::default();
+    let mut block = TextBlock::default();
     let mut all = Vec::new();
     while reader.next_block(&mut block)? {
         assert!(block.len() <= most_texts);
         // Whatever is before the last text must have left room for it.
         let before: usize = block.texts().take(block.len().saturating_sub(1)).map(str::len).sum();
         assert!(before < full);
-        all.extend(block.texts().enumerate().map(|(i, text)| (text.to_owned(), block.place(i))));
+        all.extend(block.texts().enumerate().map(|(i, text)| (text.to_owned(), block.location(i))));
     }
     Ok(all)
 }
 
-fn read(bytes: &[u8], split: Split) -> Result<Vec<String>, Error> {
+fn read(bytes: &[u8], split: TextLayout) -> Result<Vec<String>, Error> {
     let source = trickle("t", bytes, &[7]);
-    let options = ReadOptions { split, ..ReadOptions::default() };
+    let options = ReadOptions { layout: split, ..ReadOptions::default() };
     Ok(collect(vec![source], options)?.into_iter().map(|(text, _)| text).collect())
 }
 
@@ -125,8 +125,8 @@ fn separators() -> impl Strategy<Value = Option<&'static str>> {
 }
 
 fn options(separator: Option<&str>, on_error: OnError, block_bytes: usize, block_texts: usize) -> ReadOptions {
-    let split = separator.map_or(Split::Whole, |separator| Split::Separator(separator.to_owned()));
-    ReadOptions { split, on_error, block_bytes, block_texts, ..ReadOptions::default() }
+    let split = separator.map_or(TextLayout::WholeFile, |separator| TextLayout::Separator(separator.to_owned()));
+    ReadOptions { layout: split, on_error, block_bytes, block_texts, ..ReadOptions::default() }
 }
 
 proptest! {
@@ -185,10 +185,10 @@ proptest! {
     fn a_field_of_a_json_line_is_what_serde_json_reads(text in ".{0,30}", other in ".{0,10}", block_bytes in 1usize..60) {
         let record = serde_json::json!({"a": other, "meta": {"x": [1, {"text": text}], "text": 5}, "text": other});
         let lines = format!("{record}\r\n \n{record}");
-        let split = Split::JsonLines(FieldPath::new("meta.x.1.text").unwrap(), Some(FieldPath::new("text").unwrap()));
-        let options = ReadOptions { split, block_bytes, ..ReadOptions::default() };
+        let split = TextLayout::JsonLines(FieldPath::new("meta.x.1.text").unwrap(), Some(FieldPath::new("text").unwrap()));
+        let options = ReadOptions { layout: split, block_bytes, ..ReadOptions::default() };
         let mut reader = TextReader::new(vec![trickle("t", lines.as_bytes(), &[5])], options).unwrap();
-        let (mut block, mut pairs) = (Block::default(), Vec::new());
+        let (mut block, mut pairs) = (TextBlock::default(), Vec::new());
         while reader.next_block(&mut block).unwrap() {
             pairs.extend(block.texts().zip(block.second_texts()).map(|(a, b)| (a.to_owned(), b.to_owned())));
         }
@@ -212,7 +212,7 @@ fn two_files_that_end_and_begin_in_half_a_character_do_not_make_one() {
 
 #[test]
 fn utf16_is_recognised() {
-    let error = read(b"\xff\xfea\0\n\0", Split::Separator("\n".into())).unwrap_err();
+    let error = read(b"\xff\xfea\0\n\0", TextLayout::Separator("\n".into())).unwrap_err();
     assert!(error.to_string().contains("it looks like UTF-16"), "{error}");
 }
 
@@ -224,7 +224,7 @@ fn gzip_and_zstandard_are_recognised_and_their_parts_joined() {
         writer.write_all(part).unwrap();
         writer.finish().unwrap()
     };
-    let split = || Split::Separator("\n".into());
+    let split = || TextLayout::Separator("\n".into());
     let expected = read(&text, split()).unwrap();
     let two_members = [gzip(&text[..17]), gzip(&text[17..])].concat();
     assert_eq!(read(&two_members, split()).unwrap(), expected);
@@ -239,7 +239,7 @@ fn gzip_and_zstandard_are_recognised_and_their_parts_joined() {
 #[test]
 fn a_text_larger_than_allowed_is_told_and_not_kept() {
     let options = ReadOptions { longest_text: 1 << 20, ..ReadOptions::default() };
-    let endless = Source::reader("endless", b"ok\n".chain(io::repeat(b'a')));
+    let endless = TextSource::reader("endless", b"ok\n".chain(io::repeat(b'a')));
     let error = collect(vec![endless], options).unwrap_err();
     let expected =
         "endless: line 2, byte offset 3: a text of more than 1048576 bytes begins here: is the separator right?";
@@ -250,13 +250,13 @@ fn a_text_larger_than_allowed_is_told_and_not_kept() {
 fn a_text_larger_than_block_and_window_is_whole() {
     let long = "word ".repeat(1 << 20);
     let content = format!("a\n{long}\nb\n{long}");
-    let source = Source::reader("t", io::Cursor::new(content.clone().into_bytes()));
+    let source = TextSource::reader("t", io::Cursor::new(content.clone().into_bytes()));
     let found = collect(vec![source], ReadOptions { block_bytes: 100, ..ReadOptions::default() }).unwrap();
     assert!(found.iter().map(|(text, _)| text.as_str()).eq(content.split('\n')));
 }
 
 fn field_problem(line: &str, path: &str) -> String {
-    let split = Split::JsonLines(FieldPath::new(path).unwrap(), None);
+    let split = TextLayout::JsonLines(FieldPath::new(path).unwrap(), None);
     match read(format!("{{\"a\": \"\", \"b\": {{\"c\": [\"\"]}}}}\n{line}\n").as_bytes(), split) {
         Err(error) => error.to_string(),
         Ok(texts) => panic!("{texts:?}"),
@@ -293,8 +293,8 @@ fn what_is_wrong_with_a_json_line_is_told() {
 #[test]
 fn odd_json_that_is_right() {
     let read_field = |line: &str, path: &str, on_error| {
-        let split = Split::JsonLines(FieldPath::new(path).unwrap(), None);
-        let options = ReadOptions { split, on_error, ..ReadOptions::default() };
+        let split = TextLayout::JsonLines(FieldPath::new(path).unwrap(), None);
+        let options = ReadOptions { layout: split, on_error, ..ReadOptions::default() };
         collect(vec![trickle("t", line.as_bytes(), &[3])], options).unwrap()[0].0.clone()
     };
     assert_eq!(read_field(r#"{"a.b": {"c\\d": "x"}}"#, r"a\.b.c\\d", OnError::Strict), "x");
@@ -308,13 +308,13 @@ fn odd_json_that_is_right() {
 #[test]
 fn skipped_texts_are_counted_and_told() {
     let lines = "{\"a\": \"x\"}\n{\"b\": 1}\nno\n{\"a\": \"y\"}\n".to_owned() + &"?\n".repeat(100);
-    let split = Split::JsonLines(FieldPath::new("a").unwrap(), None);
-    let options = ReadOptions { split, on_error: OnError::Skip, ..ReadOptions::default() };
+    let split = TextLayout::JsonLines(FieldPath::new("a").unwrap(), None);
+    let options = ReadOptions { layout: split, on_error: OnError::Skip, ..ReadOptions::default() };
     let mut reader = TextReader::new(vec![trickle("t", lines.as_bytes(), &[100])], options).unwrap();
-    let mut block = Block::default();
+    let mut block = TextBlock::default();
     assert!(reader.next_block(&mut block).unwrap());
     assert_eq!(block.texts().collect::<Vec<_>>(), ["x", "y"]);
-    assert_eq!((block.place(1), block.skipped_count(), block.skipped().len()), ("t line 4".to_owned(), 102, 20));
+    assert_eq!((block.location(1), block.skipped_count(), block.skipped().len()), ("t line 4".to_owned(), 102, 20));
     assert_eq!(block.skipped()[0], "t: line 2, byte offset 11: no field \"a\"; there are: \"b\"");
 }
 
@@ -335,24 +335,24 @@ impl Read for Broken {
 #[test]
 fn after_a_file_that_breaks_the_next_one_is_read() {
     let sources =
-        vec![Source::reader("a", Broken(false)), Source::reader("b", &b"b\xff"[..]), trickle("c", b"c", &[1])];
+        vec![TextSource::reader("a", Broken(false)), TextSource::reader("b", &b"b\xff"[..]), trickle("c", b"c", &[1])];
     let mut reader = TextReader::new(sources, ReadOptions::default()).unwrap();
-    let mut block = Block::default();
+    let mut block = TextBlock::default();
     assert_eq!(reader.next_block(&mut block).unwrap_err().to_string(), "a: the disk is gone");
     assert!(reader.next_block(&mut block).unwrap_err().to_string().starts_with("b: line 1, byte offset 1"));
     assert!(reader.next_block(&mut block).unwrap());
-    assert_eq!(block.texts().zip([block.place(0)]).collect::<Vec<_>>(), [("c", "c line 1".to_owned())]);
+    assert_eq!(block.texts().zip([block.location(0)]).collect::<Vec<_>>(), [("c", "c line 1".to_owned())]);
 }
 
 #[test]
 fn an_empty_separator_is_refused() {
-    let options = ReadOptions { split: Split::Separator(String::new()), ..ReadOptions::default() };
+    let options = ReadOptions { layout: TextLayout::Separator(String::new()), ..ReadOptions::default() };
     assert!(matches!(TextReader::new(Vec::new(), options), Err(Error::EmptySeparator)));
 }
 
 #[test]
 fn a_missing_file_has_its_name_and_number() {
-    let error = collect(vec![Source::path("no/such/file")], ReadOptions::default()).unwrap_err();
+    let error = collect(vec![TextSource::path("no/such/file")], ReadOptions::default()).unwrap_err();
     let Error::FileUnreadable { file, code: Some(_), message } = &error else { panic!("{error:?}") };
     assert_eq!(file, "no/such/file");
     assert!(!message.contains("os error"), "{message}");
@@ -362,43 +362,43 @@ fn a_missing_file_has_its_name_and_number() {
 fn reading_ahead_gives_the_same_blocks_and_ends() {
     let content = "some words\n".repeat(1000);
     let options = || ReadOptions { block_bytes: 1000, ..ReadOptions::default() };
-    let source = || vec![Source::reader("t", io::Cursor::new(content.clone()))];
+    let source = || vec![TextSource::reader("t", io::Cursor::new(content.clone()))];
     let expected = collect(source(), options()).unwrap();
     let mut ahead = ReadAhead::start(TextReader::new(source(), options()).unwrap()).unwrap();
     let (mut found, mut blocks) = (Vec::new(), 0);
     loop {
         match ahead.next(Duration::from_secs(10)).unwrap() {
-            Next::Block(block) => {
+            NextBlock::Ready(block) => {
                 blocks += 1;
-                found.extend((0..block.len()).zip(block.texts()).map(|(i, text)| (text.to_owned(), block.place(i))));
+                found.extend((0..block.len()).zip(block.texts()).map(|(i, text)| (text.to_owned(), block.location(i))));
             }
-            Next::Done => break,
-            Next::NotYet => panic!("ten seconds for a block"),
+            NextBlock::Done => break,
+            NextBlock::TimedOut => panic!("ten seconds for a block"),
         }
     }
-    assert!(matches!(ahead.next(Duration::ZERO), Ok(Next::Done)));
+    assert!(matches!(ahead.next(Duration::ZERO), Ok(NextBlock::Done)));
     assert_eq!((found, blocks), (expected, content.len().div_ceil(1001)));
     // One that nobody wants any more ends, whatever it waits for.
-    drop(ReadAhead::start(TextReader::new(vec![Source::reader("t", io::repeat(b'\n'))], options()).unwrap()));
+    drop(ReadAhead::start(TextReader::new(vec![TextSource::reader("t", io::repeat(b'\n'))], options()).unwrap()));
 }
 
 #[test]
 fn a_column_of_strings_is_a_block() {
     let valid = [true, true, false, true];
     let block = |bytes, ends: &[i64], on_error| {
-        Block::from_arrow("p", 7, &[(bytes, ends, Some(&valid[..ends.len()]))], on_error)
+        TextBlock::from_arrow("p", 7, &[(bytes, ends, Some(&valid[..ends.len()]))], on_error)
     };
     let good = block("aé".as_bytes(), &[1, 3, 3, 3], OnError::Skip).unwrap();
     assert_eq!(good.texts().collect::<Vec<_>>(), ["a", "é", ""]);
-    assert_eq!((good.place(2), good.skipped_count()), ("p row 10".to_owned(), 1));
+    assert_eq!((good.location(2), good.skipped_count()), ("p row 10".to_owned(), 1));
     let problem = |bytes, ends: &[i64]| block(bytes, ends, OnError::Strict).unwrap_err().to_string();
     assert_eq!(problem(b"a", &[1, 1, 1]), "p: row 9: null, which is no text; errors=\"skip\" leaves it out");
     assert!(problem("aé".as_bytes(), &[2]).starts_with("p: row 7: not UTF-8"));
     for ends in [&[9][..], &[1, 0], &[-1]] {
         assert!(problem(b"aa", ends).contains("offsets"), "{ends:?}");
     }
-    let columns: [wordpiece::files::Column<'_>; 2] = [(b"ab", &[1, 2], None), (b"c\xff", &[1, 2], None)];
-    let pairs = Block::from_arrow("p", 0, &columns, OnError::Replace).unwrap();
+    let columns: [wordpiece::files::ArrowColumn<'_>; 2] = [(b"ab", &[1, 2], None), (b"c\xff", &[1, 2], None)];
+    let pairs = TextBlock::from_arrow("p", 0, &columns, OnError::Replace).unwrap();
     assert_eq!(pairs.texts().zip(pairs.second_texts()).collect::<Vec<_>>(), [("a", "c"), ("b", "\u{fffd}")]);
-    assert_eq!(Block::from_arrow("p", 0, &columns, OnError::Skip).unwrap().len(), 1);
+    assert_eq!(TextBlock::from_arrow("p", 0, &columns, OnError::Skip).unwrap().len(), 1);
 }

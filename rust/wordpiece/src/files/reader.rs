@@ -1,92 +1,53 @@
-//! Files → blocks of texts.
+//! Divides files into texts and collects them into blocks.
+//!
+//! The reader alternates two steps until the block is full: [`TextReader::read_more`] reads bytes into the buffer, and
+//! [`TextReader::move_texts`] finds the complete texts in it and appends them to the block. What remains in the buffer is
+//! the beginning of a text whose end has not been read yet.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memchr::memmem::Finder;
 
-use super::block::{Block, Start};
-use super::field::FieldPath;
-
-use super::source::Source;
-use super::window::Window;
+use super::field_path::FieldPath;
+use super::options::{OnError, ReadOptions, TextLayout};
+use super::read_buffer::ReadBuffer;
+use super::source::{TextSource, unreadable_file};
+use super::text_block::{TextBlock, TextStart};
 use crate::error::{Error, Result, TextProblem};
 
-/// What stands between texts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Split {
-    /// Texts end at this; the last need not be ended. Of `"\n"` a `\r` before it goes with it, of no other separator.
-    Separator(String),
-    /// Nothing: a file is one text, as it is.
-    Whole,
-    /// Each line is JSON and holds the text in a field; two fields make pairs. Lines of white space alone hold nothing.
-    JsonLines(FieldPath, Option<FieldPath>),
-}
-
-/// What to do about a text that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnError {
-    /// An error.
-    #[default]
-    Strict,
-    /// Bytes that are not UTF-8, and lone surrogates in JSON, become U+FFFD, as in Python; all else is an error.
-    Replace,
-    /// The text is left out, counted and told.
-    Skip,
-}
-
-/// How files are read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadOptions {
-    /// What stands between texts.
-    pub split: Split,
-    /// What to do about a text that cannot be read.
-    pub on_error: OnError,
-    /// A block is full from so many bytes on, with the text that fills it.
-    pub block_bytes: usize,
-    /// A block has at most so many texts: short ones take more memory than their bytes.
-    pub block_texts: usize,
-    /// A larger text is an error: it bounds the memory where a separator never comes.
-    pub longest_text: usize,
-}
-
-impl Default for ReadOptions {
-    /// Lines, strictly; blocks of 4 MiB and at most 131,072 texts; texts of up to 1 GiB.
-    fn default() -> Self {
-        ReadOptions {
-            split: Split::Separator("\n".to_owned()),
-            on_error: OnError::Strict,
-            block_bytes: 4 << 20,
-            block_texts: 1 << 17,
-            longest_text: 1 << 30,
-        }
-    }
-}
-
-/// Reads texts out of files, block by block. A byte order mark at the start of a file is left out.
+/// Reads texts from files, block by block. A byte order mark at the start of a file is not part of its first text.
 #[derive(Debug)]
 pub struct TextReader {
     options: ReadOptions,
+    /// Searches for the separator; none where a file is one text.
     finder: Option<Finder<'static>>,
-    sources: std::iter::Enumerate<std::vec::IntoIter<Source>>,
-    names: Arc<[String]>,
+    /// The sources that have not been opened yet.
+    sources: std::iter::Enumerate<std::vec::IntoIter<TextSource>>,
+    /// The names of all sources.
+    file_names: Arc<[String]>,
+    /// The bytes read from all sources, before decompression.
     bytes_read: Arc<AtomicU64>,
     open: Option<OpenFile>,
-    window: Window,
-    /// Texts found in the window, before they are looked at.
+    buffer: ReadBuffer,
+    /// The complete texts found in the buffer, as ranges of it. A field only to keep its memory.
     found: Vec<Range<usize>>,
 }
 
+/// The file that is being read.
 struct OpenFile {
     bytes: Box<dyn Read + Send>,
+    /// The index of the file in the list of names.
     index: u32,
-    /// The line at which the window begins, counted from 1.
+    /// The line at which the buffer begins, counted from 1.
     line: u64,
-    /// Bytes at the start of the window in which no separator begins.
+    /// No separator begins in this many bytes at the start of the buffer: they are not searched again.
     searched: usize,
+    /// The end of the file has been read.
     ended: bool,
+    /// The file begins with a byte order mark of UTF-16, which makes error messages more helpful.
     utf16: bool,
 }
 
@@ -100,183 +61,190 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
 
 impl TextReader {
-    /// Makes a reader; nothing is opened yet.
-    pub fn new(sources: Vec<Source>, options: ReadOptions) -> Result<TextReader> {
-        let separator = match &options.split {
-            Split::Separator(separator) if separator.is_empty() => return Err(Error::EmptySeparator),
-            Split::Separator(separator) => Some(separator.as_str()),
-            Split::JsonLines(..) => Some("\n"),
-            Split::Whole => None,
+    /// Creates a reader. No source is opened yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptySeparator`].
+    pub fn new(sources: Vec<TextSource>, options: ReadOptions) -> Result<TextReader> {
+        let separator = match &options.layout {
+            TextLayout::Separator(separator) if separator.is_empty() => return Err(Error::EmptySeparator),
+            TextLayout::Separator(separator) => Some(separator.as_str()),
+            TextLayout::JsonLines(..) => Some("\n"),
+            TextLayout::WholeFile => None,
         };
         Ok(TextReader {
             finder: separator.map(|separator| Finder::new(separator).into_owned()),
-            names: sources.iter().map(|source| source.name.clone()).collect(),
+            file_names: sources.iter().map(|source| source.name.clone()).collect(),
             sources: sources.into_iter().enumerate(),
             bytes_read: Arc::default(),
             open: None,
-            window: Window::default(),
+            buffer: ReadBuffer::default(),
             found: Vec::new(),
             options,
         })
     }
 
-    /// Fills a block with the next texts; false where there are no more. What was in it is gone.
+    /// Replaces the content of `block` by the next texts; returns false when there are no more.
     ///
-    /// After an error the rest of that file is not read; the next call goes on with the next one.
-    pub fn next_block(&mut self, block: &mut Block) -> Result<bool> {
+    /// # Errors
+    ///
+    /// [`Error::FileUnreadable`] if a file cannot be opened or read; [`Error::BadText`] for a text that
+    /// [`ReadOptions::on_error`] does not accept or that is longer than [`ReadOptions::longest_text`]. The rest of that
+    /// file is skipped, and the next call continues with the next file.
+    pub fn next_block(&mut self, block: &mut TextBlock) -> Result<bool> {
         block.clear();
-        block.names = Arc::clone(&self.names);
-        block.unit = if self.options.split == Split::Whole { "" } else { "line" };
-        // The text that fills it is in it whole.
+        block.file_names = Arc::clone(&self.file_names);
+        block.unit = if self.options.layout == TextLayout::WholeFile { "" } else { "line" };
+        // The text that fills the block usually overshoots the limit; an eighth more avoids reallocating for it.
         block.text.reserve(self.options.block_bytes + self.options.block_bytes / 8);
-        while self.has_room(block) {
+        while self.has_capacity(block) {
             if self.open.is_none() && !self.open_next()? {
                 break;
             }
-            let done = match self.take_texts(block) {
-                Ok(false) if self.has_room(block) => self.read_on().map(|()| false),
+            let file_done = match self.move_texts(block) {
+                Ok(false) if self.has_capacity(block) => self.read_more().map(|()| false),
                 done => done,
             };
-            if !matches!(done, Ok(false)) {
+            if !matches!(file_done, Ok(false)) {
                 self.open = None;
-                self.window.clear();
-                done?;
+                self.buffer.clear();
+                file_done?;
             }
         }
         block.bytes_read = self.bytes_read.load(Ordering::Relaxed);
         Ok(!block.is_empty() || block.skipped_count > 0)
     }
 
-    fn has_room(&self, block: &Block) -> bool {
+    /// Returns whether the block can hold another text.
+    fn has_capacity(&self, block: &TextBlock) -> bool {
         block.text.len() < self.options.block_bytes && block.len() < self.options.block_texts
     }
 
+    /// Opens the next source and consumes its byte order mark; returns false if there are no more sources.
     fn open_next(&mut self) -> Result<bool> {
         let Some((index, source)) = self.sources.next() else { return Ok(false) };
-        self.window.clear(); // of one that could not be opened before
-        let unreadable = |error| unreadable(&self.names[index], &error);
+        self.buffer.clear(); // a source that could not be opened may have left bytes
+        let unreadable = |error| unreadable_file(&self.file_names[index], &error);
         let mut bytes = source.open(&self.bytes_read).map_err(unreadable)?;
         let mut ended = false;
-        while !ended && self.window.bytes().len() < BYTE_ORDER_MARK.len() {
-            ended = self.window.fill(&mut bytes).map_err(unreadable)? == 0;
+        while !ended && self.buffer.bytes().len() < BYTE_ORDER_MARK.len() {
+            ended = self.buffer.fill(&mut bytes).map_err(unreadable)? == 0;
         }
-        let first = self.window.bytes();
+        let first = self.buffer.bytes();
         let utf16 = UTF16_MARKS.iter().any(|mark| first.starts_with(mark));
         if first.starts_with(BYTE_ORDER_MARK) {
-            self.window.take(BYTE_ORDER_MARK.len());
+            self.buffer.consume(BYTE_ORDER_MARK.len());
         }
         let index = u32::try_from(index).map_err(|_| Error::TooLarge { what: "the number of files", size: index })?;
         self.open = Some(OpenFile { bytes, index, line: 1, searched: 0, ended, utf16 });
         Ok(true)
     }
 
-    /// Reads more of the open file; its end is marked, so that what is left becomes its last text.
-    fn read_on(&mut self) -> Result<()> {
-        let file = self.open.as_mut().expect("called with an open file");
-        if self.window.bytes().len() > self.options.longest_text {
+    /// Reads more of the open file, or marks it as ended, so that the remaining bytes become its last text.
+    fn read_more(&mut self) -> Result<()> {
+        let file = self.open.as_mut().expect("next_block opens a file before it reads");
+        let name = &self.file_names[file.index as usize];
+        if self.buffer.bytes().len() > self.options.longest_text {
             let problem = TextProblem::TooLong { limit: self.options.longest_text };
-            let file_name = self.names[file.index as usize].clone();
-            return Err(Error::BadText { file: file_name, line: file.line, offset: self.window.offset(), problem });
+            return Err(Error::BadText { file: name.clone(), line: file.line, offset: self.buffer.offset(), problem });
         }
-        let n = self.window.fill(&mut file.bytes).map_err(|error| unreadable(&self.names[file.index as usize], &error));
-        file.ended = n? == 0;
+        let n = self.buffer.fill(&mut file.bytes).map_err(|error| unreadable_file(name, &error))?;
+        file.ended = n == 0;
         Ok(())
     }
 
-    /// Moves whole texts from the window to the block, as many as there are and as it has room for; true where that was
-    /// the last of the file.
-    fn take_texts(&mut self, block: &mut Block) -> Result<bool> {
-        let file = self.open.as_mut().expect("called with an open file");
-        let bytes = self.window.bytes();
-        let room_texts = self.options.block_texts - block.len();
-        let room_bytes = self.options.block_bytes - block.text.len();
+    /// Moves complete texts from the buffer to the block until either is exhausted; returns true if the last text of the
+    /// file was among them.
+    fn move_texts(&mut self, block: &mut TextBlock) -> Result<bool> {
+        let file = self.open.as_mut().expect("next_block opens a file before it moves texts");
+        let bytes = self.buffer.bytes();
+        let free_texts = self.options.block_texts - block.len();
+        let free_bytes = self.options.block_bytes - block.text.len();
         self.found.clear();
-        let mut taken = 0;
+        let mut consumed = 0;
         let mut full = false;
         if let Some(finder) = &self.finder {
             let length = finder.needle().len();
             for at in finder.find_iter(&bytes[file.searched..]) {
                 let at = at + file.searched;
-                self.found.push(taken..at);
-                taken = at + length;
-                full = self.found.len() >= room_texts || taken >= room_bytes;
+                self.found.push(consumed..at);
+                consumed = at + length;
+                full = self.found.len() >= free_texts || consumed >= free_bytes;
                 if full {
                     break;
                 }
             }
-            // What is left was searched, but for a separator of which only the beginning is there.
-            file.searched = if full { 0 } else { (bytes.len() - taken).saturating_sub(length - 1) };
+            // The remaining bytes have been searched, except that a separator may begin in the last `length - 1` of them.
+            file.searched = if full { 0 } else { (bytes.len() - consumed).saturating_sub(length - 1) };
         }
         let done = file.ended && !full;
-        if done && (taken < bytes.len() || self.finder.is_none()) {
-            self.found.push(taken..bytes.len());
-            taken = bytes.len();
+        if done && (consumed < bytes.len() || self.finder.is_none()) {
+            self.found.push(consumed..bytes.len());
+            consumed = bytes.len();
         }
-        let taking = Taking {
+        let found = FoundTexts {
             options: &self.options,
-            bytes: &bytes[..taken],
+            bytes: &bytes[..consumed],
             texts: &self.found,
-            name: &self.names[file.index as usize],
-            offset: self.window.offset(),
+            file_name: &self.file_names[file.index as usize],
+            offset: self.buffer.offset(),
             utf16: file.utf16,
-            index: file.index,
+            file: file.index,
             line: file.line,
         };
-        file.line = taking.append_to(block)?;
-        self.window.take(taken);
+        file.line = found.append_to(block)?;
+        self.buffer.consume(consumed);
         Ok(done)
     }
 }
 
-pub(crate) fn unreadable(name: &str, error: &io::Error) -> Error {
-    let message = error.to_string();
-    // The number goes with the message where it is one of the operating system.
-    let message = message.split_once(" (os error").map_or(message.as_str(), |(said, _)| said).to_owned();
-    Error::FileUnreadable { file: name.to_owned(), code: error.raw_os_error(), message }
-}
-
-/// Texts found in a window, on their way to a block.
-struct Taking<'a> {
+/// Texts found in the buffer that are about to be appended to a block.
+struct FoundTexts<'a> {
     options: &'a ReadOptions,
-    /// The texts with all that is between them.
+    /// The texts and everything between them.
     bytes: &'a [u8],
+    /// The texts as ranges of `bytes`, ascending.
     texts: &'a [Range<usize>],
-    name: &'a str,
+    file_name: &'a str,
+    /// The byte offset of `bytes` in the file.
     offset: u64,
     utf16: bool,
-    index: u32,
+    /// The index of the file in the list of names.
+    file: u32,
+    /// The line at which `bytes` begins, counted from 1.
     line: u64,
 }
 
-impl Taking<'_> {
-    /// Appends the texts; returns the line at which the next one begins.
-    fn append_to(&self, block: &mut Block) -> Result<u64> {
-        let lines = matches!(&self.options.split, Split::Separator(separator) if separator == "\n");
-        let json = matches!(self.options.split, Split::JsonLines(..));
+impl FoundTexts<'_> {
+    /// Appends the texts; returns the line at which the next text begins.
+    fn append_to(&self, block: &mut TextBlock) -> Result<u64> {
+        let lines = matches!(&self.options.layout, TextLayout::Separator(separator) if separator == "\n");
+        let json = matches!(self.options.layout, TextLayout::JsonLines(..));
         let valid = str::from_utf8(self.bytes).ok();
         let mut line = self.line;
         let at = block.text.len();
         if let Some(text) = valid.filter(|_| !json) {
-            // The usual case: all at once, separators too, and no text is touched alone.
+            // The usual case: one copy for all texts and separators; below, each text only adds its range.
             block.text.push_str(text);
         }
         for (i, span) in self.texts.iter().enumerate() {
-            let ended = span.end < self.bytes.len();
+            let has_separator = span.end < self.bytes.len();
             let mut text = span.clone();
-            if lines && ended && self.bytes[text.clone()].last() == Some(&b'\r') {
+            if lines && has_separator && self.bytes[text.clone()].last() == Some(&b'\r') {
                 text.end -= 1;
             }
-            let start = Start { file: self.index, number: line };
+            let start = TextStart { file: self.file, number: line };
             match valid {
                 Some(_) if !json => {
                     block.spans.push(at + text.start..at + text.end);
                     block.starts.push(start);
                 }
-                Some(all) => self.append_one(&all[text.clone()], text.start, start, block)?,
-                None => self.append_doubtful(text, start, block)?,
+                Some(all) => self.append_text(&all[text.clone()], text.start, start, block)?,
+                None => self.append_bytes(text, start, block)?,
             }
             line += if lines || json {
-                u64::from(ended)
+                u64::from(has_separator)
             } else {
                 let next = self.texts.get(i + 1).map_or(self.bytes.len(), |next| next.start);
                 memchr::memchr_iter(b'\n', &self.bytes[span.start..next]).count() as u64
@@ -285,26 +253,26 @@ impl Taking<'_> {
         Ok(line)
     }
 
-    /// Appends a text that may not be UTF-8.
-    fn append_doubtful(&self, span: Range<usize>, start: Start, block: &mut Block) -> Result<()> {
+    /// Appends a text that may not be valid UTF-8.
+    fn append_bytes(&self, span: Range<usize>, start: TextStart, block: &mut TextBlock) -> Result<()> {
         let raw = &self.bytes[span.clone()];
         match str::from_utf8(raw) {
-            Ok(text) => self.append_one(text, span.start, start, block),
+            Ok(text) => self.append_text(text, span.start, start, block),
             Err(_) if self.options.on_error == OnError::Replace => {
-                self.append_one(&String::from_utf8_lossy(raw), span.start, start, block)
+                self.append_text(&String::from_utf8_lossy(raw), span.start, start, block)
             }
             Err(error) => {
                 let at = error.valid_up_to();
                 let line = start.number + memchr::memchr_iter(b'\n', &raw[..at]).count() as u64;
                 let problem = TextProblem::NotUtf8 { byte: raw[at], utf16: self.utf16 };
-                self.refuse(problem, span.start + at, line, block)
+                self.reject(problem, span.start + at, line, block)
             }
         }
     }
 
-    /// Appends a text, out of its JSON where it is in JSON.
-    fn append_one(&self, text: &str, at: usize, start: Start, block: &mut Block) -> Result<()> {
-        let Split::JsonLines(first, second) = &self.options.split else {
+    /// Appends a text, or the fields of a JSON line. `at` is its position in `bytes`.
+    fn append_text(&self, text: &str, at: usize, start: TextStart, block: &mut TextBlock) -> Result<()> {
+        let TextLayout::JsonLines(first, second) = &self.options.layout else {
             block.push(text, start);
             return Ok(());
         };
@@ -321,21 +289,21 @@ impl Taking<'_> {
         match spans {
             Ok((first, second)) => {
                 block.spans.push(first);
-                block.seconds.extend(second);
+                block.second_spans.extend(second);
                 block.starts.push(start);
                 Ok(())
             }
             Err(problem) => {
                 block.text.truncate(begin);
-                self.refuse(problem, at, start.number, block)
+                self.reject(problem, at, start.number, block)
             }
         }
     }
 
-    /// Tells what is wrong, or leaves the text out and remembers it.
-    fn refuse(&self, problem: TextProblem, at: usize, line: u64, block: &mut Block) -> Result<()> {
+    /// Returns the error, or records the text as skipped where the options say so.
+    fn reject(&self, problem: TextProblem, at: usize, line: u64, block: &mut TextBlock) -> Result<()> {
         let offset = self.offset + at as u64;
-        let error = Error::BadText { file: self.name.to_owned(), line, offset, problem };
+        let error = Error::BadText { file: self.file_name.to_owned(), line, offset, problem };
         if self.options.on_error == OnError::Skip {
             block.skip(|| error.to_string());
             return Ok(());

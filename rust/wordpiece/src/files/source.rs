@@ -1,4 +1,4 @@
-//! What texts are read from: a file, standard input, anything that gives bytes; compressed or not.
+//! Where bytes come from: a file, standard input, or any reader; plain, gzip or Zstandard.
 
 use std::fmt;
 use std::fs::File;
@@ -7,77 +7,97 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Something to read texts from, with a name for messages. Gzip and Zstandard are recognised by their first bytes, with
-/// which no UTF-8 text begins, and decompressed.
-pub struct Source {
+use crate::error::Error;
+
+/// A named source of bytes to read texts from.
+///
+/// Gzip and Zstandard data are recognised by their first bytes, which no UTF-8 text begins with, and are decompressed.
+/// Concatenated gzip members and Zstandard frames are read as one stream.
+pub struct TextSource {
+    /// The name for messages: the path, or what the caller chose.
     pub(crate) name: String,
-    bytes: Bytes,
+    origin: Origin,
 }
 
-enum Bytes {
+/// What a source reads from.
+enum Origin {
     Path(PathBuf),
     Stdin,
     Reader(Box<dyn Read + Send>),
 }
 
-impl Source {
-    /// A file, opened when its turn comes.
-    pub fn path(path: impl Into<PathBuf>) -> Source {
+impl TextSource {
+    /// Creates a source for a file. The file is opened when its turn comes, not before.
+    pub fn path(path: impl Into<PathBuf>) -> TextSource {
         let path = path.into();
-        Source { name: path.display().to_string(), bytes: Bytes::Path(path) }
+        TextSource { name: path.display().to_string(), origin: Origin::Path(path) }
     }
 
-    /// Standard input.
-    pub fn stdin() -> Source {
-        Source { name: "standard input".to_owned(), bytes: Bytes::Stdin }
+    /// Creates a source for standard input.
+    pub fn stdin() -> TextSource {
+        TextSource { name: "standard input".to_owned(), origin: Origin::Stdin }
     }
 
-    /// Anything that gives bytes.
-    pub fn reader(name: impl Into<String>, reader: impl Read + Send + 'static) -> Source {
-        Source { name: name.into(), bytes: Bytes::Reader(Box::new(reader)) }
+    /// Creates a source for any reader; `name` is used in messages.
+    pub fn reader(name: impl Into<String>, reader: impl Read + Send + 'static) -> TextSource {
+        TextSource { name: name.into(), origin: Origin::Reader(Box::new(reader)) }
     }
 
-    /// Opens it; what is read from it is added to `count`.
-    pub(crate) fn open(self, count: &Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
-        let inner: Box<dyn Read + Send> = match self.bytes {
-            Bytes::Path(path) => Box::new(File::open(path)?),
-            Bytes::Stdin => Box::new(io::stdin()),
-            Bytes::Reader(reader) => reader,
+    /// Opens the source. The number of bytes read from it, before decompression, is added to `bytes_read` as they are read.
+    pub(crate) fn open(self, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
+        let inner: Box<dyn Read + Send> = match self.origin {
+            Origin::Path(path) => Box::new(File::open(path)?),
+            Origin::Stdin => Box::new(io::stdin()),
+            Origin::Reader(reader) => reader,
         };
-        let bytes = Some(Counted { inner, count: Arc::clone(count) });
-        Ok(Box::new(Decompressed::Unknown { first: Vec::with_capacity(ZSTANDARD.len()), bytes }))
+        let raw = Some(CountingReader { inner, bytes_read: Arc::clone(bytes_read) });
+        Ok(Box::new(DecompressingReader::Undetected { first: Vec::with_capacity(ZSTANDARD_MAGIC.len()), raw }))
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for TextSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Source").field(&self.name).finish()
+        f.debug_tuple("TextSource").field(&self.name).finish()
     }
 }
 
-const GZIP: &[u8] = &[0x1f, 0x8b];
-const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-
-/// Bytes that are decompressed where their first ones say so; those are read when the first bytes are asked for, so that
-/// a wait for them can be interrupted like any other.
-enum Decompressed {
-    Unknown { first: Vec<u8>, bytes: Option<Counted> },
-    Known(Box<dyn Read + Send>),
+/// Converts an I/O error of the file `name` into [`Error::FileUnreadable`].
+pub(crate) fn unreadable_file(name: &str, error: &io::Error) -> Error {
+    let message = error.to_string();
+    // An error of the operating system has its number in `code`; std repeats it at the end of the text.
+    let message = message.split_once(" (os error").map_or(message.as_str(), |(text, _)| text).to_owned();
+    Error::FileUnreadable { file: name.to_owned(), code: error.raw_os_error(), message }
 }
 
-impl Read for Decompressed {
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+const ZSTANDARD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// A reader that detects the compression from the first bytes.
+///
+/// Detection happens in the first call of `read`, not when the source is opened: opening never blocks on a silent pipe,
+/// and an interrupted wait is reported like that of any other read.
+enum DecompressingReader {
+    /// Fewer than four bytes have been read; `raw` is `None` only while the state changes.
+    Undetected {
+        first: Vec<u8>,
+        raw: Option<CountingReader>,
+    },
+    Detected(Box<dyn Read + Send>),
+}
+
+impl Read for DecompressingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self {
-                Decompressed::Known(bytes) => return bytes.read(buffer),
-                Decompressed::Unknown { first, bytes } => {
-                    let mut next = [0; ZSTANDARD.len()];
-                    let missing = ZSTANDARD.len() - first.len();
-                    let n = bytes.as_mut().map_or(Ok(0), |bytes| bytes.read(&mut next[..missing]))?;
+                DecompressingReader::Detected(reader) => return reader.read(buffer),
+                DecompressingReader::Undetected { first, raw } => {
+                    let mut next = [0; ZSTANDARD_MAGIC.len()];
+                    let missing = ZSTANDARD_MAGIC.len() - first.len();
+                    let n = raw.as_mut().map_or(Ok(0), |raw| raw.read(&mut next[..missing]))?;
                     first.extend_from_slice(&next[..n]);
                     if n == 0 || n == missing {
-                        let (first, bytes) = (std::mem::take(first), bytes.take());
-                        *self = Decompressed::Known(decompressed(first, bytes)?);
+                        let (first, raw) = (std::mem::take(first), raw.take());
+                        *self = DecompressingReader::Detected(decompressing_reader(first, raw)?);
                     }
                 }
             }
@@ -85,10 +105,11 @@ impl Read for Decompressed {
     }
 }
 
-fn decompressed(first: Vec<u8>, bytes: Option<Counted>) -> io::Result<Box<dyn Read + Send>> {
-    let (gzip, zstandard) = (first.starts_with(GZIP), first.starts_with(ZSTANDARD));
-    let rest: Box<dyn Read + Send> = match bytes {
-        Some(bytes) => Box::new(bytes),
+/// Returns a reader of the decompressed stream that consists of the bytes `first` and then `rest`.
+fn decompressing_reader(first: Vec<u8>, rest: Option<CountingReader>) -> io::Result<Box<dyn Read + Send>> {
+    let (gzip, zstandard) = (first.starts_with(GZIP_MAGIC), first.starts_with(ZSTANDARD_MAGIC));
+    let rest: Box<dyn Read + Send> = match rest {
+        Some(rest) => Box::new(rest),
         None => Box::new(io::empty()),
     };
     let bytes = Cursor::new(first).chain(rest);
@@ -101,15 +122,16 @@ fn decompressed(first: Vec<u8>, bytes: Option<Counted>) -> io::Result<Box<dyn Re
     })
 }
 
-struct Counted {
+/// A reader that adds the number of bytes it reads to a shared counter.
+struct CountingReader {
     inner: Box<dyn Read + Send>,
-    count: Arc<AtomicU64>,
+    bytes_read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        self.bytes_read.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result, TrainingError};
-use crate::files::{Source, unreadable};
+use crate::files::{TextSource, unreadable_file};
 
 /// Bytes of a block; one with a long line in it is longer.
 const BLOCK: usize = 1 << 20;
@@ -54,7 +54,7 @@ pub trait Blocks {
 
 /// Blocks out of files, one after the other. A byte order mark at the start of one is no part of it.
 pub struct Files {
-    sources: std::vec::IntoIter<Source>,
+    sources: std::vec::IntoIter<TextSource>,
     /// The bytes on the disk, in all and read so far.
     total: Option<u64>,
     read: Arc<AtomicU64>,
@@ -74,7 +74,7 @@ struct Open {
 
 impl Files {
     /// Reads these files, which take `total` bytes on the disk together.
-    pub fn new(sources: Vec<Source>, total: Option<u64>) -> Files {
+    pub fn new(sources: Vec<TextSource>, total: Option<u64>) -> Files {
         Files { sources: sources.into_iter(), total, read: Arc::default(), open: None }
     }
 }
@@ -94,7 +94,7 @@ impl Blocks for Files {
             }
             let Some(source) = self.sources.next() else { return Ok(false) };
             let name: Arc<str> = Arc::from(source.name.as_str());
-            let reader = source.open(&self.read).map_err(|error| unreadable(&name, &error))?;
+            let reader = source.open(&self.read).map_err(|error| unreadable_file(&name, &error))?;
             self.open = Some(Open { name, reader, rest: Vec::new(), offset: 0, line: 0, utf16: false, ended: false });
         }
     }
@@ -117,7 +117,7 @@ impl Open {
                 }
                 Ok(n) => at += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => interrupted()?,
-                Err(error) => return Err(unreadable(&self.name, &error)),
+                Err(error) => return Err(unreadable_file(&self.name, &error)),
             }
         }
         bytes.truncate(at);
@@ -184,7 +184,7 @@ mod tests {
     use std::io::Cursor;
 
     fn read(text: &[u8], lines_may_break: bool) -> Vec<Block> {
-        let source = Source::reader("f", Cursor::new(text.to_vec()));
+        let source = TextSource::reader("f", Cursor::new(text.to_vec()));
         let mut files = Files::new(vec![source], None);
         let mut blocks = Vec::new();
         let mut block = Block::default();

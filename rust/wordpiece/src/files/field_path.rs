@@ -1,4 +1,7 @@
-//! One text out of a line of JSON, with nothing else of it kept.
+//! Extracts one text from a line of JSON without keeping anything else of it.
+//!
+//! The parser visits the line once. Values beside the path are validated as JSON and discarded; only the text itself is
+//! copied.
 
 use std::fmt;
 
@@ -7,21 +10,36 @@ use serde_json::error::Category;
 
 use crate::error::{Error, Result, TextProblem};
 
-/// The way to a field: `text`, `meta.title`, `answers.0.text`. A number takes an item of a list; a dot that belongs to a
-/// key is written `\.`.
+/// The path to a field of a JSON value: `text`, `meta.title`, `answers.0.text`.
+///
+/// Keys are separated by dots; a dot that is part of a key is written `\.`, a backslash `\\`. In a list, the key is an
+/// index counted from 0.
+///
+/// ```
+/// use wordpiece::files::FieldPath;
+///
+/// assert!(FieldPath::new(r"meta.file\.name").is_ok());
+/// assert!(FieldPath::new("meta..title").is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath {
+    /// The path as the caller wrote it, for messages.
     written: String,
+    /// The unescaped keys; none is empty.
     keys: Vec<String>,
 }
 
 impl FieldPath {
-    /// Reads a path.
+    /// Parses a path.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadFieldPath`] if a key is empty.
     pub fn new(written: &str) -> Result<FieldPath> {
         let mut keys = vec![String::new()];
         let mut chars = written.chars().peekable();
         while let Some(c) = chars.next() {
-            let key = keys.last_mut().expect("there is always one");
+            let key = keys.last_mut().expect("the list starts with one key and never shrinks");
             match c {
                 '\\' => key.push(chars.next_if(|&next| next == '.' || next == '\\').unwrap_or('\\')),
                 '.' => keys.push(String::new()),
@@ -34,32 +52,35 @@ impl FieldPath {
         Ok(FieldPath { written: written.to_owned(), keys })
     }
 
-    /// Puts the field of a line at the end of `out`. A key that stands twice counts where it stands last.
+    /// Appends the field of a JSON line to `out`. If a key occurs more than once, the last one counts, as in Python.
+    ///
+    /// With `replace`, lone surrogates become U+FFFD. After an error `out` is unchanged.
     pub(super) fn append(&self, line: &str, replace: bool, out: &mut String) -> std::result::Result<(), TextProblem> {
         let mut parser = serde_json::Deserializer::from_str(line);
-        let mut found = None;
-        let parsed = Pick { keys: &self.keys, found: &mut found }.deserialize(&mut parser).and_then(|()| parser.end());
+        let mut text = None;
+        let seed = FieldSeed { keys: &self.keys, text: &mut text };
+        let parsed = seed.deserialize(&mut parser).and_then(|()| parser.end());
         if let Err(error) = parsed {
-            let message = without_line(&error);
+            let message = message_without_line(&error);
             return Err(match error.classify() {
                 Category::Data => TextProblem::NotText { field: self.written.clone(), message },
                 _ => TextProblem::NotJson { message },
             });
         }
-        let Some(bytes) = found else {
-            return Err(TextProblem::NoField { field: self.written.clone(), keys: keys_of(line) });
+        let Some(bytes) = text else {
+            return Err(TextProblem::NoField { field: self.written.clone(), keys: top_level_keys(line) });
         };
         match String::from_utf8(bytes) {
             Ok(text) => out.push_str(&text),
-            Err(error) if replace => push_with_replacements(error.as_bytes(), out),
+            Err(error) if replace => push_replacing_surrogates(error.as_bytes(), out),
             Err(_) => return Err(TextProblem::LoneSurrogate { field: self.written.clone() }),
         }
         Ok(())
     }
 }
 
-/// What the parser says, with the column in place of "at line 1 column 7": the line is one of a file.
-fn without_line(error: &serde_json::Error) -> String {
+/// Returns the parser's message with the column only: its "line 1" would be confused with the line of the file.
+fn message_without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rfind(" at line ") {
         Some(end) => format!("{} at column {}", &message[..end], error.column()),
@@ -67,13 +88,17 @@ fn without_line(error: &serde_json::Error) -> String {
     }
 }
 
-fn keys_of(line: &str) -> Vec<String> {
+/// Returns the keys of a JSON object in sorted order; nothing for other values.
+fn top_level_keys(line: &str) -> Vec<String> {
     let object: serde_json::Result<std::collections::BTreeMap<String, IgnoredAny>> = serde_json::from_str(line);
     object.map_or(Vec::new(), |object| object.into_keys().collect())
 }
 
-/// The parser gives a lone surrogate as the three bytes that UTF-8 would have for it; it becomes one U+FFFD.
-fn push_with_replacements(bytes: &[u8], out: &mut String) {
+/// Appends a text in which each lone surrogate becomes one U+FFFD.
+///
+/// `serde_json` returns a lone surrogate as the three bytes that UTF-8 would have for it (`ed a0..bf 80..bf`), which are
+/// three invalid chunks; only the first of them produces the replacement character.
+fn push_replacing_surrogates(bytes: &[u8], out: &mut String) {
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
         if matches!(chunk.invalid(), [0xed, ..]) {
@@ -82,25 +107,25 @@ fn push_with_replacements(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Walks along the keys and takes the text at their end; everything else is read and forgotten.
-struct Pick<'a> {
+/// Follows the keys and stores the text at their end; skips every other value.
+struct FieldSeed<'a> {
     keys: &'a [String],
-    found: &'a mut Option<Vec<u8>>,
+    text: &'a mut Option<Vec<u8>>,
 }
 
-impl<'de> DeserializeSeed<'de> for Pick<'_> {
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<(), D::Error> {
         match self.keys {
-            // As bytes: as a str the parser would refuse lone surrogates like any other mistake.
+            // As bytes: as a str, the parser would report a lone surrogate as a syntax error.
             [] => deserializer.deserialize_bytes(self),
             _ => deserializer.deserialize_any(self),
         }
     }
 }
 
-impl<'de> Visitor<'de> for Pick<'_> {
+impl<'de> Visitor<'de> for FieldSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,16 +136,16 @@ impl<'de> Visitor<'de> for Pick<'_> {
     }
 
     fn visit_bytes<E>(self, bytes: &[u8]) -> std::result::Result<(), E> {
-        *self.found = Some(bytes.to_vec());
+        *self.text = Some(bytes.to_vec());
         Ok(())
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> std::result::Result<(), M::Error> {
-        let Pick { keys, found } = self;
-        while let Some(hit) = map.next_key_seed(Is(&keys[0]))? {
-            if hit {
-                *found = None;
-                map.next_value_seed(Pick { keys: &keys[1..], found })?;
+        let FieldSeed { keys, text } = self;
+        while let Some(is_key) = map.next_key_seed(KeyEquals(&keys[0]))? {
+            if is_key {
+                *text = None;
+                map.next_value_seed(FieldSeed { keys: &keys[1..], text })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -129,14 +154,14 @@ impl<'de> Visitor<'de> for Pick<'_> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> std::result::Result<(), S::Error> {
-        let Pick { keys, found } = self;
-        let wanted: Option<usize> = keys.first().and_then(|key| key.parse().ok());
-        let Some(wanted) = wanted else {
-            return Err(serde::de::Error::invalid_type(serde::de::Unexpected::Seq, &Pick { keys, found }));
+        let FieldSeed { keys, text } = self;
+        let index: Option<usize> = keys.first().and_then(|key| key.parse().ok());
+        let Some(index) = index else {
+            return Err(serde::de::Error::invalid_type(serde::de::Unexpected::Seq, &FieldSeed { keys, text }));
         };
         for i in 0.. {
-            let more = match i == wanted {
-                true => list.next_element_seed(Pick { keys: &keys[1..], found })?.is_some(),
+            let more = match i == index {
+                true => list.next_element_seed(FieldSeed { keys: &keys[1..], text })?.is_some(),
                 false => list.next_element::<IgnoredAny>()?.is_some(),
             };
             if !more {
@@ -147,10 +172,10 @@ impl<'de> Visitor<'de> for Pick<'_> {
     }
 }
 
-/// Compares a key without keeping it.
-struct Is<'a>(&'a str);
+/// Compares a key with the given one without allocating.
+struct KeyEquals<'a>(&'a str);
 
-impl<'de> DeserializeSeed<'de> for Is<'_> {
+impl<'de> DeserializeSeed<'de> for KeyEquals<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<bool, D::Error> {
@@ -158,7 +183,7 @@ impl<'de> DeserializeSeed<'de> for Is<'_> {
     }
 }
 
-impl Visitor<'_> for Is<'_> {
+impl Visitor<'_> for KeyEquals<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
