@@ -1,1 +1,1 @@
-"""Modules without a public name: shared by the others, and free to change."""
+"""Private modules that the rest of the package shares. Nothing in here is public."""

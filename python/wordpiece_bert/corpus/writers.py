@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_file import PartFile
+from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert.corpus.parquet import import_pyarrow
 from wordpiece_bert.corpus.table import TOKEN_COLUMNS, Table
 from wordpiece_bert.errors import InputError
@@ -87,44 +87,44 @@ class NpyWriter:
     def __init__(self, path: Path, width: tuple[int, ...], dtype: npt.DTypeLike) -> None:
         self.shape = (0, *width)
         self.dtype = np.dtype(dtype)
-        self._part = PartFile(path)
+        self._output = AtomicFile(path)
 
     def __enter__(self) -> Self:
         return self
 
     def begin(self) -> None:
         """Open the file."""
-        self._part.begin()
+        self._output.begin()
         self._write_header()
 
     def append(self, rows: npt.NDArray[Any]) -> None:
         """Add rows [n, *width] at the end."""
         assert rows.shape[1:] == self.shape[1:]
         assert rows.dtype == self.dtype
-        with self._part.naming():
-            self._part.file.write(np.ascontiguousarray(rows).data)
+        with self._output.naming_errors():
+            self._output.file.write(np.ascontiguousarray(rows).data)
         self.shape = (self.shape[0] + len(rows), *self.shape[1:])
 
     def _write_header(self) -> None:
         # The header of the .npy format is padded so that the first axis can grow without moving the data.
         header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": self.shape}
-        np.lib.format.write_array_header_1_0(self._part.file, header)
+        np.lib.format.write_array_header_1_0(self._output.file, header)
 
     def finish(self) -> None:
         """Write the header anew, with the number of rows."""
-        with self._part.naming():
-            self._part.file.seek(0)
+        with self._output.naming_errors():
+            self._output.file.seek(0)
             self._write_header()
 
     def commit(self) -> None:
         """Put the file in its place."""
         self.finish()
-        self._part.commit()
+        self._output.commit()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._part.__exit__(kind, error, trace)
+        self._output.__exit__(kind, error, trace)
 
 
 class _NpyTable:
@@ -198,22 +198,22 @@ class _OneFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._part = PartFile(path)
+        self._output = AtomicFile(path)
 
     def __enter__(self) -> Self:
         return self
 
     def begin(self) -> None:
-        self._part.begin()
+        self._output.begin()
 
     def commit(self) -> list[Path]:
-        self._part.commit()
+        self._output.commit()
         return [self.path]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._part.__exit__(kind, error, trace)
+        self._output.__exit__(kind, error, trace)
 
 
 class _ArrowTable(_OneFile):
@@ -231,10 +231,10 @@ class _ArrowTable(_OneFile):
     def begin(self) -> None:
         super().begin()
         if self.path.suffix == ".parquet":
-            self._writer = self._pyarrow.parquet.ParquetWriter(self._part.file, self._schema, compression="zstd")
+            self._writer = self._pyarrow.parquet.ParquetWriter(self._output.file, self._schema, compression="zstd")
         else:
             new = self._pyarrow.ipc.new_file if self.path.suffix == ".arrow" else self._pyarrow.ipc.new_stream
-            self._writer = new(self._part.file, self._schema)
+            self._writer = new(self._output.file, self._schema)
 
     def _batch(self, table: Table) -> Any:  # noqa: ANN401
         pyarrow = self._pyarrow
@@ -250,11 +250,11 @@ class _ArrowTable(_OneFile):
         return pyarrow.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def append(self, table: Table) -> None:
-        with self._part.naming():
+        with self._output.naming_errors():
             self._writer.write_batch(self._batch(table))
 
     def commit(self) -> list[Path]:
-        with self._part.naming():
+        with self._output.naming_errors():
             self._writer.close()
         self._writer = None
         return super().commit()
@@ -276,8 +276,8 @@ class _JsonTable(_OneFile):
         super().__init__(path)
 
     def append(self, table: Table) -> None:
-        with self._part.naming():
-            self._part.file.write("".join(json_lines(table)).encode())
+        with self._output.naming_errors():
+            self._output.file.write("".join(json_lines(table)).encode())
 
 
 def json_lines(table: Table, tokens: Sequence[Sequence[str]] | None = None) -> Iterator[str]:

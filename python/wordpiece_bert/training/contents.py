@@ -1,4 +1,4 @@
-"""What is in a vocabulary: kinds of tokens, scripts, lengths, and where each kind begins."""
+"""What a vocabulary contains: kinds of tokens, scripts, lengths, and where each kind begins."""
 
 from __future__ import annotations
 
@@ -15,67 +15,95 @@ if TYPE_CHECKING:
 __all__ = ["VocabContents", "vocab_contents"]
 
 _UNUSED = re.compile(r"\[unused\d+\]")
-_JOINER = "##"
 _LETTERS = frozenset({"Lu", "Ll", "Lt", "Lo"})
 
 #: A token and its id.
-Place = tuple[str, int]
+TokenAndId = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class VocabContents:
-    """What is in a vocabulary. Every token is of one kind: special, unused, character, word or continuation."""
+    """The contents of a vocabulary.
 
-    #: The number of tokens.
+    Every token is of exactly one kind: special, unused, single character, whole word or continuation.
+    """
+
+    #: Number of tokens.
     tokens: int
-    #: The special tokens with their ids.
+    #: Special token -> id.
     special: dict[str, int]
-    #: Slots ``[unused0]``, ``[unused1]``, …
+    #: Number of unused tokens, ``[unused0]``, ``[unused1]``, …
     unused: int
-    #: Tokens that are one character and may begin a word.
+    #: Number of tokens that begin a word and are one character.
     single_characters: int
-    #: Longer tokens that may begin a word.
+    #: Number of tokens that begin a word and are longer than one character.
     whole_words: int
-    #: Tokens that begin with ``##``, and how many of them are one character.
+    #: Number of tokens that continue a word, and how many of those are one character.
     continuations: int
     single_character_continuations: int
-    #: The first and the last of them, by id.
-    first_whole_word: Place | None
-    last_whole_word: Place | None
-    first_continuation: Place | None
-    last_continuation: Place | None
-    #: Script -> number of tokens, the most frequent first: that of the first letter, by the first word of its name in
-    #: Unicode; tokens without a letter are ``DIGIT`` or ``SYMBOL``. Special tokens and slots are not among them.
+    #: The whole words and continuations with the lowest and the highest id.
+    first_whole_word: TokenAndId | None
+    last_whole_word: TokenAndId | None
+    first_continuation: TokenAndId | None
+    last_continuation: TokenAndId | None
+    #: Script -> number of tokens, the most frequent first. The script of a token is that of its first letter, by the
+    #: first word of its Unicode name; tokens without a letter count as ``DIGIT`` or ``SYMBOL``. Special and unused
+    #: tokens are not counted.
     scripts: dict[str, int]
-    #: Characters (without ``##``) -> number of tokens, special tokens and slots not among them.
+    #: Length in characters, without the prefix of continuations -> number of tokens. Special and unused tokens are not
+    #: counted.
     lengths: dict[int, int]
-    #: The longest token that is none of those.
+    #: The longest token that is neither special nor unused, without the prefix.
     longest: str | None
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything by name."""
+        """Return all fields by name."""
         return asdict(self)
 
 
-def vocab_contents(vocab: Sequence[str] | Mapping[str, int], special_tokens: Collection[str]) -> VocabContents:
+def vocab_contents(
+    vocab: Sequence[str] | Mapping[str, int],
+    special_tokens: Collection[str],
+    *,
+    continuing_subword_prefix: str = "##",
+) -> VocabContents:
     """Sort the tokens of a vocabulary into kinds.
 
     Parameters
     ----------
-    vocab
-        Token -> id, or the tokens in the order of their ids.
-    special_tokens
-        Which of them are special.
+    vocab : sequence of str, or mapping of str to int
+        The tokens in the order of their ids, or token -> id.
+    special_tokens : collection of str
+        Which tokens are special. Those missing from `vocab` are ignored.
+    continuing_subword_prefix : str, default "##"
+        What marks a token that continues a word. With an empty prefix no token counts as a continuation.
+
+    Returns
+    -------
+    VocabContents
+        Numbers, examples and distributions.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.training import vocab_contents
+    >>> contents = vocab_contents(["[UNK]", "a", "cat", "##s"], ["[UNK]"])
+    >>> contents.whole_words, contents.continuations, contents.first_continuation
+    (1, 1, ('##s', 3))
     """
+    prefix = continuing_subword_prefix
+
+    def continues(token: str) -> bool:
+        return bool(prefix) and token.startswith(prefix) and token != prefix
+
     ids = vocab.items() if isinstance(vocab, Mapping) else ((token, i) for i, token in enumerate(vocab))
-    tokens = sorted(ids, key=lambda place: place[1])
+    tokens = sorted(ids, key=lambda item: item[1])
     special = {token: i for token, i in tokens if token in special_tokens}
     plain = [(token, i) for token, i in tokens if token not in special and not _UNUSED.fullmatch(token)]
-    continuations = [(token, i) for token, i in plain if token.startswith(_JOINER) and token != _JOINER]
-    words = [(token, i) for token, i in plain if not token.startswith(_JOINER) or token == _JOINER]
-    characters = [place for place in words if len(place[0]) == 1]
-    whole = [place for place in words if len(place[0]) > 1]
-    texts = [token for token, _ in words] + [token.removeprefix(_JOINER) for token, _ in continuations]
+    continuations = [(token, i) for token, i in plain if continues(token)]
+    words = [(token, i) for token, i in plain if not continues(token)]
+    characters = [item for item in words if len(item[0]) == 1]
+    whole = [item for item in words if len(item[0]) > 1]
+    texts = [token for token, _ in words] + [token.removeprefix(prefix) for token, _ in continuations]
     lengths = Counter(map(len, texts))
     return VocabContents(
         tokens=len(tokens),
@@ -84,7 +112,7 @@ def vocab_contents(vocab: Sequence[str] | Mapping[str, int], special_tokens: Col
         single_characters=len(characters),
         whole_words=len(whole),
         continuations=len(continuations),
-        single_character_continuations=sum(len(token) == len(_JOINER) + 1 for token, _ in continuations),
+        single_character_continuations=sum(len(token) == len(prefix) + 1 for token, _ in continuations),
         first_whole_word=whole[0] if whole else None,
         last_whole_word=whole[-1] if whole else None,
         first_continuation=continuations[0] if continuations else None,
@@ -96,11 +124,11 @@ def vocab_contents(vocab: Sequence[str] | Mapping[str, int], special_tokens: Col
 
 
 def _script(text: str) -> str:
-    """The script of the first letter, by name."""
+    """Return the script of the first letter, as the first word of its Unicode name."""
     for c in text:
         if unicodedata.category(c) in _LETTERS:
             name = unicodedata.name(c, "").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
-            # Others are letters by category only: MICRO SIGN, SCRIPT SMALL L.
+            # Some characters have the category of letters and no script in their name: MICRO SIGN, SCRIPT SMALL L.
             if name.startswith(("HANGUL", "CJK")) or " LETTER " in name or " SYLLABLE " in name:
                 return name.partition(" ")[0]
     return "DIGIT" if any(c.isnumeric() for c in text) else "SYMBOL"

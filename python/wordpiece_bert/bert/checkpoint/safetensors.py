@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from wordpiece_bert._internal.atomic_file import PartFile
+from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, parse_json, quoted
 from wordpiece_bert.bert.half_precision import BFLOAT16, native
 from wordpiece_bert.errors import CheckpointError
@@ -114,9 +114,9 @@ def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
         place += array.nbytes
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)  # data that begins at a multiple of 8 can be mapped
-    with PartFile(file) as part:
+    with AtomicFile(file) as part:
         part.begin()
-        with part.naming():
+        with part.naming_errors():
             part.file.write(len(text).to_bytes(8, "little") + text)
             for array in stored.values():
                 part.file.write(array.tobytes())
