@@ -139,7 +139,7 @@ def test_labels_are_a_map_and_never_a_table() -> None:
         (b'{"hidden_size": 1' + b"0" * 5000 + b"}", "too many digits"),
         (b'{"hidden_size": 24, "hidden_size": 24}', "'hidden_size' occurs twice"),
         (b'{"hidden_act": "\\ud800"}', "lone surrogate"),
-        (b" " * 1_000_001, "longer than 1,000,000 bytes"),
+        (b" " * 1_000_001, "larger than 1,000,000 bytes"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "git lfs pull"),
     ],
 )
