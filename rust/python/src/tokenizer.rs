@@ -7,7 +7,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString};
 use wordpiece::format::{tokenizer_json, vocab_txt};
-use wordpiece::inputs::{Piece, PostProcessor, SpecialToken, Template, Which};
+use wordpiece::inputs::{PostProcessor, SequenceId, SpecialToken, Template, TemplatePiece};
 use wordpiece::normalize::{BertNormalizer, Normalizer};
 use wordpiece::{AddedToken, Decoder, Definition, Error, Input, Vocab};
 
@@ -473,11 +473,11 @@ fn first_duplicate(tokens: &[(&str, u32)]) -> Error {
 
 /// `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`, segment ids 0 and 1, as `tokenizers` writes it for BERT.
 fn bert_template(cls: &(String, u32), sep: &(String, u32)) -> Template {
-    let special = |(token, _): &(String, u32), type_id| Piece::Special { name: token.clone(), type_id };
-    let text = |which, type_id| Piece::Sequence { which, type_id };
-    let single = vec![special(cls, 0), text(Which::First, 0), special(sep, 0)];
+    let special = |(token, _): &(String, u32), type_id| TemplatePiece::Special { name: token.clone(), type_id };
+    let text = |sequence, type_id| TemplatePiece::Sequence { sequence, type_id };
+    let single = vec![special(cls, 0), text(SequenceId::A, 0), special(sep, 0)];
     let mut pair = single.clone();
-    pair.extend([text(Which::Second, 1), special(sep, 1)]);
+    pair.extend([text(SequenceId::B, 1), special(sep, 1)]);
     let token =
         |(token, id): &(String, u32)| SpecialToken { name: token.clone(), ids: vec![*id], tokens: vec![token.clone()] };
     let mut special_tokens = vec![token(cls)];
@@ -495,15 +495,15 @@ fn ends_of(post_processor: Option<&PostProcessor>) -> (Option<String>, Option<St
             (Some(cls.0.clone()), Some(sep.0.clone()))
         }
         Some(PostProcessor::Template(template)) => {
-            let token = |piece: &Piece| match piece {
-                Piece::Special { name, .. } => {
+            let token = |piece: &TemplatePiece| match piece {
+                TemplatePiece::Special { name, .. } => {
                     let found = template.special_tokens.iter().find(|token| token.name == *name)?;
                     found.tokens.first().filter(|_| found.tokens.len() == 1).cloned()
                 }
-                Piece::Sequence { .. } => None,
+                TemplatePiece::Sequence { .. } => None,
             };
             match template.single.as_slice() {
-                [cls, Piece::Sequence { .. }, sep] => (token(cls), token(sep)),
+                [cls, TemplatePiece::Sequence { .. }, sep] => (token(cls), token(sep)),
                 _ => (None, None),
             }
         }

@@ -100,8 +100,14 @@ struct Finder {
     starts: Vec<u8>,
 }
 
-/// A part of a text: a token found in it, or what lies between two.
-pub(crate) type Part = (Option<usize>, Range<usize>);
+/// A range of a text: an added token found in it, or the text between two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// The index of the token that was found, for [`AddedTokens::id`]; `None` for the text in between.
+    pub added_token: Option<usize>,
+    /// The bytes of the segment; never empty. Segments are ascending and cover the text without gaps.
+    pub range: Range<usize>,
+}
 
 impl AddedTokens {
     /// Takes the tokens in the order in which they were added. Empty ones are passed over; one that comes again replaces
@@ -183,8 +189,8 @@ impl AddedTokens {
     }
 
     /// Cuts a raw text at the tokens that are found in it as they are.
-    pub fn cut_raw(&self, text: &str, skip_special: bool, parts: &mut Vec<Part>) {
-        self.cut(self.raw.as_ref(), text, skip_special, parts);
+    pub fn cut_raw(&self, text: &str, skip_special: bool, segments: &mut Vec<Segment>) {
+        self.cut(self.raw.as_ref(), text, skip_special, segments);
     }
 
     /// Whether none of the tokens that are searched for as they are is in a text.
@@ -194,12 +200,12 @@ impl AddedTokens {
     }
 
     /// Cuts a normalized text at the tokens that are found in it normalized.
-    pub fn cut_normalized(&self, text: &str, skip_special: bool, parts: &mut Vec<Part>) {
-        self.cut(self.normalized.as_ref(), text, skip_special, parts);
+    pub fn cut_normalized(&self, text: &str, skip_special: bool, segments: &mut Vec<Segment>) {
+        self.cut(self.normalized.as_ref(), text, skip_special, segments);
     }
 
-    fn cut(&self, finder: Option<&Finder>, text: &str, skip_special: bool, parts: &mut Vec<Part>) {
-        parts.clear();
+    fn cut(&self, finder: Option<&Finder>, text: &str, skip_special: bool, segments: &mut Vec<Segment>) {
+        segments.clear();
         let finder = finder.filter(|finder| finder.may_begin(text));
         let mut end = 0;
         // The run of white space looked at last: matches inside it need not read it again.
@@ -231,13 +237,13 @@ impl AddedTokens {
                 continue;
             }
             if end < start {
-                parts.push((None, end..start));
+                segments.push(Segment { added_token: None, range: end..start });
             }
-            parts.push((Some(token), start..stop));
+            segments.push(Segment { added_token: Some(token), range: start..stop });
             end = stop;
         }
         if end < text.len() {
-            parts.push((None, end..text.len()));
+            segments.push(Segment { added_token: None, range: end..text.len() });
         }
     }
 }

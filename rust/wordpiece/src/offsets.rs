@@ -1,23 +1,40 @@
-//! What offsets count: bytes, characters, or UTF-16 units.
+//! Ranges of a text, and the units that their offsets count.
+//!
+//! The pipeline works with byte offsets throughout; [`convert`] turns them into the unit that a call asked for, at the very
+//! end. It imports no other module, so everything that has offsets can use it.
+//!
+//! Cost: ASCII texts need no conversion. Otherwise, one pass over the text per forward run of spans; spans of one text are
+//! nearly sorted, so that is about one pass in total.
 
-use crate::normalize::Span;
-
-/// What offsets count.
+/// The unit of offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OffsetUnit {
-    /// Unicode scalar values, as Python indexes strings.
+    /// Unicode scalar values, the index of a Python string.
     #[default]
     Char,
     /// Bytes of UTF-8.
     Byte,
-    /// Units of UTF-16, as JavaScript and Java index strings.
+    /// UTF-16 code units, the index of a JavaScript or Java string. Characters above U+FFFF count twice.
     Utf16,
 }
 
-/// Turns spans in bytes of `text` into spans in `unit`.
+/// A range of a text: of its bytes, until [`convert`] changes the unit. `start <= end`.
 ///
-/// Between two characters that are not ASCII, positions in bytes and in units differ by the same number. Spans come nearly
-/// sorted, so such characters and spans are read along with each other; one that lies before the last begins anew.
+/// Offsets are `u32` because a span is stored for every byte of a normalized text; longer texts are refused with
+/// [`Error::TextTooLong`](crate::Error::TextTooLong).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Span {
+    /// The first byte (or unit).
+    pub start: u32,
+    /// The byte (or unit) after the last.
+    pub end: u32,
+}
+
+/// Converts spans in bytes of `text` to spans in `unit`, in place.
+///
+/// Between two non-ASCII characters, offsets in bytes and in units differ by a constant. A cursor moves over the non-ASCII
+/// characters and accumulates the difference; a span that begins before the cursor restarts it. Offsets must lie on
+/// character boundaries.
 pub(crate) fn convert(text: &str, unit: OffsetUnit, spans: &mut [Span]) {
     if unit == OffsetUnit::Byte || text.is_ascii() {
         return;
@@ -28,22 +45,25 @@ pub(crate) fn convert(text: &str, unit: OffsetUnit, spans: &mut [Span]) {
     }
 }
 
-/// Where bytes of a text stand in units.
+/// Maps byte offsets of a text to offsets in a unit.
 struct Cursor<'t> {
     text: &'t [u8],
     unit: OffsetUnit,
-    /// The end of the last character passed that is not ASCII, and the start of the next one.
+    /// The end of the last non-ASCII character before the cursor.
     from: usize,
+    /// The start of the first non-ASCII character after the cursor, or the length of the text.
     next: usize,
-    /// Bytes that are no units, up to there.
+    /// The number of bytes in `..from`, less the number of units there.
     surplus: usize,
 }
 
 impl<'t> Cursor<'t> {
+    /// Returns a cursor at the start of `text`.
     fn new(text: &'t [u8], unit: OffsetUnit) -> Cursor<'t> {
         Cursor { text, unit, from: 0, next: next_wide(text, 0), surplus: 0 }
     }
 
+    /// Returns the offset in units of the character that begins at `byte`.
     #[inline]
     fn at(&mut self, byte: u32) -> u32 {
         let byte = byte as usize;
@@ -64,7 +84,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// The first byte from `at` on that is not ASCII; the end where there is none.
+/// Returns the index of the first non-ASCII byte from `at` on, or the length of the text.
 #[inline]
 fn next_wide(text: &[u8], mut at: usize) -> usize {
     while let Some(eight) = text.get(at..at + 8) {
@@ -82,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_counted_whatever_the_order() {
+    fn spans_are_converted_in_any_order() {
         let text = "aé中😀b";
         let all = [(0, 1), (1, 3), (3, 6), (6, 10), (10, 11), (1, 6), (0, 11)];
         let converted = |unit| {

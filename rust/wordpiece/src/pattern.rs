@@ -1,25 +1,35 @@
-//! A literal or a regular expression to search for, as `tokenizer.json` files hold them.
+//! Patterns of `tokenizer.json`: literal strings and regular expressions.
+//!
+//! Used by the `Replace` normalizer and the `Split` pre-tokenizer, never by BERT's own components. Expressions are compiled
+//! once, when a file is read. Searching a literal is linear; Oniguruma backtracks, so an expression can take much longer,
+//! until it exceeds Oniguruma's limit and the search fails with [`Error::PatternFailed`].
 
 use onig::{Regex, RegexOptions, Region, SearchOptions, Syntax};
 
 use crate::error::{Error, Result};
 
-/// What to search for: a literal string, or a regular expression in Oniguruma's syntax.
+/// A literal string, or a regular expression in Oniguruma's syntax, to search for.
 ///
-/// Oniguruma because the files are written for it; another engine would give other matches for the same pattern.
+/// `tokenizers` uses Oniguruma, so the expressions of existing files are written for it; another engine could match
+/// differently. Two patterns are equal if they have the same source and kind.
 #[derive(Debug)]
 pub struct Pattern {
     source: String,
+    /// The compiled expression; `None` for a literal.
     regex: Option<Regex>,
 }
 
 impl Pattern {
-    /// A literal string.
+    /// Creates a pattern that matches a literal string.
     pub fn literal(text: impl Into<String>) -> Pattern {
         Pattern { source: text.into(), regex: None }
     }
 
-    /// A regular expression; [`Error::BadPattern`] when Oniguruma refuses it.
+    /// Compiles a regular expression.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::BadPattern`] if Oniguruma cannot compile it.
     pub fn regex(source: impl Into<String>) -> Result<Pattern> {
         let source = source.into();
         match Regex::with_options(&source, RegexOptions::REGEX_OPTION_NONE, Syntax::default()) {
@@ -28,19 +38,24 @@ impl Pattern {
         }
     }
 
-    /// The literal, or the expression as it was written.
+    /// Returns the literal, or the source of the expression.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Whether this is a regular expression.
+    /// Returns whether this is a regular expression.
     pub fn is_regex(&self) -> bool {
         self.regex.is_some()
     }
 
-    /// Appends all matches in `text`, left to right, to `found`, as byte ranges.
+    /// Appends the byte range of every match in `text` to `found`, from left to right, without overlaps.
     ///
-    /// An empty match is reported unless it touches the end of the match before it; an empty text has no match.
+    /// An empty match is reported unless it begins where the previous match ends. An empty text has no match, not even an
+    /// empty one. Both follow `tokenizers`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::PatternFailed`] if Oniguruma gives up, for example because of its limit on backtracking.
     pub(crate) fn find_all(&self, text: &str, found: &mut Vec<(usize, usize)>) -> Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -68,7 +83,7 @@ impl Pattern {
                     message: error.description().to_owned(),
                 })?;
             let Some((start, end)) = at.and_then(|_| region.pos(0)) else { break };
-            // Past an empty match the search goes on at the next character, or it would stand still.
+            // After an empty match, continue at the next character; otherwise the search would not advance.
             from = if start == end { end + text[end..].chars().next().map_or(1, char::len_utf8) } else { end };
             if start == end && last_end == Some(end) {
                 continue;
@@ -84,7 +99,7 @@ impl Clone for Pattern {
     fn clone(&self) -> Pattern {
         match &self.regex {
             None => Pattern::literal(self.source.clone()),
-            Some(_) => Pattern::regex(self.source.clone()).expect("it compiled before"),
+            Some(_) => Pattern::regex(self.source.clone()).expect("the same source compiled before"),
         }
     }
 }

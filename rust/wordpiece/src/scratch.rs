@@ -3,20 +3,20 @@
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::added::Part;
+use crate::added::Segment;
 use crate::fast;
 use crate::inputs::pieces::Pieces;
-use crate::matcher::Walk;
+use crate::matcher::WordPieces;
 use crate::normalize::Normalized;
 
 /// Everything that the steps write to on the way.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    pub raw_parts: Vec<Part>,
-    pub parts: Vec<Part>,
+    pub raw_segments: Vec<Segment>,
+    pub normalized_segments: Vec<Segment>,
     pub normalized: Normalized,
     pub words: Vec<Range<usize>>,
-    pub walk: Walk,
+    pub word_pieces: WordPieces,
     pub first: Pieces,
     pub second: Pieces,
     /// What the fast path remembers; made when a text first needs it.

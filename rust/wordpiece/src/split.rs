@@ -1,79 +1,89 @@
 //! Normalized text → words, as ranges of its bytes.
 //!
-//! A [`PreTokenizer`] cuts each range it is given into smaller ones; what it leaves out belongs to no word. One of them,
-//! `Metaspace`, rewrites the text as well.
+//! The second step of the pipeline. A [`PreTokenizer`] divides each range of a normalized text into smaller ones; text
+//! outside all of them, such as white space, belongs to no word. Results equal those of the pre-tokenizer of the same name
+//! in `tokenizers` 0.23.3; [`PreTokenizer::Bert`] is the splitting of `BasicTokenizer` (Devlin et al., 2018).
+//!
+//! Invariants: the ranges are ascending, do not overlap, are never empty and lie on character boundaries. Only
+//! [`PreTokenizer::Metaspace`] changes the text.
+//!
+//! Cost: one pass over the text per pre-tokenizer; those that search for a pattern take as long as the pattern does.
+//!
+//! For example, `Bert` splits `"don't  stop"` into `don`, `'`, `t` and `stop`, and `Whitespace` splits `"a+b=c!!"` into `a`,
+//! `+`, `b`, `=`, `c` and `!!`.
 
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::normalize::{Normalized, Normalizer};
+use crate::normalize::Normalized;
 use crate::pattern::Pattern;
 use crate::unicode;
 
-/// How a normalized text is cut into words.
+/// How a normalized text is split into words.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PreTokenizer {
-    /// At white space, and around every punctuation character.
+    /// At white space, and before and after every punctuation character.
     Bert,
-    /// Runs of word characters, and runs of what is neither word character nor white space (`\w+|[^\w\s]+`).
+    /// Into runs of word characters and runs of characters that are neither word characters nor white space
+    /// (`\w+|[^\w\s]+`).
     Whitespace,
     /// At white space only.
     WhitespaceSplit,
-    /// At punctuation; white space stays where it is.
+    /// At punctuation only; white space remains part of the words.
     Punctuation(SplitBehavior),
-    /// Digits apart from the rest.
+    /// Separates numeric characters from the rest.
     Digits {
-        /// Each digit by itself, else runs of them.
+        /// Whether each numeric character is a word, rather than each run of them.
         individual: bool,
     },
     /// At the matches of a pattern.
     Split {
         /// What to search for.
         pattern: Pattern,
-        /// What happens to a match.
+        /// What happens to the delimiters.
         behavior: SplitBehavior,
-        /// The matches are the words, and what lies between them the delimiters.
+        /// Whether the matches are the words and the text between them the delimiters, instead of the reverse.
         invert: bool,
     },
-    /// At one character, which is dropped.
+    /// At one character, which is removed.
     CharDelimiter(char),
-    /// Spaces become a visible character that begins the words.
+    /// At spaces, which are replaced by a visible character that begins each word, as in SentencePiece.
     Metaspace(Metaspace),
-    /// One after the other.
+    /// Several pre-tokenizers; each splits the words of the one before.
     Sequence(Vec<PreTokenizer>),
 }
 
 /// What happens to a delimiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SplitBehavior {
-    /// It is dropped.
+    /// It is removed.
     Removed,
-    /// It is a word of its own.
+    /// It becomes a word.
     #[default]
     Isolated,
-    /// It ends the word before it.
+    /// It is appended to the word before it.
     MergedWithPrevious,
-    /// It begins the word after it.
+    /// It is prepended to the word after it.
     MergedWithNext,
-    /// Neighbouring delimiters are one word.
+    /// Adjacent delimiters become one word.
     Contiguous,
 }
 
 /// The options of `Metaspace`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metaspace {
-    /// What stands for a space, usually `▁`.
+    /// The character that replaces a space, usually `▁` (U+2581).
     pub replacement: char,
-    /// Whether one is put before a text that has none at its start.
+    /// When to insert `replacement` before a text that does not begin with it.
     pub prepend: PrependScheme,
-    /// Whether the text is split before each of them.
+    /// Whether to split the text before each `replacement`.
     pub split: bool,
 }
 
-/// When `Metaspace` puts its character before a text.
+/// When `Metaspace` inserts its character before a piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrependScheme {
-    /// Only where the piece begins the original text.
+    /// Only if the piece begins the original text.
     First,
     /// Never.
     Never,
@@ -82,7 +92,7 @@ pub enum PrependScheme {
 }
 
 impl PreTokenizer {
-    /// Whether the cut depends on where a piece stood in the original, so that spans must be kept.
+    /// Returns whether splitting depends on the position of a piece in the original, and so needs an aligned text.
     pub(crate) fn needs_spans(&self) -> bool {
         match self {
             PreTokenizer::Metaspace(metaspace) => metaspace.prepend == PrependScheme::First,
@@ -91,7 +101,12 @@ impl PreTokenizer {
         }
     }
 
-    /// Cuts each range of `words` into the words inside it; empty ranges do not survive.
+    /// Replaces each range of `words` with the words inside it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::PatternFailed`](crate::Error::PatternFailed) if the regular expression of a `Split` gives up. `text`
+    /// and `words` are then unspecified.
     pub(crate) fn split(&self, text: &mut Normalized, words: &mut Vec<Range<usize>>) -> Result<()> {
         match self {
             PreTokenizer::Sequence(steps) => return steps.iter().try_for_each(|step| step.split(text, words)),
@@ -106,6 +121,7 @@ impl PreTokenizer {
         Ok(())
     }
 
+    /// Appends the words of one range to `words`; `matches` is a scratch buffer.
     fn split_one(
         &self,
         text: &str,
@@ -126,37 +142,37 @@ impl PreTokenizer {
             }
             PreTokenizer::WhitespaceSplit => {
                 each_char(piece, unicode::is_whitespace, matches);
-                cut(piece, range.start, matches, SplitBehavior::Removed, false, words);
+                split_at(piece, range.start, matches, SplitBehavior::Removed, false, words);
             }
             PreTokenizer::Punctuation(behavior) => {
                 each_char(piece, unicode::is_punctuation, matches);
-                cut(piece, range.start, matches, *behavior, false, words);
+                split_at(piece, range.start, matches, *behavior, false, words);
             }
             PreTokenizer::Digits { individual } => {
                 let behavior = if *individual { SplitBehavior::Isolated } else { SplitBehavior::Contiguous };
                 each_char(piece, unicode::is_numeric, matches);
-                cut(piece, range.start, matches, behavior, false, words);
+                split_at(piece, range.start, matches, behavior, false, words);
             }
             PreTokenizer::CharDelimiter(delimiter) => {
                 each_char(piece, |c| c == *delimiter, matches);
-                cut(piece, range.start, matches, SplitBehavior::Removed, false, words);
+                split_at(piece, range.start, matches, SplitBehavior::Removed, false, words);
             }
             PreTokenizer::Split { pattern, behavior, invert } => {
                 pattern.find_all(piece, matches)?;
-                cut(piece, range.start, matches, *behavior, *invert, words);
+                split_at(piece, range.start, matches, *behavior, *invert, words);
             }
             PreTokenizer::Metaspace(metaspace) if metaspace.split => {
                 each_char(piece, |c| c == metaspace.replacement, matches);
-                cut(piece, range.start, matches, SplitBehavior::MergedWithNext, false, words);
+                split_at(piece, range.start, matches, SplitBehavior::MergedWithNext, false, words);
             }
             PreTokenizer::Metaspace(_) => words.push(range),
-            PreTokenizer::Sequence(_) => unreachable!("taken apart by split"),
+            PreTokenizer::Sequence(_) => unreachable!("split() applies each step of a sequence"),
         }
         Ok(())
     }
 }
 
-/// BERT's own: white space ends a word, a punctuation character is one.
+/// Appends the words of `piece`, which begins at `base`: white space separates words, a punctuation character is a word.
 fn bert(piece: &str, base: usize, words: &mut Vec<Range<usize>>) {
     let mut start = 0;
     for (at, c) in piece.char_indices() {
@@ -178,7 +194,7 @@ fn bert(piece: &str, base: usize, words: &mut Vec<Range<usize>>) {
     }
 }
 
-/// `\w+|[^\w\s]+`.
+/// Appends the matches of `\w+|[^\w\s]+` in `piece`, which begins at `base`.
 fn runs(piece: &str, base: usize, words: &mut Vec<Range<usize>>) {
     #[derive(PartialEq, Clone, Copy)]
     enum Kind {
@@ -209,12 +225,15 @@ fn runs(piece: &str, base: usize, words: &mut Vec<Range<usize>>) {
     }
 }
 
+/// Appends the range of each delimiter character.
 fn each_char(piece: &str, is_delimiter: impl Fn(char) -> bool, matches: &mut Vec<(usize, usize)>) {
     matches.extend(piece.char_indices().filter(|&(_, c)| is_delimiter(c)).map(|(at, c)| (at, at + c.len_utf8())));
 }
 
-/// Cuts `piece` at the matches. `invert` makes delimiters of what lies between them.
-fn cut(
+/// Appends the words of `piece`, which begins at `base`, given the `matches` of a pattern in it.
+///
+/// The matches are the delimiters or, with `invert`, the text between them is.
+fn split_at(
     piece: &str,
     base: usize,
     matches: &[(usize, usize)],
@@ -222,7 +241,7 @@ fn cut(
     invert: bool,
     words: &mut Vec<Range<usize>>,
 ) {
-    // The whole piece as parts that are delimiters or not, in order.
+    // The piece as a sequence of parts, each with whether it is a delimiter.
     let mut parts: Vec<(Range<usize>, bool)> = Vec::with_capacity(2 * matches.len() + 1);
     let mut end = 0;
     for &(from, to) in matches {
@@ -236,62 +255,60 @@ fn cut(
         parts.push((end..piece.len(), invert));
     }
 
-    let mut joined: Vec<Range<usize>> = Vec::with_capacity(parts.len());
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(parts.len());
     let mut previous = false;
     match behavior {
-        SplitBehavior::Removed => joined.extend(parts.into_iter().filter(|part| !part.1).map(|part| part.0)),
-        SplitBehavior::Isolated => joined.extend(parts.into_iter().map(|part| part.0)),
+        SplitBehavior::Removed => merged.extend(parts.into_iter().filter(|part| !part.1).map(|part| part.0)),
+        SplitBehavior::Isolated => merged.extend(parts.into_iter().map(|part| part.0)),
         SplitBehavior::Contiguous => {
             for (part, delimiter) in parts {
-                match joined.last_mut() {
+                match merged.last_mut() {
                     Some(last) if delimiter == previous => last.end = part.end,
-                    _ => joined.push(part),
+                    _ => merged.push(part),
                 }
                 previous = delimiter;
             }
         }
         SplitBehavior::MergedWithPrevious => {
             for (part, delimiter) in parts {
-                match joined.last_mut() {
+                match merged.last_mut() {
                     Some(last) if delimiter && !previous => last.end = part.end,
-                    _ => joined.push(part),
+                    _ => merged.push(part),
                 }
                 previous = delimiter;
             }
         }
         SplitBehavior::MergedWithNext => {
             for (part, delimiter) in parts.into_iter().rev() {
-                match joined.last_mut() {
+                match merged.last_mut() {
                     Some(last) if delimiter && !previous => last.start = part.start,
-                    _ => joined.push(part),
+                    _ => merged.push(part),
                 }
                 previous = delimiter;
             }
-            joined.reverse();
+            merged.reverse();
         }
     }
-    words.extend(joined.into_iter().filter(|part| !part.is_empty()).map(|part| base + part.start..base + part.end));
+    words.extend(merged.into_iter().filter(|part| !part.is_empty()).map(|part| base + part.start..base + part.end));
 }
 
 impl Metaspace {
-    /// Replaces spaces in each range and puts the character before it where the scheme says so.
+    /// Replaces the spaces in each range, inserts the character before it where the scheme requires, and updates `words`.
     fn rewrite(&self, text: &mut Normalized, words: &mut [Range<usize>]) {
         let mark = self.replacement.to_string();
-        let to_mark = Normalizer::Replace { pattern: Pattern::literal(" "), content: mark.clone() };
-        let mark_first = Normalizer::Prepend(mark);
         let mut out = Normalized { aligned: text.aligned, base: text.base, ..Normalized::default() };
         for range in words.iter_mut() {
             let first_in_text = text.aligned && text.spans[range.start].start == 0;
             let mut piece = text.slice(range.clone());
-            let infallible = "a literal pattern cannot fail";
-            to_mark.apply(&mut piece).expect(infallible);
-            let wanted = match self.prepend {
+            let spaces: Vec<(usize, usize)> = piece.text.match_indices(' ').map(|(at, _)| (at, at + 1)).collect();
+            piece.replace(&spaces, &mark);
+            let prepend = match self.prepend {
                 PrependScheme::Always => true,
                 PrependScheme::First => first_in_text,
                 PrependScheme::Never => false,
             };
-            if wanted && !piece.text.starts_with(self.replacement) {
-                mark_first.apply(&mut piece).expect(infallible);
+            if prepend && !piece.text.starts_with(self.replacement) {
+                piece.prepend(&mark);
             }
             *range = out.text.len()..out.text.len() + piece.text.len();
             out.text.push_str(&piece.text);

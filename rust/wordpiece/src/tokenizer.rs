@@ -1,16 +1,16 @@
 //! The pipeline, one text: added tokens, normalize, split, match. It alone calls the steps; no step calls another.
 
-use crate::added::{AddedToken, AddedTokens};
+use crate::added::{AddedToken, AddedTokens, Segment};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::fast::{self, End, Fast, FoundText, InstructionSet, Order};
-use crate::inputs::assemble::Rows;
+use crate::inputs::assemble::WindowedInput;
 use crate::inputs::layout::{Layout, Layouts};
 use crate::inputs::pieces::Pieces;
 use crate::inputs::{Encoding, Padding, Truncation};
 use crate::matcher::Matcher;
-use crate::normalize::{Normalized, Normalizer, Span};
-use crate::offsets::{OffsetUnit, convert};
+use crate::normalize::{Normalized, Normalizer};
+use crate::offsets::{OffsetUnit, Span, convert};
 use crate::scratch::{Lent, Pool, Scratch};
 use crate::split::PreTokenizer;
 
@@ -245,7 +245,7 @@ impl Tokenizer {
         options: &EncodeOptions,
         wanted: Wanted,
         scratch: &'s mut Scratch,
-    ) -> Result<Rows<'s>> {
+    ) -> Result<WindowedInput<'s>> {
         let layout = self.layout(input, options)?;
         let wanted = Wanted { texts: wanted.texts || (wanted.spans && layout.trim_offsets.is_some()), ..wanted };
         let second = input.second.as_ref();
@@ -265,7 +265,7 @@ impl Tokenizer {
         if enough != [usize::MAX; 2] && (tie || refused()) {
             self.tokenize_both(input, options, wanted, [usize::MAX; 2], scratch)?;
         }
-        Rows::new(layout, &scratch.first, second.map(|_| &scratch.second), truncation)
+        WindowedInput::new(layout, &scratch.first, second.map(|_| &scratch.second), truncation)
     }
 
     /// Tokenizes the texts of an input, each up to so many pieces as are enough.
@@ -377,14 +377,14 @@ impl Tokenizer {
             return Err(Error::TextTooLong { bytes: text.len() });
         }
         let from = run.out.len();
-        let mut parts = std::mem::take(&mut scratch.raw_parts);
-        self.added.cut_raw(text, run.options.encode_special_tokens, &mut parts);
+        let mut segments = std::mem::take(&mut scratch.raw_segments);
+        self.added.cut_raw(text, run.options.encode_special_tokens, &mut segments);
         let mut done = Ok(());
-        for (token, range) in &parts {
+        for Segment { added_token, range } in &segments {
             if run.has_enough() || done.is_err() {
                 break;
             }
-            match token {
+            match added_token {
                 Some(token) => {
                     let span = Span { start: range.start as u32, end: range.end as u32 };
                     run.push_added(self.added.id(*token), &text[range.clone()], span);
@@ -392,7 +392,7 @@ impl Tokenizer {
                 None => done = self.tokenize_part(&text[range.clone()], range.start as u32, scratch, run),
             }
         }
-        scratch.raw_parts = parts;
+        scratch.raw_segments = segments;
         done?;
         if run.wanted.spans {
             convert(text, run.options.offset_unit, &mut run.out.spans[from..]);
@@ -419,10 +419,10 @@ impl Tokenizer {
             None => normalized.reset(part, base, aligned),
         }
         if self.added.searches_normalized() {
-            let mut parts = std::mem::take(&mut scratch.parts);
-            self.added.cut_normalized(&normalized.text, run.options.encode_special_tokens, &mut parts);
-            for (token, range) in &parts {
-                match token {
+            let mut segments = std::mem::take(&mut scratch.normalized_segments);
+            self.added.cut_normalized(&normalized.text, run.options.encode_special_tokens, &mut segments);
+            for Segment { added_token, range } in &segments {
+                match added_token {
                     Some(token) => {
                         let span = normalized.span(range.start, range.end);
                         run.push_added(self.added.id(*token), &normalized.text[range.clone()], span);
@@ -431,7 +431,7 @@ impl Tokenizer {
                     None => self.tokenize_normalized(&mut normalized.slice(range.clone()), scratch, run)?,
                 }
             }
-            scratch.parts = parts;
+            scratch.normalized_segments = segments;
         } else {
             self.tokenize_normalized(&mut normalized, scratch, run)?;
         }
@@ -447,7 +447,7 @@ impl Tokenizer {
         let memory = scratch.memory.get_or_insert_with(|| Box::new(fast.memory()));
         let end = if self.added.searches_normalized() {
             let skip_special = options.encode_special_tokens;
-            let cut = |text: &str, parts: &mut _| self.added.cut_normalized(text, skip_special, parts);
+            let cut = |text: &str, segments: &mut _| self.added.cut_normalized(text, skip_special, segments);
             let token = |token, text: &str, span, number, out: &mut Pieces| {
                 wanted.push_added(self.added.id(token), text, word.unwrap_or(number), span, out);
             };
@@ -473,14 +473,14 @@ impl Tokenizer {
         }
         for range in &scratch.words {
             let word = run.next_word();
-            if !self.matcher.walk(&text.text[range.clone()], &mut scratch.walk) {
+            if !self.matcher.match_word(&text.text[range.clone()], &mut scratch.word_pieces) {
                 run.push(self.unk_id, word, text.span(range.start, range.end));
                 continue;
             }
             let mut start = range.start;
-            for entry in &scratch.walk.entries {
-                let end = start + entry.len as usize;
-                run.push(entry.id, word, text.span(start, end));
+            for piece in &scratch.word_pieces.pieces {
+                let end = start + piece.len as usize;
+                run.push(piece.id, word, text.span(start, end));
                 start = end;
             }
         }

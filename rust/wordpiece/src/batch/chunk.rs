@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use super::{BatchRows, Columns};
 use crate::error::Result;
-use crate::inputs::assemble::{Sink, set_sequence, trimmed};
+use crate::inputs::assemble::RowSink;
+use crate::inputs::encoding::set_sequence;
 use crate::inputs::pieces::Pieces;
+use crate::inputs::trim::trim_offsets;
 use crate::memory;
 use crate::scratch::Scratch;
 use crate::tokenizer::{EncodeOptions, Input, Tokenizer, Wanted};
@@ -169,7 +171,7 @@ impl RowWriter<'_> {
     }
 }
 
-impl Sink for RowWriter<'_> {
+impl RowSink for RowWriter<'_> {
     fn special(&mut self, ids: &[u32], _tokens: &[String], type_id: u32) {
         let rows = &mut *self.rows;
         rows.ids.extend_from_slice(ids);
@@ -188,7 +190,7 @@ impl Sink for RowWriter<'_> {
         }
     }
 
-    fn text(&mut self, which: usize, known: bool, pieces: &Pieces, range: Range<usize>, type_id: u32) {
+    fn text(&mut self, text: usize, known: bool, pieces: &Pieces, range: Range<usize>, type_id: u32) {
         let rows = &mut *self.rows;
         let start = rows.ids.len();
         rows.ids.extend_from_slice(&pieces.ids[range.clone()]);
@@ -214,13 +216,13 @@ impl Sink for RowWriter<'_> {
                 for (index, (i, place)) in range.zip(rows.offsets[at..].chunks_exact_mut(2)).enumerate() {
                     let text = pieces.own_text(i).or_else(|| self.vocab.token(pieces.ids[i])).unwrap_or_default();
                     let span = (pieces.spans[i].start, pieces.spans[i].end);
-                    let (start, end) = trimmed(text, index, span, prefix_space);
+                    let (start, end) = trim_offsets(text, index, span, prefix_space);
                     place.copy_from_slice(&[i64::from(start), i64::from(end)]);
                 }
             }
         }
         if known {
-            set_sequence(&mut self.sequences, which as u32, start..n);
+            set_sequence(&mut self.sequences, text as u32, start..n);
         }
     }
 }

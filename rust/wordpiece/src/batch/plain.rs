@@ -7,7 +7,7 @@ use super::Columns;
 use super::chunk::Chunk;
 use crate::error::{Error, Result};
 use crate::fast::Wanted;
-use crate::inputs::layout::{Layout, Sequences, Slot};
+use crate::inputs::layout::{KnownSequences, Layout, Slot};
 use crate::inputs::{Side, TruncationStrategy};
 use crate::offsets::convert;
 use crate::scratch::Scratch;
@@ -56,7 +56,7 @@ impl Tokenizer {
         let (before, after) = (&layout.slots[..at], &layout.slots[at + 1..]);
         let Slot::Text { type_id, .. } = layout.slots[at] else { return None };
         let only = after.iter().all(|slot| matches!(slot, Slot::Special { .. }));
-        let rest_sequence_id = if layout.sequences == Sequences::Known { -1 } else { 0 };
+        let rest_sequence_id = if layout.known_sequences == KnownSequences::All { -1 } else { 0 };
         only.then_some(Plain { before, after, type_id, rest_sequence_id, added: layout.added, budget, most_bytes })
     }
 

@@ -1,6 +1,6 @@
 //! The normalized text of a chunk, where its words stand, and where its bytes come from.
 
-use crate::normalize::Span;
+use crate::offsets::Span;
 
 /// What a scan writes and the matcher reads.
 ///

@@ -21,11 +21,12 @@ use scan::Source;
 use table::{Found, GROUP, Key, Table, WORD_BYTES, Words};
 pub(crate) use texts::{Found as FoundText, Wanted};
 
-use crate::added::Part;
+use crate::added::Segment;
 use crate::definition::Definition;
 use crate::inputs::pieces::Pieces;
-use crate::matcher::{Matcher, Walk};
-use crate::normalize::{Normalizer, Span};
+use crate::matcher::{Matcher, WordPieces};
+use crate::normalize::Normalizer;
+use crate::offsets::Span;
 use crate::split::PreTokenizer;
 
 /// Bytes of text between two looks at the words in it: the buffers of a chunk stay in the cache nearest to the core.
@@ -52,15 +53,15 @@ pub(crate) struct Fast {
 pub(crate) struct Memory {
     table: Table,
     buffer: Buffer,
-    walk: Walk,
+    word_pieces: WordPieces,
     ids: Vec<u32>,
     /// The number of pieces of each word of a chunk.
     counts: Vec<u32>,
     /// The words of texts that are looked up together, up to the end of each text; and what comes of them.
     marks: Vec<usize>,
     found: Pieces,
-    /// What lies between normalized added tokens, and the words there.
-    parts: Vec<Part>,
+    /// The normalized added tokens of a text and what lies between them, and the words there.
+    segments: Vec<Segment>,
     cut_starts: Vec<u32>,
     cut_ends: Vec<u32>,
 }
@@ -160,12 +161,12 @@ impl Fast {
         Memory {
             table: self.table.clone(),
             buffer: Buffer::default(),
-            walk: Walk::default(),
+            word_pieces: WordPieces::default(),
             ids: Vec::new(),
             counts: Vec::new(),
             marks: Vec::new(),
             found: Pieces::default(),
-            parts: Vec::new(),
+            segments: Vec::new(),
             cut_starts: Vec::new(),
             cut_ends: Vec::new(),
         }
@@ -215,7 +216,7 @@ impl Fast {
         matcher: &Matcher,
         memory: &mut Memory,
         out: &mut Pieces,
-        cut: impl Fn(&str, &mut Vec<Part>),
+        cut: impl Fn(&str, &mut Vec<Segment>),
         token: impl Fn(usize, &str, Span, u32, &mut Pieces),
     ) -> End {
         memory.buffer.reset(order.spans, order.base);
@@ -225,19 +226,19 @@ impl Fast {
         memory.buffer.close();
         // SAFETY: the buffer holds whole characters only, copied from a str or encoded from chars.
         let text = unsafe { std::str::from_utf8_unchecked(memory.buffer.text()) };
-        let mut parts = std::mem::take(&mut memory.parts);
-        cut(text, &mut parts);
+        let mut segments = std::mem::take(&mut memory.segments);
+        cut(text, &mut segments);
         let mut words = order.first_word;
-        if parts.iter().all(|(token, _)| token.is_none()) {
+        if segments.iter().all(|segment| segment.added_token.is_none()) {
             words += self.match_buffer(order, words, matcher, memory, out);
-            memory.parts = parts;
+            memory.segments = segments;
             return End::Done(words);
         }
         let mut starts = std::mem::take(&mut memory.cut_starts);
         let mut ends = std::mem::take(&mut memory.cut_ends);
         let mut next = 0;
-        for (found, range) in &parts {
-            if let Some(found) = found {
+        for Segment { added_token, range } in &segments {
+            if let Some(found) = added_token {
                 let (start, end) = memory.buffer.span(range.start, range.end);
                 // SAFETY: as above; matches begin and end between characters.
                 let text = unsafe { std::str::from_utf8_unchecked(&memory.buffer.text()[range.clone()]) };
@@ -260,7 +261,7 @@ impl Fast {
             }
             words += self.match_words(order, words, &mut starts, &mut ends, matcher, memory, out);
         }
-        (memory.cut_starts, memory.cut_ends, memory.parts) = (starts, ends, parts);
+        (memory.cut_starts, memory.cut_ends, memory.segments) = (starts, ends, segments);
         End::Done(words)
     }
 
@@ -352,7 +353,7 @@ impl Fast {
         memory: &mut Memory,
         out: &mut Pieces,
     ) -> u32 {
-        let Memory { table, buffer, walk, ids, counts, .. } = memory;
+        let Memory { table, buffer, word_pieces, ids, counts, .. } = memory;
         let n = ends.len();
         let from = out.ids.len();
         starts.extend_from_slice(&[0; GROUP]);
@@ -361,7 +362,7 @@ impl Fast {
         let words = unsafe { Words::new(buffer.text_with_slack(), starts, ends) };
         let found = Found { ids: &mut out.ids, counts, count: order.words || order.spans };
         self.path.look_up(table, words, found, &mut |table, word, key, out| {
-            self.match_word(word, key, table, matcher, walk, ids, out);
+            self.match_word(word, key, table, matcher, word_pieces, ids, out);
         });
         starts.truncate(n);
         ends.truncate(n);
@@ -384,7 +385,7 @@ impl Fast {
         key: Key,
         table: &mut Table,
         matcher: &Matcher,
-        walk: &mut Walk,
+        word_pieces: &mut WordPieces,
         ids: &mut Vec<u32>,
         out: &mut Vec<u32>,
     ) {
@@ -395,8 +396,8 @@ impl Fast {
         // SAFETY: the buffer holds whole characters only, copied from a str or encoded from chars, and words end
         // between them.
         let text = unsafe { std::str::from_utf8_unchecked(word) };
-        match matcher.walk(text, walk) {
-            true => ids.extend(walk.entries.iter().map(|entry| entry.id)),
+        match matcher.match_word(text, word_pieces) {
+            true => ids.extend(word_pieces.pieces.iter().map(|piece| piece.id)),
             false => ids.push(self.unk_id),
         }
         out.extend_from_slice(ids);

@@ -4,7 +4,7 @@ use super::table::{Found as FoundWords, GROUP, Words};
 use super::{CHUNK, Fast, MOST_AT_ONCE, Memory, write_words};
 use crate::inputs::pieces::Pieces;
 use crate::matcher::Matcher;
-use crate::normalize::Span;
+use crate::offsets::Span;
 
 /// What is wanted of texts beside ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Fast {
         if memory.marks.is_empty() {
             return 0;
         }
-        let Memory { table, buffer, walk, ids, counts, marks, found: pieces, .. } = memory;
+        let Memory { table, buffer, word_pieces, ids, counts, marks, found: pieces, .. } = memory;
         let (mut starts, mut ends) = buffer.take_words();
         let n = ends.len();
         starts.extend_from_slice(&[0; GROUP]);
@@ -85,7 +85,7 @@ impl Fast {
         let words = unsafe { Words::new(buffer.text_with_slack(), &starts, &ends) };
         let to = FoundWords { ids: &mut pieces.ids, counts, count: true };
         self.path.look_up(table, words, to, &mut |table, word, key, out| {
-            self.match_word(word, key, table, matcher, walk, ids, out);
+            self.match_word(word, key, table, matcher, word_pieces, ids, out);
         });
         starts.truncate(n);
         ends.truncate(n);

@@ -1,41 +1,54 @@
-//! Writing rows: a layout, the pieces of its texts, and which window of each text the row shows.
+//! Layout + pieces + windows → rows.
+//!
+//! A text that is too long becomes several windows, and a pair of texts can need every combination of their windows. A
+//! [`WindowedInput`] knows the windows of each text; a [`WindowChoice`] picks one per text slot, which determines one row.
+//! The kept row picks window 0 everywhere; the others overflow from it, nested as in `tokenizers` 0.23.3. Rows are written
+//! to a [`RowSink`], which is either an [`Encoding`] or the flat arrays of a batch.
+//!
+//! Cost: proportional to the tokens of the rows that are written. A pair has the product of the numbers of windows as rows.
 
 use std::ops::Range;
 
-use super::encoding::Encoding;
-use super::layout::{Layout, Sequences, Slot};
-use super::pad::Padding;
+use super::encoding::{Encoding, set_sequence};
+use super::layout::{KnownSequences, Layout, Slot};
 use super::pieces::Pieces;
+use super::trim::trim_offsets;
 use super::truncate::{Side, Truncation};
 use super::window::windows;
 use crate::error::Result;
 use crate::vocab::Vocab;
 
-/// The texts of a row, cut into windows: everything needed to write it and its overflow.
-pub(crate) struct Rows<'a> {
+/// One input, divided into windows: everything needed to write its row and the rows that overflow from it.
+pub(crate) struct WindowedInput<'a> {
     pub layout: &'a Layout,
+    /// The pieces of the first and of the second text. Without a second text, both are the first.
     pub pieces: [&'a Pieces; 2],
-    /// The windows of each text, the kept one first.
+    /// The windows of each text as ranges of its pieces, the kept one first.
     pub windows: [Vec<Range<usize>>; 2],
 }
 
-/// Which window of the text in each text slot a row shows.
-pub(crate) type Picks = Vec<u32>;
+/// For each text slot of the layout, in order, the number of the window that a row shows there.
+pub(crate) type WindowChoice = Vec<u32>;
 
-/// A row and the rows that overflow from it, as the reference nests them.
-struct Tree {
-    picks: Picks,
-    overflow: Vec<Tree>,
+/// A row and the rows that overflow from it, nested as in the reference.
+struct OverflowTree {
+    choice: WindowChoice,
+    overflow: Vec<OverflowTree>,
 }
 
-impl<'a> Rows<'a> {
-    /// Cuts the texts. Errors where `truncation` cannot be kept.
+impl<'a> WindowedInput<'a> {
+    /// Divides the texts into windows, so that the rows obey `truncation`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Truncation`]: a length below the number of special tokens, a stride that is too large, or a
+    /// text that is too short to give way.
     pub fn new(
         layout: &'a Layout,
         first: &'a Pieces,
         second: Option<&'a Pieces>,
         truncation: Option<&Truncation>,
-    ) -> Result<Rows<'a>> {
+    ) -> Result<WindowedInput<'a>> {
         let lengths = [first.len(), second.map_or(0, Pieces::len)];
         let (targets, stride, side) = match truncation {
             None => (lengths, 0, Side::Right),
@@ -44,44 +57,46 @@ impl<'a> Rows<'a> {
                 ([targets.0, targets.1], truncation.stride, truncation.side)
             }
         };
-        let cut = |i: usize| windows(lengths[i], targets[i], stride, side);
-        Ok(Rows { layout, pieces: [first, second.unwrap_or(first)], windows: [cut(0), cut(1)] })
+        let windows = [0, 1].map(|i| windows(lengths[i], targets[i], stride, side));
+        Ok(WindowedInput { layout, pieces: [first, second.unwrap_or(first)], windows })
     }
 
-    /// Whether anything was cut off.
+    /// Returns whether truncation cut anything off.
     pub fn truncated(&self) -> bool {
         self.windows.iter().any(|windows| windows.len() > 1)
     }
 
-    /// The number of tokens that the row would have if nothing were cut off.
+    /// Returns the number of tokens that the row would have without truncation.
     pub fn n_tokens(&self) -> usize {
-        let texts = self.text_slots().map(|which| {
-            // The kept window and the others cover the text without a hole, in order or in reverse.
-            let starts = self.windows[which].iter().map(|window| window.start).min();
-            let ends = self.windows[which].iter().map(|window| window.end).max();
+        let texts = self.text_slots().map(|text| {
+            // The windows of a text cover it without gaps, in order or in reverse.
+            let starts = self.windows[text].iter().map(|window| window.start).min();
+            let ends = self.windows[text].iter().map(|window| window.end).max();
             ends.unwrap_or(0) - starts.unwrap_or(0)
         });
         texts.sum::<usize>() + self.layout.added
     }
 
+    /// Returns which text (0 or 1) each text slot of the layout shows.
     fn text_slots(&self) -> impl Iterator<Item = usize> + '_ {
         self.layout.slots.iter().filter_map(|slot| match slot {
-            Slot::Text { which, .. } => Some(*which),
+            Slot::Text { text, .. } => Some(*text),
             Slot::Special { .. } => None,
         })
     }
 
-    /// The row that is kept.
-    pub fn kept(&self) -> Picks {
+    /// Returns the choice of the kept row: the first window of every text.
+    pub fn kept(&self) -> WindowChoice {
         self.text_slots().map(|_| 0).collect()
     }
 
-    /// The rows that overflow from it, without those nested in them, in the reference's order.
-    pub fn overflow(&self) -> Vec<Picks> {
-        let mut kept: Picks = Vec::new();
-        let mut rows: Vec<Picks> = Vec::new();
-        for which in self.text_slots() {
-            let n = self.windows[which].len() as u32;
+    /// Returns the choices of the rows that overflow from the kept one, in the reference's order, without those nested in
+    /// them.
+    pub fn overflow(&self) -> Vec<WindowChoice> {
+        let mut kept: WindowChoice = Vec::new();
+        let mut rows: Vec<WindowChoice> = Vec::new();
+        for text in self.text_slots() {
+            let n = self.windows[text].len() as u32;
             let moved = rows.iter().flat_map(|row| (0..n).map(|window| extended(row, window)));
             let of_kept = (1..n).map(|window| extended(&kept, window));
             rows = moved.chain(of_kept).collect();
@@ -90,43 +105,53 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    fn tree(&self) -> Tree {
-        let mut tree = Tree { picks: Vec::new(), overflow: Vec::new() };
-        for which in self.text_slots() {
-            tree = tree.with_windows(self.windows[which].len() as u32);
+    /// Returns the kept row with all its overflow, nested.
+    fn overflow_tree(&self) -> OverflowTree {
+        let mut tree = OverflowTree { choice: Vec::new(), overflow: Vec::new() };
+        for text in self.text_slots() {
+            tree = tree.with_windows(self.windows[text].len() as u32);
         }
         tree
     }
 
-    /// Writes one row.
-    pub fn write(&self, picks: &[u32], sink: &mut impl Sink) {
-        let mut picks = picks.iter();
+    /// Writes one row to `sink`, slot by slot.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `choice` has fewer entries than the layout has text slots, or names a window that does not exist.
+    pub fn write(&self, choice: &[u32], sink: &mut impl RowSink) {
+        let mut choice = choice.iter();
         for slot in &self.layout.slots {
             match slot {
                 Slot::Special { ids, tokens, type_id } => sink.special(ids, tokens, *type_id),
-                Slot::Text { which, type_id, window_type_id } => {
-                    let pick = *picks.next().expect("a window for each text slot");
-                    let (type_id, known) = match (pick, self.layout.sequences) {
-                        (0, sequences) => (*type_id, sequences != Sequences::Unknown),
-                        (_, sequences) => (*window_type_id, sequences == Sequences::Known),
+                Slot::Text { text, type_id, window_type_id } => {
+                    let window = *choice.next().expect("one window per text slot");
+                    let (type_id, known) = match (window, self.layout.known_sequences) {
+                        (0, known) => (*type_id, known != KnownSequences::None),
+                        (_, known) => (*window_type_id, known == KnownSequences::All),
                     };
-                    let range = self.windows[*which][pick as usize].clone();
-                    sink.text(*which, known, self.pieces[*which], range, type_id);
+                    let range = self.windows[*text][window as usize].clone();
+                    sink.text(*text, known, self.pieces[*text], range, type_id);
                 }
             }
         }
     }
 
-    /// The row that is kept, with everything known about it and, with `overflow`, all its overflow.
+    /// Returns the kept row as an [`Encoding`], with its overflow if `overflow` is set.
+    ///
+    /// All lists of `self.pieces` must be filled in.
     pub fn encoding(&self, vocab: &Vocab, overflow: bool) -> Encoding {
         let n_tokens = self.n_tokens();
-        let tree = if overflow { self.tree() } else { Tree { picks: self.kept(), overflow: Vec::new() } };
+        let tree = match overflow {
+            true => self.overflow_tree(),
+            false => OverflowTree { choice: self.kept(), overflow: Vec::new() },
+        };
         self.tree_encoding(&tree, vocab, n_tokens)
     }
 
-    fn tree_encoding(&self, tree: &Tree, vocab: &Vocab, n_tokens: usize) -> Encoding {
+    fn tree_encoding(&self, tree: &OverflowTree, vocab: &Vocab, n_tokens: usize) -> Encoding {
         let mut builder = EncodingBuilder { encoding: Encoding::default(), vocab, trim: self.layout.trim_offsets };
-        self.write(&tree.picks, &mut builder);
+        self.write(&tree.choice, &mut builder);
         let mut encoding = builder.encoding;
         encoding.attention_mask = vec![1; encoding.ids.len()];
         encoding.truncated = self.truncated();
@@ -136,46 +161,50 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn extended(picks: &[u32], window: u32) -> Picks {
-    let mut picks = picks.to_vec();
-    picks.push(window);
-    picks
+/// Returns `choice` followed by `window`.
+fn extended(choice: &[u32], window: u32) -> WindowChoice {
+    let mut choice = choice.to_vec();
+    choice.push(window);
+    choice
 }
 
-impl Tree {
-    /// The row continued by a text of `n` windows, the first kept and the others overflowing from it.
-    fn with_windows(&self, n: u32) -> Tree {
+impl OverflowTree {
+    /// Returns the tree continued by a text of `n` windows, of which the first is kept and the others overflow.
+    fn with_windows(&self, n: u32) -> OverflowTree {
         let mut overflow = Vec::new();
         for row in &self.overflow {
             overflow.push(row.with_windows(n));
             overflow.extend((1..n).map(|window| row.with_window(window)));
         }
         overflow.extend((1..n).map(|window| self.with_window(window)));
-        Tree { picks: extended(&self.picks, 0), overflow }
+        OverflowTree { choice: extended(&self.choice, 0), overflow }
     }
 
-    /// The row continued by one window that nothing overflows from.
-    fn with_window(&self, window: u32) -> Tree {
+    /// Returns the tree continued by one window, from which nothing overflows.
+    fn with_window(&self, window: u32) -> OverflowTree {
         let overflow = self.overflow.iter().map(|row| row.with_window(window)).collect();
-        Tree { picks: extended(&self.picks, window), overflow }
+        OverflowTree { choice: extended(&self.choice, window), overflow }
     }
 }
 
-/// What rows are written to: it is told each place of the row in turn.
-pub(crate) trait Sink {
-    /// Special tokens.
+/// The destination of a row. [`WindowedInput::write`] calls it once per slot, from left to right.
+pub(crate) trait RowSink {
+    /// Appends special tokens.
     fn special(&mut self, ids: &[u32], tokens: &[String], type_id: u32);
-    /// Pieces of a text; `known` says whether they are known to come from it.
-    fn text(&mut self, which: usize, known: bool, pieces: &Pieces, range: Range<usize>, type_id: u32);
+    /// Appends the pieces in `range` of text 0 or 1; `known` is whether the row records that they come from that text.
+    fn text(&mut self, text: usize, known: bool, pieces: &Pieces, range: Range<usize>, type_id: u32);
 }
 
+/// Writes a row with everything known about it.
 struct EncodingBuilder<'a> {
     encoding: Encoding,
+    /// Maps ids back to the texts of tokens.
     vocab: &'a Vocab,
+    /// As [`Layout::trim_offsets`].
     trim: Option<bool>,
 }
 
-impl Sink for EncodingBuilder<'_> {
+impl RowSink for EncodingBuilder<'_> {
     fn special(&mut self, ids: &[u32], tokens: &[String], type_id: u32) {
         let row = &mut self.encoding;
         row.ids.extend_from_slice(ids);
@@ -186,7 +215,7 @@ impl Sink for EncodingBuilder<'_> {
         row.special_tokens_mask.resize(row.ids.len(), 1);
     }
 
-    fn text(&mut self, which: usize, known: bool, pieces: &Pieces, range: Range<usize>, type_id: u32) {
+    fn text(&mut self, text: usize, known: bool, pieces: &Pieces, range: Range<usize>, type_id: u32) {
         let row = &mut self.encoding;
         let start = row.ids.len();
         row.ids.extend_from_slice(&pieces.ids[range.clone()]);
@@ -194,71 +223,16 @@ impl Sink for EncodingBuilder<'_> {
         row.special_tokens_mask.resize(row.ids.len(), 0);
         row.word_ids.extend(pieces.words[range.clone()].iter().map(|&word| Some(word)));
         for (index, i) in range.enumerate() {
-            let text = pieces.own_text(i).or_else(|| self.vocab.token(pieces.ids[i])).unwrap_or_default();
+            let token = pieces.own_text(i).or_else(|| self.vocab.token(pieces.ids[i])).unwrap_or_default();
             let span = pieces.spans[i];
             row.offsets.push(match self.trim {
                 None => (span.start, span.end),
-                Some(prefix_space) => trimmed(text, index, (span.start, span.end), prefix_space),
+                Some(prefix_space) => trim_offsets(token, index, (span.start, span.end), prefix_space),
             });
-            row.tokens.push(text.to_owned());
+            row.tokens.push(token.to_owned());
         }
         if known {
-            set_sequence(&mut row.sequence_ranges, which as u32, start..row.ids.len());
+            set_sequence(&mut row.sequence_ranges, text as u32, start..row.ids.len());
         }
     }
-}
-
-/// Notes where a text stands; of a text that stands in a row twice, the last place counts.
-pub(crate) fn set_sequence(ranges: &mut Vec<(u32, Range<usize>)>, sequence: u32, range: Range<usize>) {
-    ranges.retain(|(id, _)| *id != sequence);
-    ranges.push((sequence, range));
-}
-
-/// Roberta's offsets: without the white space (or `Ġ`) at the ends of the token, but for one space at the start of the
-/// text that a pre-tokenizer may have put there.
-pub(crate) fn trimmed(text: &str, index: usize, (start, end): (u32, u32), prefix_space: bool) -> (u32, u32) {
-    let blank = |c: &char| *c == 'Ġ' || crate::unicode::is_whitespace(*c);
-    let mut leading = text.chars().take_while(blank).count() as u32;
-    let trailing = text.chars().rev().take_while(blank).count() as u32;
-    let (mut start, mut end) = (start, end);
-    if leading > 0 {
-        if (index == 0 || start == 0) && prefix_space && leading == 1 {
-            leading = 0;
-        }
-        start = (start + leading).min(end);
-    }
-    if trailing > 0 && end >= trailing {
-        end = (end - trailing).max(start);
-    }
-    (start, end)
-}
-
-impl Encoding {
-    /// Fills the row, and the rows that overflow from it, up to `target` tokens.
-    pub fn pad(&mut self, target: usize, padding: &Padding) {
-        for row in &mut self.overflowing {
-            row.pad(target, padding);
-        }
-        let n = target.saturating_sub(self.len());
-        if n == 0 {
-            return;
-        }
-        let at = if padding.side == Side::Left { 0 } else { self.len() };
-        fill(&mut self.ids, at, n, padding.id);
-        fill(&mut self.type_ids, at, n, padding.type_id);
-        fill(&mut self.tokens, at, n, padding.token.clone());
-        fill(&mut self.word_ids, at, n, None);
-        fill(&mut self.offsets, at, n, (0, 0));
-        fill(&mut self.special_tokens_mask, at, n, 1);
-        fill(&mut self.attention_mask, at, n, 0);
-        if padding.side == Side::Left {
-            for (_, range) in &mut self.sequence_ranges {
-                *range = range.start + n..range.end + n;
-            }
-        }
-    }
-}
-
-fn fill<T: Clone>(list: &mut Vec<T>, at: usize, n: usize, value: T) {
-    list.splice(at..at, std::iter::repeat_n(value, n));
 }

@@ -1,54 +1,58 @@
-//! One row with everything that is known about it.
+//! One row with everything that is known about it, and queries that map between tokens, words and characters.
+//!
+//! The fields and methods are those of `tokenizers.Encoding`. Queries by word or character search linearly within their
+//! text.
 
 use std::ops::Range;
 
-/// One row: its tokens, where they come from, and the rows that truncation cut off.
+/// One encoded input: its tokens, where each comes from, and the rows that truncation cut off.
 ///
-/// All lists have one entry a token. Offsets are in the unit that was asked for and refer to the text, or to the word of
-/// a text given as words, that the token comes from.
+/// All lists have one entry per token, except `overflowing` and `sequence_ranges`. Offsets are in the requested
+/// [`OffsetUnit`](crate::OffsetUnit) and refer to the text that a token comes from, or to its word if the text was given as
+/// words.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Encoding {
-    /// Ids.
+    /// The ids of the tokens.
     pub ids: Vec<u32>,
-    /// Segment ids.
+    /// The segment of each token; 0 and 1 for the first and second text in BERT.
     pub type_ids: Vec<u32>,
-    /// The tokens as text. For an added token the matched slice, white space that it took included.
+    /// The tokens as text. For an added token, the slice it matched, including white space that it absorbed.
     pub tokens: Vec<String>,
-    /// The word each token belongs to, counted from 0 in each text; `None` for special tokens and padding.
+    /// The word that each token belongs to, counted from 0 within each text; `None` for special tokens and padding.
     pub word_ids: Vec<Option<u32>>,
-    /// Start and end of each token in its text.
+    /// The start and end of each token in its text, end exclusive; `(0, 0)` for special tokens and padding.
     pub offsets: Vec<(u32, u32)>,
     /// 1 for special tokens and padding.
     pub special_tokens_mask: Vec<u8>,
-    /// 0 for padding.
+    /// 0 for padding, 1 for all other tokens.
     pub attention_mask: Vec<u8>,
-    /// The other windows, as rows of their own.
+    /// The rows of the other windows, if truncation cut this one; nested for pairs, as in the reference.
     pub overflowing: Vec<Encoding>,
-    /// Which tokens come from which text; empty where that is not known, which reads as: all from the first.
+    /// The tokens that come from each text (0 or 1). Empty if that is unknown; queries then assume the first text.
     pub sequence_ranges: Vec<(u32, Range<usize>)>,
-    /// Whether truncation took anything from this row.
+    /// Whether truncation cut off any tokens.
     pub truncated: bool,
-    /// The number of tokens before truncation and padding, special tokens included.
+    /// The number of tokens before truncation and padding, including special tokens.
     pub n_tokens: usize,
 }
 
 impl Encoding {
-    /// The number of tokens.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there is no token.
+    /// Returns whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The number of texts the row is made of.
+    /// Returns the number of texts in the row.
     pub fn n_sequences(&self) -> usize {
         self.sequence_ranges.len().max(1)
     }
 
-    /// The text each token comes from; `None` for special tokens and padding.
+    /// Returns the text that each token comes from; `None` for special tokens and padding.
     pub fn sequence_ids(&self) -> Vec<Option<u32>> {
         let mut ids = vec![None; self.len()];
         for sequence in 0..self.n_sequences() as u32 {
@@ -57,13 +61,13 @@ impl Encoding {
         ids
     }
 
-    /// The tokens of one text.
+    /// Returns the tokens of one text, or all tokens if its range is unknown.
     pub fn sequence_range(&self, sequence: u32) -> Range<usize> {
         let known = self.sequence_ranges.iter().find(|(id, _)| *id == sequence);
         known.map_or(0..self.len(), |(_, range)| range.clone())
     }
 
-    /// The text that a token comes from.
+    /// Returns the text that a token comes from.
     pub fn token_to_sequence(&self, token: usize) -> Option<u32> {
         if token >= self.len() {
             return None;
@@ -74,7 +78,7 @@ impl Encoding {
         self.sequence_ranges.iter().find(|(_, range)| range.contains(&token)).map(|(id, _)| *id)
     }
 
-    /// The tokens of a word.
+    /// Returns the tokens of a word of a text.
     pub fn word_to_tokens(&self, word: u32, sequence: u32) -> Option<Range<usize>> {
         let range = self.sequence_range(sequence);
         let is_word = |&i: &usize| self.word_ids[i] == Some(word);
@@ -83,30 +87,36 @@ impl Encoding {
         Some(first..last + 1)
     }
 
-    /// The characters of a word.
+    /// Returns the offsets of a word of a text.
     pub fn word_to_chars(&self, word: u32, sequence: u32) -> Option<(u32, u32)> {
         let tokens = self.word_to_tokens(word, sequence)?;
         Some((self.offsets[tokens.start].0, self.offsets[tokens.end - 1].1))
     }
 
-    /// The text and the characters that a token comes from.
+    /// Returns the text that a token comes from and its offsets there.
     pub fn token_to_chars(&self, token: usize) -> Option<(u32, (u32, u32))> {
         Some((self.token_to_sequence(token)?, *self.offsets.get(token)?))
     }
 
-    /// The text and the word that a token belongs to.
+    /// Returns the text and the word that a token belongs to.
     pub fn token_to_word(&self, token: usize) -> Option<(u32, u32)> {
         Some((self.token_to_sequence(token)?, (*self.word_ids.get(token)?)?))
     }
 
-    /// The token that covers a character.
+    /// Returns the first token that covers an offset of a text.
     pub fn char_to_token(&self, position: u32, sequence: u32) -> Option<usize> {
         let mut range = self.sequence_range(sequence);
         range.find(|&i| self.offsets[i].0 <= position && position < self.offsets[i].1)
     }
 
-    /// The word that covers a character.
+    /// Returns the word that covers an offset of a text.
     pub fn char_to_word(&self, position: u32, sequence: u32) -> Option<u32> {
         Some(self.token_to_word(self.char_to_token(position, sequence)?)?.1)
     }
+}
+
+/// Records the tokens of a text. If a row contains a text twice, the last occurrence counts, as in the reference.
+pub(crate) fn set_sequence(ranges: &mut Vec<(u32, Range<usize>)>, sequence: u32, range: Range<usize>) {
+    ranges.retain(|(id, _)| *id != sequence);
+    ranges.push((sequence, range));
 }

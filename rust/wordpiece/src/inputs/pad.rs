@@ -1,36 +1,44 @@
-//! Filling rows up to a length.
+//! Padding: extending rows to a common length.
+//!
+//! Padding tokens have attention mask 0 and are marked as special. Equals `Encoding::pad` of `tokenizers` 0.23.3; the rows
+//! that overflow from a row are padded to the same length.
 
+use super::encoding::Encoding;
 use super::truncate::Side;
 use crate::error::{Error, Result};
 
-/// Filling rows up to a length.
+/// How rows are padded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Padding {
-    /// Up to where.
+    /// The length to pad to.
     pub length: PadLength,
-    /// The length is rounded up to a multiple of this.
+    /// Round the length up to a multiple of this. 0 is an error.
     pub multiple_of: Option<usize>,
     /// The id of the padding token.
     pub id: u32,
-    /// Its segment id.
+    /// The segment id of the padding token.
     pub type_id: u32,
-    /// Its text.
+    /// The text of the padding token; it need not be in the vocabulary.
     pub token: String,
-    /// On which side it stands.
+    /// The side on which padding is added.
     pub side: Side,
 }
 
-/// Up to where rows are filled.
+/// The length that rows are padded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PadLength {
-    /// The longest row of the batch.
+    /// That of the longest row of the batch.
     Longest,
-    /// A length; longer rows stay as they are.
+    /// A fixed number of tokens; longer rows are not changed.
     Fixed(usize),
 }
 
 impl Padding {
-    /// The length that rows are filled up to, when the longest of the batch has `longest` tokens.
+    /// Returns the length that rows are padded to if the longest of the batch has `longest` tokens.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::ZeroMultiple`] for a multiple of 0 and [`Error::TooLarge`] if rounding up overflows.
     pub fn target(&self, longest: usize) -> Result<usize> {
         let length = match self.length {
             PadLength::Longest => longest,
@@ -44,4 +52,35 @@ impl Padding {
             }
         }
     }
+}
+
+impl Encoding {
+    /// Pads the row, and the rows that overflow from it, to `target` tokens. Longer rows are not changed.
+    pub fn pad(&mut self, target: usize, padding: &Padding) {
+        for row in &mut self.overflowing {
+            row.pad(target, padding);
+        }
+        let n = target.saturating_sub(self.len());
+        if n == 0 {
+            return;
+        }
+        let at = if padding.side == Side::Left { 0 } else { self.len() };
+        fill(&mut self.ids, at, n, padding.id);
+        fill(&mut self.type_ids, at, n, padding.type_id);
+        fill(&mut self.tokens, at, n, padding.token.clone());
+        fill(&mut self.word_ids, at, n, None);
+        fill(&mut self.offsets, at, n, (0, 0));
+        fill(&mut self.special_tokens_mask, at, n, 1);
+        fill(&mut self.attention_mask, at, n, 0);
+        if padding.side == Side::Left {
+            for (_, range) in &mut self.sequence_ranges {
+                *range = range.start + n..range.end + n;
+            }
+        }
+    }
+}
+
+/// Inserts `n` copies of `value` at index `at`.
+fn fill<T: Clone>(list: &mut Vec<T>, at: usize, n: usize, value: T) {
+    list.splice(at..at, std::iter::repeat_n(value, n));
 }

@@ -1,85 +1,92 @@
-//! `[CLS] A [SEP] B [SEP]`: which special tokens stand around the texts.
+//! Post-processors as data: which special tokens go around the texts of a row.
+//!
+//! As in `tokenizer.json`, `[CLS] A [SEP] B [SEP]` can be written as `BertProcessing` or as a template; both behave as in
+//! `tokenizers` 0.23.3. `layout` turns them into the slots of a row.
 
 use crate::error::{Error, Result};
 
-/// What is put around the texts, as a `tokenizer.json` says it.
+/// What is added around the texts of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PostProcessor {
     /// `[CLS] A [SEP]`, `[CLS] A [SEP] B [SEP]`; segment ids 0 and 1.
     Bert {
-        /// Token and id that begin the row.
+        /// The token that begins a row, and its id.
         cls: (String, u32),
-        /// Token and id that end each text.
+        /// The token that follows each text, and its id.
         sep: (String, u32),
     },
     /// `<s> A </s>`, `<s> A </s></s> B </s>`; all segment ids 0.
     Roberta {
-        /// Token and id that begin the row.
+        /// The token that begins a row, and its id.
         cls: (String, u32),
-        /// Token and id that end each text.
+        /// The token that follows each text, and its id.
         sep: (String, u32),
-        /// Whether white space at the ends of a token is left out of its offsets.
+        /// Whether the offsets of a token exclude white space at its ends.
         trim_offsets: bool,
-        /// Whether the first space of a text was put there by a pre-tokenizer.
+        /// Whether a pre-tokenizer inserted a space before each text.
         add_prefix_space: bool,
     },
-    /// Any arrangement.
+    /// An arbitrary arrangement.
     Template(Template),
 }
 
-/// An arrangement of texts and special tokens.
+/// An arrangement of texts and special tokens (`TemplateProcessing`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
-    /// Of one text.
-    pub single: Vec<Piece>,
-    /// Of two.
-    pub pair: Vec<Piece>,
-    /// What the names in it stand for.
+    /// The row of a single text.
+    pub single: Vec<TemplatePiece>,
+    /// The row of a pair.
+    pub pair: Vec<TemplatePiece>,
+    /// The special tokens that the pieces refer to by name.
     pub special_tokens: Vec<SpecialToken>,
 }
 
-/// One place of a template.
+/// One element of a template.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
+pub enum TemplatePiece {
     /// A text.
     Sequence {
-        /// Which one.
-        which: Which,
-        /// Its segment id.
+        /// The text.
+        sequence: SequenceId,
+        /// The segment id of its tokens.
         type_id: u32,
     },
-    /// Special tokens.
+    /// One or more special tokens.
     Special {
-        /// Their name in `special_tokens`.
+        /// The name of an entry of [`Template::special_tokens`].
         name: String,
-        /// Their segment id.
+        /// The segment id of the tokens.
         type_id: u32,
     },
 }
 
-/// The first or the second text.
+/// A text of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    /// The first, A.
-    First,
-    /// The second, B.
-    Second,
+pub enum SequenceId {
+    /// The first text, `$A`.
+    A,
+    /// The second text, `$B`.
+    B,
 }
 
-/// What a name in a template stands for.
+/// What a name in a template expands to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpecialToken {
-    /// The name.
+    /// The name that template pieces use.
     pub name: String,
     /// The ids of the tokens.
     pub ids: Vec<u32>,
-    /// Their texts.
+    /// The texts of the tokens, as many as ids.
     pub tokens: Vec<String>,
 }
 
 impl Template {
-    /// Checks that every name is known, that each special token has as many ids as texts, and that `single` leaves the
-    /// second text alone.
+    /// Checks that the template is consistent.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::BadTemplate`] if a piece names a special token that is not defined, if a special token does not have
+    /// as many ids as texts, or if `single` contains the second text.
     pub fn check(&self) -> Result<()> {
         let bad = |message: String| Err(Error::BadTemplate { message });
         for token in &self.special_tokens {
@@ -89,13 +96,13 @@ impl Template {
             }
         }
         for piece in self.single.iter().chain(&self.pair) {
-            if let Piece::Special { name, .. } = piece
+            if let TemplatePiece::Special { name, .. } = piece
                 && !self.special_tokens.iter().any(|token| token.name == *name)
             {
                 return bad(format!("the template names {name:?}, which is not among its special_tokens"));
             }
         }
-        if self.single.iter().any(|piece| matches!(piece, Piece::Sequence { which: Which::Second, .. })) {
+        if self.single.iter().any(|piece| matches!(piece, TemplatePiece::Sequence { sequence: SequenceId::B, .. })) {
             return bad("the template for a single text uses $B".to_owned());
         }
         Ok(())

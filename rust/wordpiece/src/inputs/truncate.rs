@@ -1,29 +1,36 @@
-//! How much of each text stays.
+//! Truncation: how many tokens of each text remain in a row.
+//!
+//! Equals `truncate_encodings` of `tokenizers` 0.23.3, including which text gives way for an odd token. Special tokens count
+//! towards the length and are never cut. All of it is arithmetic on lengths.
+//!
+//! For example, with `max_length` 10 and BERT's 3 special tokens, 7 tokens remain for a pair of 9 and 4: `LongestFirst`
+//! keeps 4 and 3, `OnlyFirst` 3 and 4, and `OnlySecond` fails, because the second text is shorter than the excess of 6.
 
 use crate::error::{Error, Result};
 
-/// Cutting rows to a length.
+/// How rows are truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncation {
-    /// The length of a row, special tokens included.
+    /// The most tokens in a row, including special tokens.
     pub max_length: usize,
-    /// How many tokens two neighbouring windows share.
+    /// The number of tokens that adjacent windows share. Must be less than the tokens of text in a window.
     pub stride: usize,
-    /// Which text gives way.
+    /// Which text of a pair is truncated.
     pub strategy: TruncationStrategy,
-    /// From which side.
+    /// The side from which tokens are removed.
     pub side: Side,
 }
 
-/// Which text of a pair gives way.
+/// Which text of a pair is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TruncationStrategy {
-    /// The longer one, token by token; the odd token is left to the longer, on a tie to the second.
+    /// The longer one, token by token. If both end up sharing an odd budget, the longer text keeps the odd token, on a tie
+    /// the second.
     #[default]
     LongestFirst,
-    /// The first alone.
+    /// Only the first.
     OnlyFirst,
-    /// The second alone.
+    /// Only the second.
     OnlySecond,
 }
 
@@ -38,12 +45,20 @@ pub enum Side {
 }
 
 impl Truncation {
-    /// What is left for the texts beside `added` special tokens; an error when that is less than nothing.
+    /// Returns how many tokens remain for the texts beside `added` special tokens.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::MaxLengthBelowSpecials`] if the special tokens alone exceed `max_length`.
     pub fn budget(&self, added: usize) -> Result<usize> {
         self.max_length.checked_sub(added).ok_or(Error::MaxLengthBelowSpecials { max_length: self.max_length, added })
     }
 
-    /// Checks what does not depend on a text: room for the special tokens, and a stride smaller than a window.
+    /// Checks what does not depend on a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`budget`](Truncation::budget), and [`Error::StrideTooLarge`] if the stride is not less than a window.
     pub fn check(&self, added: usize) -> Result<()> {
         let window = self.budget(added)?;
         if self.stride > 0 && self.stride >= window {
@@ -52,20 +67,29 @@ impl Truncation {
         Ok(())
     }
 
-    /// How many tokens of each text are enough to know which stay, when `budget` of them do: one more than can stay.
+    /// Returns how many tokens of each text suffice to determine the kept row, given a `budget` of tokens of text.
+    ///
+    /// One more than can remain, so that truncation is noticed; `usize::MAX` where every token matters. The caller must
+    /// handle two cases in which lengths beyond that matter: an odd token of a pair, and the values named in errors.
     pub(crate) fn enough(&self, budget: usize, pair: bool) -> [usize; 2] {
-        let some = budget.saturating_add(1);
+        let limit = budget.saturating_add(1);
         match (self.side, self.strategy) {
-            // What stays is at the end.
+            // The kept tokens are at the end.
             (Side::Left, _) => [usize::MAX; 2],
-            (Side::Right, TruncationStrategy::LongestFirst) => [some; 2],
-            (Side::Right, TruncationStrategy::OnlyFirst) if pair => [some, usize::MAX],
-            (Side::Right, TruncationStrategy::OnlyFirst) => [some; 2],
-            (Side::Right, TruncationStrategy::OnlySecond) => [usize::MAX, some],
+            (Side::Right, TruncationStrategy::LongestFirst) => [limit; 2],
+            (Side::Right, TruncationStrategy::OnlyFirst) if pair => [limit, usize::MAX],
+            (Side::Right, TruncationStrategy::OnlyFirst) => [limit; 2],
+            (Side::Right, TruncationStrategy::OnlySecond) => [usize::MAX, limit],
         }
     }
 
-    /// How many tokens of each text stay, given their lengths and the number of special tokens around them.
+    /// Returns how many tokens of each text remain, given their lengths and the number of special tokens.
+    ///
+    /// # Errors
+    ///
+    /// As [`budget`](Truncation::budget); [`Error::SequenceTooShort`] if the text to truncate is not longer than the excess;
+    /// [`Error::SecondSequenceNotProvided`] for `OnlySecond` without a pair; [`Error::StrideTooLarge`] if a window that
+    /// results is not larger than the stride.
     pub(crate) fn targets(&self, first: usize, second: Option<usize>, added: usize) -> Result<(usize, usize)> {
         let budget = self.budget(added)?;
         let (a, b) = (first, second.unwrap_or(0));
@@ -96,6 +120,7 @@ impl Truncation {
         Ok(targets)
     }
 
+    /// Checks that windows of `target` tokens advance through a text of `length` tokens.
     fn check_stride(&self, length: usize, target: usize, added: usize) -> Result<()> {
         if target < length && target > 0 && self.stride >= target {
             let Truncation { stride, max_length, .. } = *self;
@@ -105,6 +130,7 @@ impl Truncation {
     }
 }
 
+/// Returns `length` less `excess`, which must leave something; `which` names the text in the error.
 fn shorten(which: &'static str, length: usize, excess: usize) -> Result<usize> {
     if length > excess { Ok(length - excess) } else { Err(Error::SequenceTooShort { which, length, excess }) }
 }

@@ -1,14 +1,17 @@
-//! Which parts of a text the windows show.
+//! Windows: the ranges of a truncated text that the kept row and its overflow show.
 
 use std::ops::Range;
 
 use super::truncate::Side;
 
-/// The windows of `length` tokens into `target` each, neighbours sharing `stride`; the first is the one that is kept.
+/// Divides `length` tokens into windows of `target` tokens of which adjacent ones share `stride`; the kept one is first.
 ///
-/// From the right side they run forward; from the left they run backward from the end. A text that fits has one window,
-/// and where nothing may stay the text itself is the second.
-#[allow(clippy::single_range_in_vec_init, reason = "one window, not its positions")]
+/// Truncation on the right starts at the beginning of the text and moves forward, truncation on the left starts at the end
+/// and moves backward; the last window can be shorter. A text that fits has one window. If nothing may remain (`target`
+/// 0), the kept window is empty and the second one is the entire text, as in the reference.
+///
+/// `stride` must be less than `target` unless the text fits or `target` is 0.
+#[allow(clippy::single_range_in_vec_init, reason = "a list with one range is meant, not the numbers in the range")]
 pub(crate) fn windows(length: usize, target: usize, stride: usize, side: Side) -> Vec<Range<usize>> {
     if target >= length {
         return vec![0..length];
@@ -20,7 +23,7 @@ pub(crate) fn windows(length: usize, target: usize, stride: usize, side: Side) -
     let mut windows = Vec::with_capacity(length / step + 1);
     let mut at = 0;
     loop {
-        // `at` counts from the side where the text stays.
+        // `at` counts from the side that is kept.
         let window = match side {
             Side::Right => at..length.min(at + target),
             Side::Left => (length - at).saturating_sub(target)..length - at,

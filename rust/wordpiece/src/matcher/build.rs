@@ -1,63 +1,71 @@
-//! Making the automaton: two tries, then failure links in breadth-first order.
+//! Vocabulary → automaton: two tries, then failure transitions in breadth-first order.
+//!
+//! The tries are built level by level from sorted tokens, which places the children of each node next to each other
+//! without a map per node. [`Matcher::link`] then computes the failure transitions, parents before children, as in
+//! Algorithm 2 of Song et al. (2021). Both passes are linear in the bytes of the vocabulary.
 
-use super::{Entry, Failure, Matcher, NONE, Pops};
+use super::automaton::{Failure, MatchedPiece, Matcher, NONE, Pops};
 
-/// A token as the matcher sees it: what it matches, and the entry it gives.
+/// A token as the tries store it: the bytes that it matches, and the piece that it becomes.
 #[derive(Clone, Copy)]
-struct Key<'a> {
-    /// The first eight bytes as a number, the first one highest: most comparisons and most steps need no others, and texts
-    /// lie apart in memory.
+struct TokenKey<'a> {
+    /// The first eight bytes, big-endian and padded with zeros. Most comparisons and most steps need only these, whereas
+    /// the texts are scattered in memory.
     start: u64,
+    /// The bytes to match, without the continuing-subword prefix.
     text: &'a [u8],
-    entry: Entry,
+    piece: MatchedPiece,
 }
 
-impl<'a> Key<'a> {
-    fn new(text: &'a str, id: u32) -> Key<'a> {
+impl<'a> TokenKey<'a> {
+    fn new(text: &'a str, id: u32) -> TokenKey<'a> {
         let text = text.as_bytes();
         let mut start = [0; 8];
         let n = text.len().min(8);
         start[..n].copy_from_slice(&text[..n]);
-        Key { start: u64::from_be_bytes(start), text, entry: Entry { id, len: text.len() as u32 } }
+        TokenKey { start: u64::from_be_bytes(start), text, piece: MatchedPiece { id, len: text.len() as u32 } }
     }
 
+    /// Returns the byte at `depth`, which must be less than the length of the text.
     fn byte(&self, depth: usize) -> u8 {
         if depth < 8 { self.start.to_be_bytes()[depth] } else { self.text[depth] }
     }
 }
 
 impl Matcher {
-    /// Builds the automaton over `tokens`, of which those that begin with `prefix` also continue words.
+    /// Builds the automaton over `tokens`, which are pairs of text and id.
     ///
-    /// Words of more than `max_chars` characters are never matched, so longer tokens are left out.
+    /// Every token can begin a word. Those that begin with `prefix` can also continue one, with the rest of their text; an
+    /// empty `prefix` means that every token can do both. Words of more than `max_chars` characters are unknown, so longer
+    /// tokens are omitted; so are empty ones.
     pub fn new<'a>(tokens: impl IntoIterator<Item = (&'a str, u32)>, prefix: &str, max_chars: usize) -> Matcher {
         let fits = |text: &str| !text.is_empty() && (text.len() <= max_chars || text.chars().count() <= max_chars);
-        let mut beginning: Vec<Key<'a>> = Vec::new();
-        let mut continuing: Vec<Key<'a>> = Vec::new();
+        let mut beginning: Vec<TokenKey<'a>> = Vec::new();
+        let mut continuing: Vec<TokenKey<'a>> = Vec::new();
         for (token, id) in tokens {
             if fits(token) {
-                beginning.push(Key::new(token, id));
+                beginning.push(TokenKey::new(token, id));
             }
             if let Some(rest) = token.strip_prefix(prefix)
                 && !prefix.is_empty()
                 && fits(rest)
             {
-                continuing.push(Key::new(rest, id));
+                continuing.push(TokenKey::new(rest, id));
             }
         }
         let mut matcher = Matcher {
             children: vec![0],
             labels: Vec::new(),
             failures: Vec::new(),
-            entries: Vec::new(),
-            joined: Vec::new(),
+            pieces: Vec::new(),
+            concatenations: Vec::new(),
             start: 0,
             inside: 0,
             from_start: Box::new([NONE; 256]),
             from_inside: Box::new([NONE; 256]),
             max_chars,
         };
-        // Continuations first: failure links lead only into their trie. With an empty prefix both tries are the same.
+        // Continuations first: failure transitions lead only into their trie. With an empty prefix both tries are one.
         if !prefix.is_empty() {
             matcher.inside = matcher.add_trie(continuing);
             matcher.from_inside = matcher.children_by_byte(matcher.inside);
@@ -73,22 +81,23 @@ impl Matcher {
         matcher
     }
 
-    /// Adds a trie over distinct keys, level by level, so that the children of a node stand side by side; returns its
-    /// root. The entry of a node stands in its `pops` until `link` reads it.
-    fn add_trie(&mut self, mut keys: Vec<Key<'_>>) -> u32 {
+    /// Adds a trie over distinct keys, level by level, so that the children of a node are consecutive; returns its root.
+    ///
+    /// The piece of a node that ends a token is kept in its `pops` until `link` reads it.
+    fn add_trie(&mut self, mut keys: Vec<TokenKey<'_>>) -> u32 {
         keys.sort_unstable_by_key(|key| (key.start, key.text));
-        // A node that nothing leads to takes the place of a root's parent: the children of all others stay side by side.
+        // An unreachable node stands in for the parent of the root, so that the children of all others are consecutive.
         self.push_node(0);
         let root = self.labels.len() as u32;
         self.push_node(0);
         self.children.push(self.labels.len() as u32);
-        // Of each node that has no children yet, in order: the keys that pass through it, and its depth.
+        // The queue holds the nodes without children so far, in order: the keys that pass through each, and its depth.
         let mut ranges = std::collections::VecDeque::from([(0, keys.len(), 0)]);
         let mut node = root as usize;
         while let Some((mut low, high, depth)) = ranges.pop_front() {
             if low < high && keys[low].text.len() == depth {
-                self.failures[node].pops = Pops::entry(self.entries.len() as u32);
-                self.entries.push(keys[low].entry);
+                self.failures[node].pops = Pops::piece(self.pieces.len() as u32);
+                self.pieces.push(keys[low].piece);
                 low += 1;
             }
             while low < high {
@@ -104,12 +113,13 @@ impl Matcher {
         root
     }
 
-    /// Adds a node, which has no children yet.
+    /// Appends a node without children, reached by the byte `label`.
     fn push_node(&mut self, label: u8) {
         self.failures.push(Failure { next: NONE, pops: Pops::EMPTY });
         self.labels.push(label);
     }
 
+    /// Returns the children of `node`, indexed by the byte that leads to them.
     fn children_by_byte(&self, node: u32) -> Box<[u32; 256]> {
         let mut table = Box::new([NONE; 256]);
         for child in self.children(node) {
@@ -118,10 +128,11 @@ impl Matcher {
         table
     }
 
-    /// Sets the failures of all nodes below `root`, parents before children.
+    /// Sets the failure transitions of all nodes below `root`, parents before children.
     ///
-    /// A token's own node pops that token and goes on inside the word. Any other node does what its parent would do, and
-    /// then, as long as the byte does not fit there, what that place would do.
+    /// A node that ends a token emits that token and continues at the root of the continuations. Any other node follows the
+    /// failure of its parent, and then further failures until it reaches a node that has a child for the byte; it emits the
+    /// pieces of all the failures that it followed.
     fn link(&mut self, root: u32) {
         for parent in root..self.labels.len() as u32 {
             let of_parent = self.failures[parent as usize];
@@ -131,17 +142,17 @@ impl Matcher {
                 let (next, pops) = if own != Pops::EMPTY {
                     (self.inside, own)
                 } else {
-                    let Failure { next: mut place, mut pops } = of_parent;
+                    let Failure { next: mut node, mut pops } = of_parent;
                     loop {
-                        if place == NONE {
+                        if node == NONE {
                             break (NONE, Pops::EMPTY);
                         }
-                        if let Some(next) = self.child(place, byte) {
+                        if let Some(next) = self.child(node, byte) {
                             break (next, pops);
                         }
-                        let Failure { next, pops: more } = self.failures[place as usize];
-                        pops = self.join(pops, more);
-                        place = next;
+                        let Failure { next, pops: more } = self.failures[node as usize];
+                        pops = self.concatenate(pops, more);
+                        node = next;
                     }
                 };
                 self.failures[child] = Failure { next, pops };
@@ -149,11 +160,12 @@ impl Matcher {
         }
     }
 
-    fn join(&mut self, first: Pops, second: Pops) -> Pops {
+    /// Returns the list of the pieces of `first` followed by those of `second`.
+    fn concatenate(&mut self, first: Pops, second: Pops) -> Pops {
         if first == Pops::EMPTY || second == Pops::EMPTY {
             return if first == Pops::EMPTY { second } else { first };
         }
-        self.joined.push((first, second));
-        Pops::joined(self.joined.len() as u32 - 1)
+        self.concatenations.push((first, second));
+        Pops::concatenation(self.concatenations.len() as u32 - 1)
     }
 }

@@ -1,19 +1,23 @@
-//! Reading words.
+//! Automaton + word → pieces.
 
-use super::{Entry, Matcher, NONE, Pops};
+use super::automaton::{MatchedPiece, Matcher, NONE, Pops};
 
-/// The pieces of the last word, and the space needed to find them: kept between words so that none allocates.
+/// The pieces of the word matched last, and scratch space to find them. Reusing it between words avoids allocations.
 #[derive(Debug, Default)]
-pub(crate) struct Walk {
-    /// The pieces of the word, in order.
-    pub entries: Vec<Entry>,
+pub(crate) struct WordPieces {
+    /// The pieces of the word, in order; unspecified after a word without pieces.
+    pub pieces: Vec<MatchedPiece>,
+    /// The second halves of concatenations that are still to be emitted, innermost last.
     pending: Vec<Pops>,
 }
 
 impl Matcher {
-    /// Finds the pieces of `word` by longest match first; false when it has none, or too many characters.
-    pub fn walk(&self, word: &str, walk: &mut Walk) -> bool {
-        walk.entries.clear();
+    /// Finds the pieces of `word`, longest match first, and replaces those in `out`.
+    ///
+    /// Returns false if the word is unknown: it cannot be divided into tokens, or it has more characters than the limit. An
+    /// empty word has no pieces and is not unknown.
+    pub fn match_word(&self, word: &str, out: &mut WordPieces) -> bool {
+        out.pieces.clear();
         if word.len() > self.max_chars && word.chars().count() > self.max_chars {
             return false;
         }
@@ -24,15 +28,15 @@ impl Matcher {
                     node = next;
                     break;
                 }
-                match self.pop(node, walk) {
+                match self.pop(node, out) {
                     NONE => return false,
                     next => node = next,
                 }
             }
         }
-        // What has been read since the last certain piece must fall into pieces as well.
+        // The bytes read since the last certain piece must divide into pieces as well.
         while node != self.inside {
-            match self.pop(node, walk) {
+            match self.pop(node, out) {
                 NONE => return false,
                 next => node = next,
             }
@@ -40,49 +44,31 @@ impl Matcher {
         true
     }
 
+    /// Takes the failure transition of `node`: emits its pieces and returns the node to continue in, or [`NONE`].
     #[inline]
-    pub(super) fn child(&self, node: u32, byte: u8) -> Option<u32> {
-        let found = if node == self.inside {
-            self.from_inside[byte as usize]
-        } else if node == self.start {
-            self.from_start[byte as usize]
-        } else {
-            let children = self.children(node);
-            let start = children.start;
-            self.labels[children].iter().position(|&label| label == byte).map_or(NONE, |at| (start + at) as u32)
-        };
-        (found != NONE).then_some(found)
-    }
-
-    #[inline]
-    pub(super) fn children(&self, node: u32) -> std::ops::Range<usize> {
-        self.children[node as usize] as usize..self.children[node as usize + 1] as usize
-    }
-
-    /// Emits what is certain at `node` and returns where to go on.
-    #[inline]
-    fn pop(&self, node: u32, walk: &mut Walk) -> u32 {
+    fn pop(&self, node: u32, out: &mut WordPieces) -> u32 {
         let failure = self.failures[node as usize];
         if failure.next != NONE {
-            self.emit(failure.pops, walk);
+            self.emit(failure.pops, out);
         }
         failure.next
     }
 
-    fn emit(&self, pops: Pops, walk: &mut Walk) {
+    /// Appends the pieces of a list to `out`, depth first and without recursion: lists nest as deep as the trie.
+    fn emit(&self, pops: Pops, out: &mut WordPieces) {
         let mut next = pops;
         loop {
             if next == Pops::EMPTY {
-                // Nothing here.
-            } else if next.0 & Pops::ENTRY != 0 {
-                walk.entries.push(self.entries[(next.0 & !Pops::ENTRY) as usize]);
+                // The empty list.
+            } else if next.0 & Pops::PIECE != 0 {
+                out.pieces.push(self.pieces[(next.0 & !Pops::PIECE) as usize]);
             } else {
-                let (first, second) = self.joined[next.0 as usize];
-                walk.pending.push(second);
+                let (first, second) = self.concatenations[next.0 as usize];
+                out.pending.push(second);
                 next = first;
                 continue;
             }
-            match walk.pending.pop() {
+            match out.pending.pop() {
                 Some(pops) => next = pops,
                 None => return,
             }
@@ -96,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// The definition, read aloud.
+    /// The definition, taken literally: try every end, longest first.
     fn by_definition(vocab: &[String], prefix: &str, max_chars: usize, word: &str) -> Option<Vec<u32>> {
         if word.chars().count() > max_chars {
             return None;
@@ -119,21 +105,21 @@ mod tests {
     fn pieces(vocab: &[String], prefix: &str, max_chars: usize, word: &str) -> Option<Vec<u32>> {
         let tokens = vocab.iter().enumerate().map(|(i, token)| (token.as_str(), i as u32));
         let matcher = Matcher::new(tokens, prefix, max_chars);
-        let mut walk = Walk::default();
-        let found = matcher.walk(word, &mut walk);
+        let mut out = WordPieces::default();
+        let found = matcher.match_word(word, &mut out);
         if found {
-            let read: u32 = walk.entries.iter().map(|entry| entry.len).sum();
+            let read: u32 = out.pieces.iter().map(|piece| piece.len).sum();
             assert_eq!(read as usize, word.len(), "the pieces cover the word");
         }
-        found.then(|| walk.entries.iter().map(|entry| entry.id).collect())
+        found.then(|| out.pieces.iter().map(|piece| piece.id).collect())
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
-        /// Tiny alphabets and tiny vocabularies meet every failure link within seconds.
+        /// Tiny alphabets and tiny vocabularies exercise every kind of failure transition within seconds.
         #[test]
-        fn walk_equals_the_definition(
+        fn matching_equals_the_definition(
             tokens in prop::collection::btree_set("(##|#)?[abé]{1,5}", 1..12),
             word in "[abé#]{1,14}",
             prefix in prop::sample::select(vec!["##", "", "#", "a", "é"]),
@@ -148,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_word_and_a_long_token_stay_linear() {
+    fn matching_is_linear_for_long_words_and_long_tokens() {
         let vocab = ["a", "##a", &"a".repeat(20_000), &format!("##{}", "a".repeat(30_000))].map(String::from);
         let word = "a".repeat(5_000_000) + "b";
         assert_eq!(pieces(&vocab, "##", usize::MAX, &word), None);

@@ -4,7 +4,7 @@ use super::symbols::Words;
 use super::tokens::{Cutter, JOINER, Tokens};
 use super::{Watch, WordCounts};
 use crate::error::Result;
-use crate::matcher::{Matcher, Walk};
+use crate::matcher::{Matcher, WordPieces};
 
 /// What `limit_alphabet` left out, and how much of the text that touches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -175,12 +175,12 @@ impl Alphabet {
     pub fn cut_longest(&self, words: &WordCounts, tokens: &Tokens, watch: &mut Watch<'_>) -> Result<Words> {
         let matcher = Matcher::new(tokens.texts().iter().map(String::as_str).zip(0..), JOINER, usize::MAX);
         let plain = |c: char| tokens.id(c.encode_utf8(&mut [0; 4])).is_some();
-        let (cutter, mut walk) = (Cutter::new(tokens), Walk::default());
+        let (cutter, mut word_pieces) = (Cutter::new(tokens), WordPieces::default());
         let mut cut = Words::with_room(words);
         for (word, n) in words.iter() {
             watch.step()?;
-            if matcher.walk(word, &mut walk) {
-                cut.push(walk.entries.iter().map(|entry| entry.id), n)?;
+            if matcher.match_word(word, &mut word_pieces) {
+                cut.push(word_pieces.pieces.iter().map(|piece| piece.id), n)?;
                 continue;
             }
             let mut symbols = Vec::new();

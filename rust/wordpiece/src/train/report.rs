@@ -13,7 +13,7 @@ use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::fast::InstructionSet;
 use crate::fast::words::{Space, WordFinder};
-use crate::matcher::{Matcher, Walk};
+use crate::matcher::{Matcher, WordPieces};
 use crate::normalize::{Normalized, Normalizer};
 use crate::split::PreTokenizer;
 
@@ -87,7 +87,7 @@ struct Memory {
     space: Space,
     normalized: Normalized,
     ranges: Vec<Range<usize>>,
-    walk: Walk,
+    word_pieces: WordPieces,
 }
 
 impl Reporter {
@@ -217,7 +217,7 @@ impl Memory {
     }
 
     fn word(&mut self, shared: &Shared, word: &[u8]) -> u64 {
-        let Memory { words, hasher, seen, text, ids, walk, .. } = self;
+        let Memory { words, hasher, seen, text, ids, word_pieces, .. } = self;
         let hash = hasher.hash_one(word);
         let bytes = |seen: &Seen, text: &[u8]| text[seen.text.clone()] == *word;
         if let Some(&i) = words.find(hash, |&i| bytes(&seen[i as usize], text)) {
@@ -227,12 +227,12 @@ impl Memory {
         }
         // Cut out of a str between characters, as the splitter does.
         let as_str = std::str::from_utf8(word).expect("words are cut out of text between characters");
-        let unknown = !shared.matcher.walk(as_str, walk);
+        let unknown = !shared.matcher.match_word(as_str, word_pieces);
         let first = ids.len();
         if unknown {
             ids.push(shared.unk_id);
         } else {
-            ids.extend(walk.entries.iter().map(|entry| entry.id));
+            ids.extend(word_pieces.pieces.iter().map(|piece| piece.id));
         }
         let start = text.len();
         text.extend_from_slice(word);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::tokens::JOINER;
 use super::{TrainOptions, Watch, WordCounts};
 use crate::error::{Error, Result, TrainingError};
-use crate::matcher::{Matcher, Walk};
+use crate::matcher::{Matcher, WordPieces};
 
 /// Fewer words than this are not worth a thread.
 const LEAST_PART: usize = 4096;
@@ -22,12 +22,12 @@ pub(super) fn uses(
     let part = counts.len().div_ceil(options.threads.max(1)).max(LEAST_PART);
     let stopped = AtomicBool::new(false);
     let of_words = |words: Range<usize>, go_on: &mut dyn FnMut() -> Result<()>| {
-        let mut walk = Walk::default();
+        let mut word_pieces = WordPieces::default();
         let (mut used, mut unknown) = (vec![0u64; tokens.len()], 0u128);
         for i in words {
             let n = counts.counts()[i];
-            if matcher.walk(counts.word(i), &mut walk) {
-                walk.entries.iter().for_each(|entry| used[entry.id as usize] += n);
+            if matcher.match_word(counts.word(i), &mut word_pieces) {
+                word_pieces.pieces.iter().for_each(|piece| used[piece.id as usize] += n);
             } else {
                 unknown += u128::from(n);
             }

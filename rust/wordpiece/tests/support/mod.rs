@@ -1,6 +1,6 @@
 //! The reference tokenizer's configuration as a definition of the pipeline, and its encodings beside the pipeline's.
 
-use wordpiece::inputs::{PadLength, Padding, Piece, PostProcessor, Side, SpecialToken, Template, Which};
+use wordpiece::inputs::{PadLength, Padding, PostProcessor, SequenceId, Side, SpecialToken, Template, TemplatePiece};
 use wordpiece::inputs::{Truncation, TruncationStrategy};
 use wordpiece::normalize::{BertNormalizer, Normalizer};
 use wordpiece::split::{PreTokenizer, SplitBehavior};
@@ -113,12 +113,12 @@ fn post_processor(post_processor: &reference::PostProcessor) -> PostProcessor {
     }
 }
 
-fn piece(piece: &reference::TemplatePiece) -> Piece {
+fn piece(piece: &reference::TemplatePiece) -> TemplatePiece {
     use reference::TemplatePiece as Reference;
     match piece {
-        Reference::A(type_id) => Piece::Sequence { which: Which::First, type_id: *type_id },
-        Reference::B(type_id) => Piece::Sequence { which: Which::Second, type_id: *type_id },
-        Reference::Special(name, type_id) => Piece::Special { name: name.clone(), type_id: *type_id },
+        Reference::A(type_id) => TemplatePiece::Sequence { sequence: SequenceId::A, type_id: *type_id },
+        Reference::B(type_id) => TemplatePiece::Sequence { sequence: SequenceId::B, type_id: *type_id },
+        Reference::Special(name, type_id) => TemplatePiece::Special { name: name.clone(), type_id: *type_id },
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::object::Object;
 use crate::decode::Decoder;
 use crate::error::{Error, Result};
-use crate::inputs::{Piece, PostProcessor, SpecialToken, Template, Which};
+use crate::inputs::{PostProcessor, SequenceId, SpecialToken, Template, TemplatePiece};
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::pattern::Pattern;
 use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
@@ -189,7 +189,8 @@ fn metaspace(object: &Object) -> Result<Metaspace> {
 }
 
 fn template(object: &Object) -> Result<Template> {
-    let pieces = |field| object.items(field)?.map(|(path, value)| piece(path, value)).collect::<Result<Vec<Piece>>>();
+    let pieces =
+        |field| object.items(field)?.map(|(path, value)| piece(path, value)).collect::<Result<Vec<TemplatePiece>>>();
     let (single, pair) = (pieces("single")?, pieces("pair")?);
     let named = object.object("special_tokens")?;
     let special_tokens = named
@@ -208,17 +209,17 @@ fn template(object: &Object) -> Result<Template> {
     Ok(template)
 }
 
-fn piece(path: String, value: &RawValue) -> Result<Piece> {
+fn piece(path: String, value: &RawValue) -> Result<TemplatePiece> {
     let choice = Object::new(path, value)?;
     match choice.fields.keys().next().map(AsRef::as_ref) {
         Some("Sequence") if choice.fields.len() == 1 => {
-            let sequence = choice.object("Sequence")?;
-            let which = sequence.choice("id", &[("A", Which::First), ("B", Which::Second)])?;
-            Ok(Piece::Sequence { which, type_id: sequence.id("type_id")? })
+            let object = choice.object("Sequence")?;
+            let sequence = object.choice("id", &[("A", SequenceId::A), ("B", SequenceId::B)])?;
+            Ok(TemplatePiece::Sequence { sequence, type_id: object.id("type_id")? })
         }
         Some("SpecialToken") if choice.fields.len() == 1 => {
             let special = choice.object("SpecialToken")?;
-            Ok(Piece::Special { name: special.text("id")?, type_id: special.id("type_id")? })
+            Ok(TemplatePiece::Special { name: special.text("id")?, type_id: special.id("type_id")? })
         }
         other => Err(choice.unsupported(other.unwrap_or("{}"))),
     }
@@ -226,7 +227,7 @@ fn piece(path: String, value: &RawValue) -> Result<Piece> {
 
 /// Segment ids 0 and 1, and nothing added: what a post-processor does that consists of no steps.
 fn bare_template() -> Template {
-    let text = |which, type_id| Piece::Sequence { which, type_id };
-    let (first, second) = (text(Which::First, 0), text(Which::Second, 1));
+    let text = |sequence, type_id| TemplatePiece::Sequence { sequence, type_id };
+    let (first, second) = (text(SequenceId::A, 0), text(SequenceId::B, 1));
     Template { single: vec![first.clone()], pair: vec![first, second], special_tokens: Vec::new() }
 }

@@ -7,7 +7,8 @@ use crate::decode::Decoder;
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::inputs::{
-    PadLength, Padding, Piece, PostProcessor, Side, SpecialToken, Template, Truncation, TruncationStrategy, Which,
+    PadLength, Padding, PostProcessor, SequenceId, Side, SpecialToken, Template, TemplatePiece, Truncation,
+    TruncationStrategy,
 };
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::pattern::Pattern;
@@ -210,8 +211,8 @@ fn a_sequence_of_one_post_processor_is_that_one() {
     assert_eq!(read_with(&[("/post_processor", sequence)]).unwrap(), expected);
     let none = read_with(&[("/post_processor", json!({"type": "Sequence", "processors": []}))]).unwrap();
     let Some(PostProcessor::Template(template)) = none.post_processor else { panic!() };
-    assert_eq!(template.single, [Piece::Sequence { which: Which::First, type_id: 0 }]);
-    assert_eq!(template.pair[1], Piece::Sequence { which: Which::Second, type_id: 1 });
+    assert_eq!(template.single, [TemplatePiece::Sequence { sequence: SequenceId::A, type_id: 0 }]);
+    assert_eq!(template.pair[1], TemplatePiece::Sequence { sequence: SequenceId::B, type_id: 1 });
 }
 
 #[test]
@@ -339,11 +340,11 @@ fn post_processor() -> impl Strategy<Value = PostProcessor> {
             PostProcessor::Roberta { cls, sep, trim_offsets, add_prefix_space }
         }),
         template.prop_map(|(special, type_id)| {
-            let text = |which| Piece::Sequence { which, type_id };
-            let mut single: Vec<Piece> =
-                special.keys().map(|name| Piece::Special { name: name.clone(), type_id }).collect();
-            single.push(text(Which::First));
-            let pair = single.iter().cloned().chain([text(Which::Second)]).collect();
+            let text = |sequence| TemplatePiece::Sequence { sequence, type_id };
+            let mut single: Vec<TemplatePiece> =
+                special.keys().map(|name| TemplatePiece::Special { name: name.clone(), type_id }).collect();
+            single.push(text(SequenceId::A));
+            let pair = single.iter().cloned().chain([text(SequenceId::B)]).collect();
             let special_tokens = special.into_iter().map(|(name, tokens)| {
                 let (tokens, ids) = tokens.into_iter().unzip();
                 SpecialToken { name, ids, tokens }

@@ -9,7 +9,9 @@ use super::read::VERSION;
 use crate::added::AddedToken;
 use crate::decode::Decoder;
 use crate::definition::Definition;
-use crate::inputs::{PadLength, Padding, Piece, PostProcessor, Side, Template, Truncation, TruncationStrategy, Which};
+use crate::inputs::{
+    PadLength, Padding, PostProcessor, SequenceId, Side, Template, TemplatePiece, Truncation, TruncationStrategy,
+};
 use crate::normalize::Normalizer;
 use crate::pattern::Pattern;
 use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
@@ -241,11 +243,11 @@ fn template(template: &Template) -> Node<'_> {
     ])
 }
 
-fn piece(piece: &Piece) -> Node<'_> {
+fn piece(piece: &TemplatePiece) -> Node<'_> {
     let (kind, id, type_id) = match piece {
-        Piece::Sequence { which: Which::First, type_id } => ("Sequence", "A", type_id),
-        Piece::Sequence { which: Which::Second, type_id } => ("Sequence", "B", type_id),
-        Piece::Special { name, type_id } => ("SpecialToken", name.as_str(), type_id),
+        TemplatePiece::Sequence { sequence: SequenceId::A, type_id } => ("Sequence", "A", type_id),
+        TemplatePiece::Sequence { sequence: SequenceId::B, type_id } => ("Sequence", "B", type_id),
+        TemplatePiece::Special { name, type_id } => ("SpecialToken", name.as_str(), type_id),
     };
     object([(kind, object([("id", text(id)), ("type_id", number(*type_id))]))])
 }

@@ -1,0 +1,78 @@
+//! The normalizers as data, and which code runs each.
+
+use unicode_normalization_alignments::UnicodeNormalization;
+
+use super::bert::BertNormalizer;
+use super::components;
+use super::normalized::Normalized;
+use crate::error::Result;
+use crate::pattern::Pattern;
+use crate::unicode;
+
+/// What is done to a text before it is split into words.
+///
+/// The variants are those of `tokenizer.json` that WordPiece files use; each behaves as in `tokenizers` 0.23.3.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Normalizer {
+    /// BERT's own: clean up, isolate CJK ideographs, strip accents, lower-case; each step optional.
+    Bert(BertNormalizer),
+    /// Several normalizers, applied in order.
+    Sequence(Vec<Normalizer>),
+    /// Lower-case each character on its own: `Σ` becomes `σ` even at the end of a word.
+    Lowercase,
+    /// Canonical decomposition (NFD).
+    Nfd,
+    /// Canonical composition (NFC).
+    Nfc,
+    /// Compatibility decomposition (NFKD).
+    Nfkd,
+    /// Compatibility composition (NFKC).
+    Nfkc,
+    /// Delete combining marks. Does not decompose: precomposed characters keep their accents.
+    StripAccents,
+    /// Delete white space at the ends.
+    Strip {
+        /// At the start.
+        left: bool,
+        /// At the end.
+        right: bool,
+    },
+    /// Replace every match of a pattern.
+    Replace {
+        /// What to search for.
+        pattern: Pattern,
+        /// The replacement, inserted literally.
+        content: String,
+    },
+    /// Insert a string before a text that is not empty.
+    Prepend(String),
+}
+
+impl Normalizer {
+    /// Normalizes `text` in place.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::PatternFailed`](crate::Error::PatternFailed) if a regular expression of a `Replace` gives up, for
+    /// example because it exceeds its limit of backtracking steps. `text` is then unspecified.
+    pub(crate) fn apply(&self, text: &mut Normalized) -> Result<()> {
+        match self {
+            Normalizer::Bert(bert) => bert.renormalize(text),
+            Normalizer::Sequence(steps) => steps.iter().try_for_each(|step| step.apply(text))?,
+            Normalizer::Lowercase => components::lowercase(text),
+            Normalizer::Nfd => components::recompose(text, |old| old.nfd().collect()),
+            Normalizer::Nfc => components::recompose(text, |old| old.nfc().collect()),
+            Normalizer::Nfkd => components::recompose(text, |old| old.nfkd().collect()),
+            Normalizer::Nfkc => components::recompose(text, |old| old.nfkc().collect()),
+            Normalizer::StripAccents => components::filter(text, |c| !unicode::is_combining_mark(c)),
+            Normalizer::Strip { left, right } => components::strip(text, *left, *right),
+            Normalizer::Replace { pattern, content } => {
+                let mut matches = Vec::new();
+                pattern.find_all(&text.text, &mut matches)?;
+                text.replace(&matches, content);
+            }
+            Normalizer::Prepend(prefix) => text.prepend(prefix),
+        }
+        Ok(())
+    }
+}
