@@ -244,7 +244,7 @@ def test_what_is_no_vocabulary_is_refused(vocab: object, told: str) -> None:
     ("tokens", "told"),
     [
         ("<e>", "tokens must be a list of tokens, not the single token '<e>'"),
-        ([""], "the content of an added token is a str that is not empty"),
+        ([""], "the content of an added token must be a non-empty str"),
         (["<e>", 5], "token 1 must be a str or an AddedToken, not int: 5"),
         (["<e>", "\udc80"], "token 1 has a lone surrogate"),
         (["<e>", "\u0301"], r"added token .*: the normalizer turns it into nothing.*normalized=False"),
@@ -259,7 +259,7 @@ def test_what_is_no_added_token_is_refused(tokens: object, told: str) -> None:
 def test_an_added_token_with_wrong_flags_is_refused() -> None:
     with pytest.raises(InputError, match="lstrip of the added token '<e>' must be True or False, not 'yes'"):
         wb.AddedToken("<e>", lstrip="yes")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="content of an added token is a str"):
+    with pytest.raises(InputError, match="content of an added token must be"):
         wb.AddedToken(5)  # type: ignore[arg-type]
 
 

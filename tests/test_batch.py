@@ -121,10 +121,10 @@ def test_rows_of_a_batch() -> None:
     assert batch[-1].tolist() == batch[1].tolist() == tok.encode("a").ids
     assert np.shares_memory(batch[0], batch.ids)
     for outside in (2, -3):
-        with pytest.raises(IndexError, match=f"row {outside} of a batch of 2"):
+        with pytest.raises(IndexError, match=f"row {outside} is out of range for a batch of 2 rows"):
             batch[outside]
     assert repr(tok.encode_batch(["a b c", "a"], truncation=True, max_length=4, return_offsets=True)) == (
-        "RaggedBatch(2 rows, 7 tokens, 1 texts cut, offsets)"
+        "RaggedBatch(2 rows, 7 tokens, 1 texts truncated, offsets)"
     )
 
 
@@ -195,13 +195,13 @@ def test_arrays_may_be_of_another_type(dtype: npt.DTypeLike) -> None:
 def test_an_id_beyond_int32_is_refused_there() -> None:
     tok = wb.Tokenizer.from_vocab({"[UNK]": 0, "a": 3_000_000_000})
     assert tok("a")["input_ids"].tolist() == [[3_000_000_000]]
-    with pytest.raises(InputError, match="input_ids has 3000000000, which int32 does not hold"):
+    with pytest.raises(InputError, match="input_ids has 3000000000, which does not fit int32"):
         tok("a", dtype="int32")
 
 
 def test_rows_of_unequal_length_are_no_array() -> None:
     tok = tokenizer()
-    with pytest.raises(InputError, match="rows have 3 to 5 tokens and make no array: pass padding=True"):
+    with pytest.raises(InputError, match="rows of 3 to 5 tokens do not form an array: pass padding=True"):
         tok(["a", "the cat sat"])
     with pytest.raises(InputError, match="rows have 4 to 5 tokens"):
         tok(["a", "the cat sat"], padding="max_length", max_length=4)

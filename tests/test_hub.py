@@ -75,7 +75,7 @@ def test_the_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_file_is_no_model_but_its_folder_may_be(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").touch()
-    with pytest.raises(ModelNotFoundError, match=f"is a file; name the model folder which holds it: '{tmp_path}'"):
+    with pytest.raises(ModelNotFoundError, match=f"is a file; pass the model folder that contains it: '{tmp_path}'"):
         find_model(tmp_path / "model.safetensors")
 
 
@@ -151,7 +151,7 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(own_cache: Path) -> None:
     assert find_model("org/name", revision="main") == main
     assert find_model("org/name", revision="refs/pr/1") == tagged
     assert find_model("org/name", revision=OTHER) == tagged
-    with pytest.raises(ModelNotFoundError, match=f"not its revision 'v2'.*{COMMIT}"):
+    with pytest.raises(ModelNotFoundError, match=f"not the revision 'v2'.*{COMMIT}"):
         find_model("org/name", revision="v2")
 
 
@@ -179,7 +179,7 @@ def test_a_reference_may_not_lead_out_of_the_cache(own_cache: Path, tmp_path: Pa
 def test_a_reference_without_its_snapshot_is_reported(own_cache: Path) -> None:
     snapshot = add_to_cache(own_cache, "org/name")
     (snapshot.parent.parent / "refs" / "main").write_text(OTHER)
-    with pytest.raises(ModelNotFoundError, match="not its revision 'main'"):
+    with pytest.raises(ModelNotFoundError, match="not the revision 'main'"):
         find_model("org/name")
 
 

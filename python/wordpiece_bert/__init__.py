@@ -1,13 +1,13 @@
-"""An exact WordPiece tokenizer with a Rust core, and BERT on the CPU in NumPy.
+"""An exact WordPiece tokenizer with a Rust core, and BERT on the CPU.
 
 >>> import wordpiece_bert as wb
 >>> tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
 >>> tok.encode("Unaffordable").tokens
 ['[CLS]', 'un', '##afford', '##able', '[SEP]']
 
-`Tokenizer` turns texts into ids, `BertModel` ids into vectors, `SentenceEncoder` sentences into vectors, `CrossEncoder`
-pairs into scores; `train_vocab` trains vocabularies. Errors derive from `WordPieceError`; the others are in
-`wordpiece_bert.errors`.
+`Tokenizer` converts texts to token ids, `BertModel` token ids to vectors, `SentenceEncoder` sentences to vectors, and
+`CrossEncoder` pairs of texts to scores. `train_vocab` trains vocabularies. All errors derive from `WordPieceError`; the
+specific classes are in `wordpiece_bert.errors`.
 """
 
 from wordpiece_bert._core import Encoding, __version__, set_num_threads

@@ -1,4 +1,4 @@
-"""One token that is found in a text as it is."""
+"""`AddedToken`: a token that is found in a text before normalization and splitting."""
 
 from __future__ import annotations
 
@@ -14,26 +14,33 @@ _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 @dataclass(frozen=True, slots=True, init=False)
 class AddedToken:
-    """A token that is found in the text before anything else is done to it, and is never split.
+    """A token that is matched in the text before the text is split into words, and that is never split itself.
 
     Parameters
     ----------
-    content
-        The text of the token.
-    single_word
-        It is found only where no word character stands beside it.
-    lstrip, rstrip
-        It takes the white space before it, or after it, along.
-    normalized
-        It is searched for in the normalized text, itself normalized; else in the text as it is. By default the opposite
-        of `special`.
-    special
-        `Tokenizer.decode` leaves it out with ``skip_special_tokens``.
+    content : str
+        The text of the token. It must not be empty.
+    single_word : bool, default False
+        Match only where no word character is next to it.
+    lstrip, rstrip : bool, default False
+        Include the white space before (`lstrip`) or after (`rstrip`) the token in the match.
+    normalized : bool, optional
+        Match the normalized token in the normalized text, instead of the token in the original text. Defaults to the
+        opposite of `special`.
+    special : bool, default False
+        `Tokenizer.decode` omits the token if its ``skip_special_tokens`` is set, which is the default there.
 
     Raises
     ------
     InputError
-        An empty content, which would be found everywhere; a content or flag of another type.
+        The content is empty, which would match everywhere, or the content or a flag has the wrong type.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import AddedToken, Tokenizer
+    >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "see"])
+    >>> tokenizer.with_added_tokens([AddedToken("[URL]", special=True)]).tokenize("see [URL]")
+    ['see', '[URL]']
     """
 
     content: str
@@ -55,7 +62,7 @@ class AddedToken:
     ) -> None:
         given: object = content
         if not isinstance(given, str) or not given:
-            message = f"the content of an added token is a str that is not empty, not {content!r}"
+            message = f"the content of an added token must be a non-empty str, not {content!r}"
             raise InputError(message)
         object.__setattr__(self, "content", content)
         flags = (single_word, lstrip, rstrip, not special if normalized is None else normalized, special)

@@ -1,6 +1,7 @@
-"""Columns of Arrow: what passes texts on to us, and what passes batches on to others.
+"""Exchange of columns with other libraries, through Arrow's PyCapsule interface.
 
-All go by the PyCapsule interface, which libraries speak to each other without knowing each other.
+Both directions are zero-copy: columns of texts come in from any library that implements `ArrowArray` or `ArrowStream`,
+and encoded batches go out as an `ArrowTable`. Neither needs pyarrow.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ __all__ = ["ArrowArray", "ArrowStream", "ArrowTable"]
 
 
 class ArrowArray(Protocol):
-    """What passes on a column in one part: an array of pyarrow."""
+    """An object that exports one contiguous column, such as a pyarrow Array."""
 
     def __arrow_c_array__(self, requested_schema: Any = None, /) -> Any: ...  # noqa: ANN401
 
 
 class ArrowStream(Protocol):
-    """What passes on a column in many parts, or a table: a series or data frame, a query of duckdb."""
+    """An object that exports a column in chunks, or a table: a series, a data frame, a DuckDB query."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None, /) -> Any: ...  # noqa: ANN401
 
 
 class ArrowTable:
-    """Columns that every library reads which knows Arrow, without a copy: ``polars.DataFrame(table)``.
+    """An encoded batch as a table that every Arrow library can import without a copy.
 
-    The same is ``pyarrow.table(table)``, and ``SELECT … FROM table`` in duckdb. One row for each row of a batch; see
-    `RaggedBatch.to_arrow_table` for the columns. No Arrow library is needed to make one.
+    ``polars.DataFrame(table)``, ``pyarrow.table(table)`` and ``SELECT … FROM table`` in DuckDB all work. The table has
+    one row for each row of the batch; `RaggedBatch.to_arrow_table` creates it and describes the columns.
     """
 
     __slots__ = ("_arrays", "_row_offsets")
@@ -54,7 +55,7 @@ class ArrowTable:
     def __repr__(self) -> str:
         return f"ArrowTable({len(self)} rows: {', '.join(self.column_names)})"
 
-    # The PyCapsule interface of Arrow. A type that is asked for is a wish that need not be fulfilled.
+    # Arrow's PyCapsule interface. The specification lets a producer ignore `requested_schema`.
 
     def __arrow_c_schema__(self) -> object:
         return _core._arrow_schema(self._arrays, self._row_offsets, alone=False)

@@ -1,4 +1,4 @@
-"""What a batch becomes: flat arrays, or padded ones in the form that transformers users know."""
+"""The results of encoding a batch: `RaggedBatch`, flat arrays, and `BatchEncoding`, model inputs by name."""
 
 from __future__ import annotations
 
@@ -22,27 +22,40 @@ __all__ = ["BatchEncoding", "RaggedBatch"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RaggedBatch:
-    """Rows of different lengths, one after the other in flat arrays that share the memory the tokenizer wrote to.
+    """Rows of different lengths, stored one after the other in flat arrays.
 
-    ``batch[i]`` are the ids of row *i*, ``ids[row_offsets[i]:row_offsets[i + 1]]``; what else was asked for is cut in
-    the same places. Rows are texts, in their order; with overflow, each text is followed by its further windows.
+    ``batch[i]`` is the ids of row *i*, ``ids[row_offsets[i]:row_offsets[i + 1]]``; the other arrays with one entry per
+    token are sliced in the same way. Rows are in the order of the texts; with overflow, each text is followed by its
+    further windows. The arrays are the memory that the tokenizer wrote to: nothing is copied.
+
+    Examples
+    --------
+    >>> import wordpiece_bert as wb
+    >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "a", "cat", "##s"])
+    >>> batch = tokenizer.encode_batch(["a cat", "cats"])
+    >>> batch.ids, batch.row_offsets
+    (array([1, 2, 2, 3], dtype=uint32), array([0, 2, 4]))
+    >>> batch[1]
+    array([2, 3], dtype=uint32)
     """
 
     #: Ids of all rows, uint32 [n].
     ids: npt.NDArray[np.uint32]
-    #: Where each row begins in `ids`, and at last where the last one ends, int64 [rows + 1].
+    #: Index in `ids` at which each row begins, followed by the end of the last row, int64 [rows + 1].
     row_offsets: npt.NDArray[np.int64]
-    #: Whether each text was cut, bool [texts].
+    #: Whether each text was truncated, bool [texts].
     truncated: npt.NDArray[np.bool_]
-    #: Start and end of each token in its text, int64 [n, 2]; None unless ``return_offsets``.
+    #: Start and end of each token in its text, in units of ``offset_unit``, int64 [n, 2]; None unless
+    #: ``return_offsets``.
     offsets: npt.NDArray[np.int64] | None = None
-    #: The word of each token, −1 for none, int32 [n]; None unless ``return_word_ids``.
+    #: Index of each token's word in its text, −1 for none, int32 [n]; None unless ``return_word_ids``.
     word_ids: npt.NDArray[np.int32] | None = None
-    #: The text of each token (0 or 1 in a pair), −1 for none, int32 [n]; None unless ``return_sequence_ids``.
+    #: Which text of a pair each token is from, 0 or 1, and −1 for special tokens and padding, int32 [n]; None unless
+    #: ``return_sequence_ids``.
     sequence_ids: npt.NDArray[np.int32] | None = None
-    #: The text that each row comes from, int64 [rows]; None unless ``return_overflowing_tokens``.
+    #: Index of the text that each row comes from, int64 [rows]; None unless ``return_overflowing_tokens``.
     overflow_to_sample: npt.NDArray[np.int64] | None = None
-    #: Tokens of each text before truncation and padding, special tokens included, int64 [texts]; None unless
+    #: Number of tokens of each text before truncation and padding, special tokens included, int64 [texts]; None unless
     #: ``return_n_tokens``.
     n_tokens: npt.NDArray[np.int64] | None = None
 
@@ -55,10 +68,10 @@ class RaggedBatch:
         return len(self.row_offsets) - 1
 
     def __getitem__(self, row: int) -> npt.NDArray[np.uint32]:
-        """Return the ids of a row, uint32 [length], a view."""
+        """Return the ids of a row as a view, uint32 [length]. Negative indices count from the end."""
         rows = len(self)
         if not -rows <= row < rows:
-            message = f"row {row} of a batch of {rows}"
+            message = f"row {row} is out of range for a batch of {rows} rows"
             raise IndexError(message)
         row %= rows
         return self.ids[self.row_offsets[row] : self.row_offsets[row + 1]]
@@ -68,9 +81,11 @@ class RaggedBatch:
         return (self.ids[start:end] for start, end in pairwise(ends))
 
     def __repr__(self) -> str:
-        given = ("offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
-        more = "".join(f", {name}" for name in given if getattr(self, name) is not None)
-        return f"RaggedBatch({len(self)} rows, {len(self.ids)} tokens, {int(self.truncated.sum())} texts cut{more})"
+        optional = ("offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
+        more = "".join(f", {name}" for name in optional if getattr(self, name) is not None)
+        return (
+            f"RaggedBatch({len(self)} rows, {len(self.ids)} tokens, {int(self.truncated.sum())} texts truncated{more})"
+        )
 
     def to_list(self) -> list[list[int]]:
         """Return the ids as a list of lists."""
@@ -80,13 +95,18 @@ class RaggedBatch:
         return _core._arrow_schema([("ids", self.ids)], self.row_offsets, alone=True)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """Pass the ids on to a library that knows Arrow, not copied: large_list<uint32>, whatever is asked for."""
+        """Export the ids without a copy, as large_list<uint32>; `requested_schema` is ignored."""
         return _core._arrow_array([("ids", self.ids)], self.row_offsets, alone=True)
 
     def to_arrow(self) -> pyarrow.LargeListArray:
-        """Return the ids as an array of pyarrow, large_list<uint32> [rows], not copied.
+        """Return the ids as a pyarrow array, large_list<uint32> [rows], without a copy.
 
-        Other libraries take the batch itself: ``polars.Series(batch)``.
+        Other libraries accept the batch itself: ``polars.Series(batch)``.
+
+        Returns
+        -------
+        pyarrow.LargeListArray
+            One list for each row.
 
         Raises
         ------
@@ -101,15 +121,16 @@ class RaggedBatch:
         return pyarrow.array(self)
 
     def to_arrow_table(self) -> ArrowTable:
-        """Return all that was asked for as columns for a library that knows Arrow; needs none itself.
+        """Return the batch as a table for Arrow libraries. It needs no such library itself.
 
         Returns
         -------
         ArrowTable
-            ``ids``, large_list<uint32>; if asked for ``offsets``, large_list<fixed_size_list<int64>[2]>,
-            ``word_ids`` and ``sequence_ids``, large_list<int32> with null for none, ``overflow_to_sample`` and
-            ``n_tokens``, int64; at last ``truncated``, bool. What is known of a text stands at each of its rows. Lists
-            and int64 columns share the memory of the batch, but for ``n_tokens`` where windows are rows.
+            The columns ``ids``, large_list<uint32>; if requested ``offsets``,
+            large_list<fixed_size_list<int64>[2]>, ``word_ids`` and ``sequence_ids``, large_list<int32> with null for
+            none, ``overflow_to_sample`` and ``n_tokens``, int64; and ``truncated``, bool. Values of a text are repeated
+            for each of its rows. Lists and int64 columns share the memory of the batch, except for ``n_tokens`` if
+            windows are rows.
         """
         per_row = {"n_tokens": self.n_tokens, "truncated": self.truncated}
         if self.overflow_to_sample is not None:
@@ -126,15 +147,15 @@ class RaggedBatch:
 
 
 class BatchEncoding(Mapping[str, Any]):
-    """Model inputs by name, as transformers has them: ``model(**inputs)``.
+    """Model inputs by name, as in transformers: ``model(**inputs)``.
 
     A value is ``inputs["input_ids"]`` or ``inputs.input_ids``: a C-contiguous array [rows, length] (``offset_mapping``
-    [rows, length, 2]; ``length`` and ``overflow_to_sample_mapping`` [rows]), or with ``return_tensors=None`` a list.
+    [rows, length, 2]; ``length`` and ``overflow_to_sample_mapping`` [rows]), or a list with ``return_tensors=None``.
 
     Attributes
     ----------
-    truncated
-        Whether the text of each row was cut, bool [rows].
+    truncated : ndarray of bool
+        Whether the text of each row was truncated, [rows].
     """
 
     __slots__ = ("_data", "truncated")
@@ -149,7 +170,7 @@ class BatchEncoding(Mapping[str, Any]):
         return self._data[name]
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        if name.startswith("_"):  # while it is unpickled, _data is not there yet
+        if name.startswith("_"):  # during unpickling _data does not exist yet
             raise AttributeError(name)
         try:
             return self._data[name]
@@ -168,18 +189,23 @@ class BatchEncoding(Mapping[str, Any]):
 
 
 def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool, return_length: bool) -> BatchEncoding:
-    """Name and shape the rows of a batch as transformers does.
+    """Return rows under the names and in the shapes of transformers.
 
     Parameters
     ----------
-    rows
-        The rows.
-    dtype
-        Of the arrays; None for lists.
-    single
-        One text was given, not a batch: lists are then those of its row, unless it has windows.
-    return_length
-        With the length of each row, padding included.
+    rows : _core.Rows
+        The encoded rows.
+    dtype : numpy.dtype or None
+        int32 or int64 for arrays of that type; None for lists.
+    single : bool
+        The input was one text, not a batch: lists are then those of its row, unless windows are rows.
+    return_length : bool
+        Include the length of each row, padding included.
+
+    Raises
+    ------
+    InputError
+        Arrays are requested and the rows differ in length, or a value does not fit int32.
     """
     per_token = {
         "input_ids": rows.ids,
@@ -205,8 +231,8 @@ def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool,
     if shape is None:
         lengths = np.diff(rows.row_offsets)
         message = (
-            f"rows have {lengths.min()} to {lengths.max()} tokens and make no array: pass padding=True (and "
-            "truncation=True where padding='max_length' leaves longer rows), or return_tensors=None for lists"
+            f"rows of {lengths.min()} to {lengths.max()} tokens do not form an array: pass padding=True (and "
+            "truncation=True if padding='max_length' leaves longer rows), or return_tensors=None for lists"
         )
         raise InputError(message)
     for name, flat in per_token.items():
@@ -220,13 +246,13 @@ def _cast(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArr
     if array.dtype == dtype:
         return array
     if dtype == np.int32 and array.size and array.max() > np.iinfo(np.int32).max:
-        message = f"{name} has {array.max()}, which int32 does not hold: use dtype='int64'"
+        message = f"{name} has {array.max()}, which does not fit int32: use dtype='int64'"
         raise InputError(message)
     return array.astype(dtype, copy=False)
 
 
 def _rows(flat: npt.NDArray[Any], row_offsets: npt.NDArray[np.int64]) -> list[list[Any]]:
-    """Cut a flat array [n] or [n, 2] into lists; pairs become tuples."""
+    """Split a flat array [n] or [n, 2] into one list per row; pairs become tuples."""
     values = flat.tolist()
     if flat.ndim == 2:
         values = list(map(tuple, values))

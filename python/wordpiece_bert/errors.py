@@ -1,21 +1,21 @@
-"""Every error and warning of the package, in one place.
+"""The errors and warnings of the package.
 
-All errors derive from `WordPieceError`, so one ``except`` catches whatever this package refuses. Each also derives
-from the built-in that people would catch for the same mistake elsewhere, so code which expects a `ValueError` goes on
-working::
+All errors derive from `WordPieceError`, so one ``except`` clause catches everything that this package refuses. Each
+also derives from the built-in exception that other libraries raise for the same mistake, so code that expects a
+`ValueError` keeps working::
 
     WordPieceError
     ├── VocabError            ValueError                     a vocabulary that cannot be used
-    ├── TokenizerFormatError  ValueError                     a tokenizer file that is broken or not supported
+    ├── TokenizerFormatError  ValueError                     a tokenizer file that is invalid or not supported
     ├── InputError            ValueError, TypeError          a text, an array or an option passed to a call
-    ├── TrainingError         ValueError                     a vocabulary that cannot be trained as asked
-    ├── ConfigError           ValueError                     a model configuration that is broken or not supported
-    ├── CheckpointError       ValueError, OSError            a weight file that is broken or does not fit its config
+    ├── TrainingError         ValueError                     a vocabulary that cannot be trained as requested
+    ├── ConfigError           ValueError                     a model configuration that is invalid or not supported
+    ├── CheckpointError       ValueError, OSError            a weight file that is invalid or does not fit its config
     ├── ModelNotFoundError    ValueError, FileNotFoundError  a model that is not on this machine
-    └── InternalError         RuntimeError                   a bug of this package
+    └── InternalError         RuntimeError                   a bug in this package
 
-A message says what is wrong, which value, where (file, line, index in the batch, tensor name) and what to do about it.
-The compiled core raises these same classes.
+A message says what is wrong, which value, where (file, line, index in the batch, name of a tensor), and what to do. The
+compiled core raises the same classes.
 """
 
 __all__ = [
@@ -36,55 +36,55 @@ __all__ = [
 
 
 class WordPieceError(Exception):
-    """Base of all errors which this package raises on purpose."""
+    """Base class of all errors that this package raises deliberately."""
 
 
 class VocabError(WordPieceError, ValueError):
-    """A vocabulary cannot be used: empty, without its unknown token, with ids that clash, not UTF-8, too large."""
+    """A vocabulary cannot be used: empty, without its unknown token, with duplicate ids, not UTF-8, or too large."""
 
 
 class TokenizerFormatError(WordPieceError, ValueError):
-    """A tokenizer file is broken, or names a component that is not supported (the message has its name)."""
+    """A tokenizer file is invalid, or has a component that is not supported. The message names the component."""
 
 
 class InputError(WordPieceError, ValueError, TypeError):
     """An argument of a call is wrong: a text, an item of a batch, an array, an option or a combination of options.
 
-    It is a `ValueError` and a `TypeError` at once: both are what callers write for "you passed me the wrong thing".
+    It is both a `ValueError` and a `TypeError`, because callers write either one to catch a wrong argument.
     """
 
 
 class TrainingError(WordPieceError, ValueError):
-    """A vocabulary cannot be trained as asked: no words, a size below the alphabet, options against the counts."""
+    """A vocabulary cannot be trained as requested: no words, or options that contradict how they were counted."""
 
 
 class ConfigError(WordPieceError, ValueError):
-    """A model configuration is broken, contradicts itself, or asks for something this package does not compute."""
+    """A model configuration is invalid, contradicts itself, or requests something this package does not compute."""
 
 
 class CheckpointError(WordPieceError, ValueError, OSError):
-    """A weight file is truncated, malformed, hostile, in a format not read here, or does not fit the configuration."""
+    """A weight file is truncated, malformed, malicious, in an unsupported format, or does not fit the configuration."""
 
 
 class ModelNotFoundError(WordPieceError, ValueError, FileNotFoundError):
-    """No model of this name is on this machine; the message lists where it was looked for and what to run."""
+    """No model of this name is on this machine. The message says where it was searched for and how to get it."""
 
 
 class InternalError(WordPieceError, RuntimeError):
-    """Something that cannot happen did: a bug of this package, never the caller's fault. Please report it."""
+    """A bug in this package, independent of the arguments of the call. Please report it."""
 
 
 class CheckpointWarning(UserWarning):
-    """A weight file holds tensors that the model does not use, such as those of a head; the message has their names."""
+    """A weight file holds tensors that the model does not use, such as those of a head. The message names them."""
 
 
 class TrainingWarning(UserWarning):
-    """A vocabulary was trained, but something was left out, or the size is not what was asked for."""
+    """A vocabulary was trained, but something was skipped, or its size is not the requested one."""
 
 
 class TruncationWarning(UserWarning):
-    """Texts were cut at the model's maximum length; the message has how many, and the index of the first."""
+    """Texts were truncated to the model's maximum length. The message has their number and the index of the first."""
 
 
 class VocabWarning(UserWarning):
-    """A ``vocab.txt`` has a line that is blank, repeated or trimmed; ids are those of the lines all the same."""
+    """A ``vocab.txt`` has a line that is blank, duplicate or padded with white space. Ids are still line numbers."""

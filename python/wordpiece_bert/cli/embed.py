@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
                 return_truncated=True,
             )
             rows.append(vectors)
-            truncated_locations += map(block.place, np.flatnonzero(truncated).tolist())
+            truncated_locations += map(block.location, np.flatnonzero(truncated).tolist())
             show_progress()
         rows.commit()
     warn_skipped(texts.skipped_count, texts.skipped)

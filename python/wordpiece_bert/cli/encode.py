@@ -116,7 +116,7 @@ def _print_files(tokenizer: Tokenizer, encode_options: EncodeOptions, options: a
     texts = TextReader(options.files, block_texts=TEXTS_PER_PRINTED_BLOCK, **arguments.reading_options(options))
     truncated_locations: list[str] = []
     for block in texts:
-        truncated_locations += map(block.place, _print_rows(tokenizer, block.texts(), encode_options, options))
+        truncated_locations += map(block.location, _print_rows(tokenizer, block.texts(), encode_options, options))
     sys.stdout.flush()
     warn_skipped(texts.skipped_count, texts.skipped)
     warn_truncated(len(truncated_locations), truncated_locations)

@@ -1,4 +1,4 @@
-"""Files encoded block by block, in memory that does not grow with them."""
+"""Encodes files block by block, in memory that does not grow with their size."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodeSummary", "FileEncoder", "FileOptions", "write_encoded"]
 
-# What an option asks for is called so in a batch.
+# The option of a call -> the field of `RaggedBatch` that it requests.
 COLUMNS = {
     "return_offsets": "offsets",
     "return_word_ids": "word_ids",
@@ -36,57 +36,72 @@ COLUMNS = {
     "return_overflowing_tokens": "overflow_to_sample",
     "return_n_tokens": "n_tokens",
 }
-# Places of cut texts that a summary has; the rest it counts.
-PLACES_TOLD = 20
+# A summary has the locations of this many truncated texts, and the number of all.
+LOCATIONS_KEPT = 20
 
 
 class FileOptions(ReadingOptions, EncodeOptions, total=False):
-    """How files are read and how texts are encoded, all by keyword."""
+    """The options for reading files and encoding their texts, by keyword: those of both parents, and these."""
 
-    #: What to work out beside ids, as for `Tokenizer.encode_batch`.
+    #: What to compute besides ids, as for `Tokenizer.encode_batch`; all False by default.
     return_offsets: bool
     return_word_ids: bool
     return_sequence_ids: bool
     return_overflowing_tokens: bool
     return_n_tokens: bool
-    #: How many threads encode; None, the default: as for `Tokenizer.encode_batch`. One more reads.
+    #: Number of threads that encode, as for `Tokenizer.encode_batch`; one more thread reads.
     threads: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class EncodeSummary:
-    """What `Tokenizer.encode_files` did."""
+    """What `Tokenizer.encode_files` read and wrote."""
 
-    #: The files written, the one with the ids first.
+    #: The files written, beginning with the one that holds the ids.
     output: tuple[Path, ...]
-    #: Texts read (a pair is one), rows written and the tokens in them, padding and special tokens included.
+    #: Number of texts read (a pair counts once), of rows written, and of tokens in the rows, padding and special tokens
+    #: included.
     texts: int
     rows: int
     tokens: int
-    #: How many texts were cut, and where the first of them stand.
+    #: Number of texts truncated, and the locations of the first of them: file and line, or row.
     truncated: int
     truncated_places: tuple[str, ...] = field(repr=False)
-    #: How many texts were left out (only with ``errors="skip"``), and what was wrong with the first of them.
+    #: Number of texts skipped (only with ``errors="skip"``), and the location and problem of the first of them.
     skipped: int
     skipped_reasons: tuple[str, ...] = field(repr=False)
-    #: Bytes of text encoded, and seconds taken.
+    #: UTF-8 bytes of text encoded, and elapsed seconds.
     bytes: int
     seconds: float
 
 
 class FileEncoder:
-    """Encodes what a `TextReader` reads; iterated over, it yields blocks and their rows.
+    """Encodes the texts that a `TextReader` reads. Iteration yields each block with its rows.
 
     Parameters
     ----------
-    core
+    core : _core.Tokenizer
         The tokenizer.
-    files
+    files : path, or iterable of paths
         As for `TextReader`.
-    resolve
-        Decides the options of an encoding call.
-    options
-        As in `FileOptions`.
+    resolve : callable
+        Returns whether texts are lists of words, and the core's options, for an `EncodeOptions`.
+    options : FileOptions
+        The options of the call.
+
+    Attributes
+    ----------
+    row_length : int or None
+        The length of all rows if they are padded.
+    truncates : bool
+        Whether truncation is on.
+    texts : TextReader
+        The reader, with its counts of texts, bytes and skipped texts.
+
+    Raises
+    ------
+    InputError
+        An option is wrong, or one that needs all texts at once: padding to the longest row.
     """
 
     def __init__(
@@ -103,7 +118,7 @@ class FileEncoder:
         self._core = core
         split, self._options = resolve(rest)
         if split:
-            message = "is_split_into_words: files hold texts, not lists of words"
+            message = "is_split_into_words cannot be used with files: they hold texts, not lists of words"
             raise InputError(message)
         self.row_length = _row_length(self._options.padding)
         self.truncates = self._options.truncation is not None
@@ -114,7 +129,13 @@ class FileEncoder:
             yield block, self.encode(block)
 
     def encode(self, block: _core.TextBlock) -> RaggedBatch:
-        """Encode the texts of a block."""
+        """Encode the texts of a block.
+
+        Raises
+        ------
+        InputError
+            Rows are padded and one is longer than the padded length; the message has the location of its text.
+        """
         rows = block.encode(self._core, self._options, self._columns, self._threads)
         batch = RaggedBatch(
             ids=rows.ids,
@@ -130,7 +151,7 @@ class FileEncoder:
             row = int(longer[0])
             text = row if batch.overflow_to_sample is None else int(batch.overflow_to_sample[row])
             message = (
-                f"{block.location(text)}: {batch.lengths[row]} tokens, and rows are padded to {self.row_length}: "
+                f"{block.location(text)}: {batch.lengths[row]} tokens, but rows are padded to {self.row_length}: "
                 f"pass truncation=True, max_length={self.row_length}, or padding=False"
             )
             raise InputError(message)
@@ -138,16 +159,17 @@ class FileEncoder:
 
 
 def _no_texts() -> _core.TextBlock:
+    """Return a block without texts; encoding it shows which columns a file will have, and their types."""
     return _core.TextBlock.from_arrow("nothing", 0, [(np.empty(0, np.uint8), np.empty(0, np.int64), None)], "strict")
 
 
 def _row_length(padding: PaddingSettings | None) -> int | None:
-    """Read how long padded rows are; None where they are not padded."""
+    """Return the length of padded rows, or None if they are not padded."""
     if padding is None:
         return None
     if padding["length"] is None:
         message = (
-            "padding to the longest row needs all rows at once, and files are read in blocks: pass "
+            "padding to the longest row needs all rows at once, but files are read in blocks: pass "
             "padding='max_length' with a max_length, or padding=False"
         )
         raise InputError(message)
@@ -163,33 +185,38 @@ def write_encoded(
     dtype: npt.DTypeLike = "uint32",
     show_progress_bar: bool | None = None,
 ) -> EncodeSummary:
-    """Encode files into a file, which is there when all of it is.
+    """Encode files and write the rows atomically: the output appears when it is complete.
 
     Parameters
     ----------
-    encoder
-        What to read and how to encode it.
-    output
-        The file to make or to replace; its suffix says the format.
-    vocabulary
-        The number of tokens.
-    dtype
-        Of ids: uint16, uint32, int32 or int64.
-    show_progress_bar
-        None: where standard error is a terminal and tqdm is installed.
+    encoder : FileEncoder
+        The texts and the options for encoding them.
+    output : path
+        The file to create or replace. Its suffix determines the format.
+    vocabulary : int
+        The number of tokens of the tokenizer, added tokens included.
+    dtype : dtype_like, default "uint32"
+        The type of ids: uint16, uint32, int32 or int64.
+    show_progress_bar : bool, optional
+        By default a bar is shown if standard error is a terminal and tqdm is installed.
+
+    Returns
+    -------
+    EncodeSummary
+        Counts of texts, rows, tokens and bytes, and the texts that were truncated or skipped.
 
     Raises
     ------
     InputError
-        As for `FileEncoder`; a suffix that stands for no format, or `dtype` does not hold an id.
+        As for `FileEncoder`, and if no format has the suffix, or an id does not fit `dtype`.
     OSError
         A file cannot be read or written.
     """
     start = time.perf_counter()
     id_type = id_dtype(dtype, vocabulary)
     texts = encoder.texts
-    rows = tokens = size = cut = 0
-    places: list[str] = []
+    rows = tokens = size = truncated = 0
+    locations: list[str] = []
 
     def table_of(batch: RaggedBatch, first_text: int) -> Table:
         return Table.of(batch, dtype=id_type, first_text=first_text, truncated=encoder.truncates)
@@ -203,8 +230,10 @@ def write_encoded(
             table = table_of(batch, texts.count - len(block))
             writer.append(table)
             rows, tokens, size = rows + len(table), tokens + len(batch.ids), size + block.bytes
-            cut += int(batch.truncated.sum())
-            places += map(block.place, islice(np.flatnonzero(batch.truncated).tolist(), PLACES_TOLD - len(places)))
+            truncated += int(batch.truncated.sum())
+            locations += map(
+                block.location, islice(np.flatnonzero(batch.truncated).tolist(), LOCATIONS_KEPT - len(locations))
+            )
             show()
         written = writer.commit()
     return EncodeSummary(
@@ -212,8 +241,8 @@ def write_encoded(
         texts=texts.count,
         rows=rows,
         tokens=tokens,
-        truncated=cut,
-        truncated_places=tuple(places),
+        truncated=truncated,
+        truncated_places=tuple(locations),
         skipped=texts.skipped_count,
         skipped_reasons=tuple(texts.skipped),
         bytes=size,
