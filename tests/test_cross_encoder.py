@@ -91,7 +91,7 @@ def test_max_length_can_be_lowered(folders: dict[str, Path]) -> None:
     encoder = CrossEncoder.from_pretrained(folders["cross_encoder_score"], max_length=6)
     assert encoder.max_length == 6
     assert encoder.predict([("the city was", "a good dog")], return_truncated=True)[1].tolist() == [True]
-    with pytest.raises(InputError, match="max_length must be an integer from 1 to 48"):
+    with pytest.raises(InputError, match="max_length must be a whole number from 1 to 48"):
         CrossEncoder.from_pretrained(folders["cross_encoder_score"], max_length=49)
 
 

@@ -229,7 +229,7 @@ def test_a_shorter_row_cuts_more(folders: dict[str, Path]) -> None:
     assert cut.tolist() == [True]
     assert tokens[0].shape == (5, 32)
     for value in (0, 49, -1, 2.0, True, None):
-        with pytest.raises(InputError, match="max_seq_length must be an integer from 1 to 48"):
+        with pytest.raises(InputError, match="max_seq_length must be a whole number from 1 to 48"):
             model.max_seq_length = value  # type: ignore[assignment]
 
 
@@ -342,17 +342,17 @@ def test_what_is_no_text_is_told_with_its_index(encoder: SentenceEncoder, texts:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be an integer, 1 or more, not 0"),
-        ({"batch_size": 2.0}, "batch_size must be an integer"),
-        ({"batch_size": True}, "batch_size must be an integer"),
+        ({"batch_size": 0}, "batch_size must be a whole number, 1 or more, not 0"),
+        ({"batch_size": 2.0}, "batch_size must be a whole number"),
+        ({"batch_size": True}, "batch_size must be a whole number"),
         ({"prompt_name": "question"}, r"no prompt 'question'; its prompts are \['query', 'document'\]"),
         ({"prompt": 3}, "prompt must be a str, not int: 3"),
         ({"output_value": "words"}, "output_value must be .* not 'words'"),
         ({"output_value": None}, "output_value must be"),
         ({"precision": "int4"}, "precision must be one of float32, int8, uint8, binary, ubinary, not 'int4'"),
         ({"precision": "int8"}, "at least 2 vectors"),
-        ({"truncate_dim": 0}, "truncate_dim must be an integer from 1 to 32"),
-        ({"truncate_dim": 33}, "truncate_dim must be an integer from 1 to 32, the width of a vector, not 33"),
+        ({"truncate_dim": 0}, "truncate_dim must be a whole number from 1 to 32"),
+        ({"truncate_dim": 33}, "truncate_dim must be a whole number from 1 to 32, the width of a vector, not 33"),
         ({"truncate_dim": 2.0}, "truncate_dim must be"),
         ({"output_value": "token_embeddings", "precision": "int8"}, "are for sentence vectors"),
         ({"output_value": "token_embeddings", "normalize_embeddings": True}, "are for sentence vectors"),
@@ -623,7 +623,7 @@ def test_long_texts_are_windows_whose_vectors_are_combined(
     ("options", "message"),
     [
         ({"windows": "sum"}, "windows must be None or one of mean, max"),
-        ({"windows": "mean", "stride": 10}, "stride must be an integer from 0 to 9"),
+        ({"windows": "mean", "stride": 10}, "stride must be a whole number from 0 to 9"),
         ({"windows": "mean", "stride": -1}, "stride must be"),
         ({"windows": "mean", "prompt": "the people and the city " * 3}, "no room for text beside a prompt of"),
         ({"windows": "mean", "output_value": "token_embeddings"}, "windows are for sentence vectors"),

@@ -150,7 +150,7 @@ def test_a_model_with_another_head_is_refused(loaded: dict[str, Loaded], task: A
         task(loaded[name], "a [MASK]")
     with pytest.raises(InputError, match="question_answering needs"):
         tasks.question_answering(loaded["bert_model"], "a", "b")
-    with pytest.raises(InputError, match=r"what tasks\.load gives"):
+    with pytest.raises(InputError, match=r"what tasks\.load returns"):
         task((loaded[name].model, "tokenizer"), "a")
 
 
@@ -166,7 +166,7 @@ def test_a_model_with_another_head_is_refused(loaded: dict[str, Loaded], task: A
         (tasks.fill_mask, "bert_masked_lm", ["a [MASK]", "a dog"], {}, r"texts\[1\] has no \[MASK\]: 'a dog'"),
         (tasks.fill_mask, "bert_masked_lm", "a [MASK]", {"top_k": 0}, "top_k must be"),
         (tasks.fill_mask, "bert_masked_lm", "a [MASK]", {"targets": [3]}, "targets must be str, not int"),
-        (tasks.fill_mask, "bert_masked_lm", "a [MASK]", {"targets": []}, "no token to choose among"),
+        (tasks.fill_mask, "bert_masked_lm", "a [MASK]", {"targets": []}, "no token to choose from"),
         (tasks.ner, "bert_token_cls", "a", {"aggregation_strategy": "best"}, "aggregation_strategy must be one of"),
         (tasks.ner, "bert_token_cls", "a", {"aggregation_strategy": "none", "stride": 2}, "stride needs"),
         (tasks.ner, "bert_token_cls", [["a", 1]], {"is_split_into_words": True}, r"texts\[0\] must be a list of words"),
@@ -213,7 +213,7 @@ def test_a_mask_that_is_cut_off_is_told(loaded: dict[str, Loaded]) -> None:
 
 
 def test_targets_outside_the_vocabulary_are_replaced_with_a_warning(loaded: dict[str, Loaded]) -> None:
-    with pytest.warns(VocabWarning, match="'catx' is not in the vocabulary; its first piece stands for it: 'cat'"):
+    with pytest.warns(VocabWarning, match="'catx' is not in the vocabulary; its first piece 'cat' is used instead"):
         found = tasks.fill_mask(loaded["bert_masked_lm"], "a [MASK]", targets=["catx", "dog", "cat"])
     assert {one["token_str"] for one in found} == {"cat", "dog"}
     with pytest.warns(VocabWarning, match="has no token at all"):
@@ -355,7 +355,7 @@ def test_a_long_question_is_cut_and_told(loaded: dict[str, Loaded]) -> None:
         ({"context": ["a"]}, "context must be a text"),
         ({"top_k": 0}, "top_k must be"),
         ({"max_answer_len": 0}, "max_answer_len must be"),
-        ({"max_seq_len": 49}, "max_seq_len must be an integer from 1 to 48"),
+        ({"max_seq_len": 49}, "max_seq_len must be a whole number from 1 to 48"),
         ({"max_seq_len": 8}, "leaves no room for the context in windows of 8"),
         ({"doc_stride": -1}, "doc_stride must be"),
     ],

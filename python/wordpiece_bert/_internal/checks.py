@@ -16,7 +16,9 @@ _LARGEST = (1 << 63) - 1
 Choice = TypeVar("Choice", bound=str)
 
 
-def whole_number(name: str, value: SupportsIndex, least: int, most: int = _LARGEST) -> int:
+def whole_number(
+    name: str, value: SupportsIndex, least: int, most: int | None = None, *, meaning: str = "", others: str = ""
+) -> int:
     """Check that an argument is a whole number from `least` to `most`.
 
     Parameters
@@ -26,7 +28,11 @@ def whole_number(name: str, value: SupportsIndex, least: int, most: int = _LARGE
     value : int or NumPy integer
         The argument. A bool is refused.
     least, most : int
-        The limits, both included.
+        The limits, both included; by default the largest is 2⁶³ − 1.
+    meaning : str, default ""
+        What `most` is, as the message says it: ``"the model's longest row"``.
+    others : str, default ""
+        Further values the caller accepts, as the message lists them: ``"or None for all"``.
 
     Returns
     -------
@@ -37,8 +43,12 @@ def whole_number(name: str, value: SupportsIndex, least: int, most: int = _LARGE
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
-    if number is None or not least <= number <= most:
-        message = f"{name} must be a whole number from {least} to {most}, not {value!r}"
+    largest = _LARGEST if most is None else most
+    if number is None or not least <= number <= largest:
+        too_large = number is not None and number > largest
+        limits = f", {least} or more" if most is None and not too_large else f" from {least} to {largest}"
+        notes = "".join(f", {note}" for note in (meaning, others) if note)
+        message = f"{name} must be a whole number{limits}{notes}, not {value!r}"
         raise InputError(message)
     return int(number)
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.answers import Answer
+from wordpiece_bert._internal.batching import encoding_batches, with_progress
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.safe_json import quoted, read_object
+from wordpiece_bert._internal.texts import warn_truncated
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.config import find_config
-from wordpiece_bert.bert.functional import Array, gelu, relu, sigmoid, softmax, tanh
-from wordpiece_bert.bert.heads.tasks import SequenceClassification
+from wordpiece_bert.bert.functional import sigmoid, softmax
+from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.model_inputs import batches
-from wordpiece_bert.results import Answer
-from wordpiece_bert.sentence.texts import check_batch_size, warn_truncated, with_progress
+from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS, ActivationFn, identity
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -25,22 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["CrossEncoder"]
-
-ActivationFn = Callable[[Array], Array]
-
-
-def _identity(x: Array) -> Array:
-    return x
-
-
-# What a configuration may name, as whole strings; a name is never imported.
-_ACTIVATIONS: dict[str, ActivationFn] = {
-    "torch.nn.modules.activation.Sigmoid": sigmoid,
-    "torch.nn.modules.activation.Tanh": tanh,
-    "torch.nn.modules.activation.ReLU": relu,
-    "torch.nn.modules.activation.GELU": gelu,
-    "torch.nn.modules.linear.Identity": _identity,
-}
 
 
 class CrossEncoder:
@@ -72,15 +58,12 @@ class CrossEncoder:
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
-        self._activation = activation_fn or (sigmoid if model.config.num_labels == 1 else _identity)
+        self._activation = activation_fn or (sigmoid if model.config.num_labels == 1 else identity)
         self._threads = threads
         limit = model.config.longest_row
         if max_length is None:
             max_length = limit if tokenizer.model_max_length is None else min(limit, tokenizer.model_max_length)
-        if type(max_length) is not int or not 1 <= max_length <= limit:
-            message = f"max_length must be an integer from 1 to {limit}, the model's longest row, not {max_length!r}"
-            raise InputError(message)
-        self._max_length = max_length
+        self._max_length = whole_number("max_length", max_length, 1, limit, meaning="the model's longest row")
 
     @classmethod
     def from_pretrained(
@@ -175,7 +158,7 @@ class CrossEncoder:
             Pairs were cut, and `return_truncated` was not asked for.
         """
         single, items = _check_pairs(pairs)
-        check_batch_size(batch_size)
+        batch_size = whole_number("batch_size", batch_size, 1)
         encodings = self._tokenizer.encodings(
             items,
             truncation="longest_first",
@@ -186,10 +169,11 @@ class CrossEncoder:
         )
         truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
         scores = np.zeros((len(items), self.num_labels), np.float32)
-        for rows, inputs in with_progress(list(batches(encodings, batch_size)), show=bool(show_progress_bar)):
-            out = self._model.base_model(**inputs, visible_only=True, threads=self._threads)
-            y = (activation_fn or self._activation)(self._model.logits(out))  # [B, labels]
-            scores[rows] = softmax(y) if apply_softmax and self.num_labels > 1 else y
+        activation = activation_fn or self._activation
+        batches = list(encoding_batches(encodings, batch_size))
+        for batch, inputs in with_progress(batches, show=bool(show_progress_bar)):
+            y = activation(self._model.infer(**inputs, threads=self._threads))  # [B, labels]
+            scores[batch] = softmax(y) if apply_softmax and self.num_labels > 1 else y
         result: npt.NDArray[np.float32] = scores[:, 0] if self.num_labels == 1 else scores
         if not return_truncated:
             warn_truncated(truncated, self.max_length, "pairs")
@@ -234,9 +218,8 @@ class CrossEncoder:
         if self.num_labels != 1:
             message = f"rank needs a model of one label; this one has {self.num_labels}: use predict"
             raise InputError(message)
-        if top_k is not None and (type(top_k) is not int or top_k < 1):
-            message = f"top_k must be an integer, 1 or more, or None for all, not {top_k!r}"
-            raise InputError(message)
+        if top_k is not None:
+            top_k = whole_number("top_k", top_k, 1, others="or None for all")
         texts = list(documents)
         scores, truncated = self.predict(
             [(query, text) for text in texts],
@@ -282,7 +265,7 @@ def _activation_of(folder: Path) -> ActivationFn | None:
     name = config.get("sbert_ce_default_activation_function") if name is None else name
     if name is None:
         return None
-    if not isinstance(name, str) or name not in _ACTIVATIONS:
-        message = f"{file}: the activation is {quoted(name)}; supported are {', '.join(_ACTIVATIONS)}"
+    if not isinstance(name, str) or name not in TORCH_ACTIVATIONS:
+        message = f"{file}: the activation is {quoted(name)}; supported are {', '.join(TORCH_ACTIVATIONS)}"
         raise ConfigError(message)
-    return _ACTIVATIONS[name]
+    return TORCH_ACTIVATIONS[name]

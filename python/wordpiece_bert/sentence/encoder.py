@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Union, overload
+from typing import TYPE_CHECKING, Any, Literal, Union, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_runs, with_progress
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import Array, Mask, normalize
@@ -16,16 +20,6 @@ from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
-from wordpiece_bert.sentence.texts import (
-    check_batch_size,
-    check_texts,
-    make_batches,
-    padded,
-    parts_of,
-    warn_truncated,
-    with_lowercase,
-    with_progress,
-)
 from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -40,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["SentenceEncoder", "TokenVectors"]
 
 #: Tokens that go through the model in one call: about a second of work, after which Ctrl-C is heard.
-TOKENS = 16_384
+TOKENS_PER_CALL = 16_384
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"]
 Vectors = npt.NDArray[Any]
@@ -87,7 +81,7 @@ class SentenceEncoder:
             message = f"{folder.transformer}: the tokenizer gives a single text another token type than 0"
             raise ConfigError(message)
         self._model = model
-        self._tokenizer = with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
+        self._tokenizer = _with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
         self._folder = folder
         self._threads = threads
         self._max_seq_length = folder.max_seq_length
@@ -145,10 +139,7 @@ class SentenceEncoder:
     @max_seq_length.setter
     def max_seq_length(self, value: int) -> None:
         limit = self._model.config.longest_row
-        if type(value) is not int or not 1 <= value <= limit:
-            message = f"max_seq_length must be an integer from 1 to {limit}, the model's longest row, not {value!r}"
-            raise InputError(message)
-        self._max_seq_length = value
+        self._max_seq_length = whole_number("max_seq_length", value, 1, limit, meaning="the model's longest row")
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -291,7 +282,7 @@ class SentenceEncoder:
             Texts were cut, and `return_truncated` was not asked for: how many, and the index of the first.
         """
         single, items = check_texts(texts)
-        check_batch_size(batch_size)
+        batch_size = whole_number("batch_size", batch_size, 1)
         prefix = self._prompt(prompt, prompt_name)
         rows = self._rows(items, prefix, windows, stride)
         result: Vectors | list[Array]
@@ -302,8 +293,7 @@ class SentenceEncoder:
             if windows is not None:
                 message = "windows are for sentence vectors; those of tokens cannot be combined"
                 raise InputError(message)
-            batches = make_batches(rows.lengths, batch_size, show_progress_bar=bool(show_progress_bar))
-            result = self._token_vectors(rows, batches)
+            result = self._token_vectors(rows, batch_size, progress=bool(show_progress_bar))
         elif output_value == "sentence_embedding":
             check_precision(precision)
             width = self._width(truncate_dim)
@@ -340,18 +330,17 @@ class SentenceEncoder:
             texts. Its ``truncated`` tells whether the text was cut.
         """
         single, items = check_texts(texts)
-        check_batch_size(batch_size)
-        limit = self.max_seq_length
-        encodings = self._tokenizer.encodings(
-            items, truncation=True, max_length=limit, stride=0, padding=False, threads=self._threads
-        )
-        rows = self._tokenize(items)
-        vectors = self._token_vectors(rows, make_batches(rows.lengths, batch_size, show_progress_bar=False))
-        warn_truncated(rows.truncated, limit)
-        found = [
-            TokenVectors(x, list(encoding.offsets), list(encoding.tokens), encoding.truncated)
-            for x, encoding in zip(vectors, encodings, strict=True)
-        ]
+        batch_size = whole_number("batch_size", batch_size, 1)
+        rows = self._tokenize(items, return_offsets=True)
+        assert rows.offsets is not None
+        vectors = self._token_vectors(rows, batch_size, progress=False)
+        warn_truncated(rows.truncated, self.max_seq_length)
+        found = []
+        for index, x in enumerate(vectors):
+            start, end = rows.row_offsets[index : index + 2].tolist()
+            offsets = [(first, last) for first, last in rows.offsets[start:end].tolist()]
+            tokens = cast("list[str]", self._tokenizer.convert_ids_to_tokens(rows.ids[start:end]))  # every id has one
+            found.append(TokenVectors(x, offsets, tokens, bool(rows.truncated[index])))
         return found[0] if single else found
 
     def encode_query(
@@ -410,10 +399,7 @@ class SentenceEncoder:
         width = self._folder.dimension
         if truncate_dim is None:
             return self._folder.truncate_dim or width
-        if type(truncate_dim) is not int or not 1 <= truncate_dim <= width:
-            message = f"truncate_dim must be an integer from 1 to {width}, the width of a vector, not {truncate_dim!r}"
-            raise InputError(message)
-        return truncate_dim
+        return whole_number("truncate_dim", truncate_dim, 1, width, meaning="the width of a vector")
 
     def _rows(self, items: list[str], prefix: str, windows: Combination | None, stride: int) -> RaggedBatch:
         """Tokenize all texts, each a row, or as many rows as it has windows."""
@@ -431,20 +417,54 @@ class SentenceEncoder:
         modules = self._folder.modules
         return normalize(combined) if modules and isinstance(modules[-1], Normalize) else combined
 
-    def _tokenize(self, texts: list[str]) -> RaggedBatch:
-        """Tokenize all texts, cut at the longest row; the file's own padding and truncation do not count."""
+    def _tokenize(self, texts: list[str], *, return_offsets: bool = False) -> RaggedBatch:
+        """Tokenize texts, cut at `max_seq_length`; truncation and padding of the tokenizer's file do not apply."""
         rows = self._tokenizer.encode_batch(
-            texts, truncation=True, max_length=self.max_seq_length, stride=0, padding=False, threads=self._threads
+            texts,
+            return_offsets=return_offsets,
+            truncation=True,
+            max_length=self.max_seq_length,
+            stride=0,
+            padding=False,
+            threads=self._threads,
         )
-        if texts and not rows.lengths.all():
-            index = int(np.argmin(rows.lengths))
-            message = f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none"
-            raise InputError(message)
+        check_tokens(texts, rows.lengths)
         return rows
 
-    def _forward(self, rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[Array, Mask]:
-        """Run the model over some rows: token vectors [B, S, H] and which of them are tokens, [B, S]."""
-        ids, mask = padded(rows, batch)  # [B, S]
+    def _sentence_vectors(self, rows: RaggedBatch, batch_size: int, skip: int, *, progress: bool) -> Array:
+        """Run the model and all modules: a vector for each row, [rows, d]."""
+        modes = self._folder.pooling.modes
+        vectors = np.zeros((len(rows), self._folder.dimension), np.float32)  # [rows, d]
+        if self._folder.layers is not None:
+            for batch in self._batches(rows, batch_size, progress=progress):
+                x, mask = self._token_states(rows, batch)  # [B, S, H], [B, S]
+                y = np.concatenate([self._model.pool(x, mask, mode, skip) for mode in modes], axis=1)
+                vectors[batch] = self._after_pooling(y)
+            return vectors
+        parts: Iterable[slice | npt.NDArray[np.intp]]
+        if self._model.takes_rows:
+            parts = with_progress(token_runs(rows, TOKENS_PER_CALL), show=progress)
+        else:
+            parts = self._batches(rows, batch_size, progress=progress)
+        for part in parts:
+            y = self._model.pooled(rows, part, modes, skip, self._threads)  # [B, modes · H]
+            vectors[part] = self._after_pooling(y)
+        return vectors
+
+    def _token_vectors(self, rows: RaggedBatch, batch_size: int, *, progress: bool) -> list[Array]:
+        """Run the model: the vectors of each row's tokens, [tokens, H]."""
+        vectors: dict[int, Array] = {}
+        for batch in self._batches(rows, batch_size, progress=progress):
+            x, mask = self._token_states(rows, batch)  # [B, S, H], [B, S]
+            vectors |= {index: x[i, mask[i]] for i, index in enumerate(batch.tolist())}
+        return [vectors[index] for index in range(len(rows))]
+
+    def _batches(self, rows: RaggedBatch, size: int, *, progress: bool) -> Iterable[npt.NDArray[np.intp]]:
+        return with_progress(sorted_batches(rows.lengths, size, bound_padding=True), show=progress)
+
+    def _token_states(self, rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[Array, Mask]:
+        """Run the model over some rows: the vectors to pool, [B, S, H], and which of them are tokens, [B, S]."""
+        ids, mask = pad_rows(rows, batch)  # [B, S]
         layers = self._folder.layers
         if layers is None:
             return self._model(ids, mask, visible_only=True, threads=self._threads).last_hidden_state, mask
@@ -454,34 +474,19 @@ class SentenceEncoder:
         assert states is not None
         return layers(states), mask
 
-    def _sentence_vectors(self, rows: RaggedBatch, batch_size: int, skip: int, *, progress: bool) -> Array:
-        modes = self._folder.pooling.modes
-        vectors = np.zeros((len(rows.lengths), self._folder.dimension), np.float32)  # [n, d]
-        if self._folder.layers is not None:
-            for batch in make_batches(rows.lengths, batch_size, show_progress_bar=progress):
-                x, mask = self._forward(rows, batch)  # [B, S, H], [B, S]
-                y = np.concatenate([self._model.pool(x, mask, mode, skip) for mode in modes], axis=1)
-                vectors[batch] = self._after_pooling(y)
-            return vectors
-        parts: Iterable[slice | npt.NDArray[np.intp]]
-        if self._model.takes_rows:
-            parts = with_progress(parts_of(rows, TOKENS), show=progress)
-        else:
-            parts = make_batches(rows.lengths, batch_size, show_progress_bar=progress)
-        for part in parts:
-            y = self._model.pooled(rows, part, modes, skip, self._threads)  # [B, modes · H]
-            vectors[part] = self._after_pooling(y)
-        return vectors
-
     def _after_pooling(self, y: Array) -> Array:
         """[n, modes · H] -> [n, d]."""
         for module in self._modules:
             y = module(y)
         return y
 
-    def _token_vectors(self, rows: RaggedBatch, batches: Iterable[npt.NDArray[np.intp]]) -> list[Array]:
-        vectors: dict[int, Array] = {}
-        for batch in batches:
-            x, mask = self._forward(rows, batch)
-            vectors.update({int(i): x[j, mask[j]] for j, i in enumerate(batch)})  # [tokens, H]
-        return [vectors[i] for i in range(len(vectors))]
+
+def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
+    """Put a lower-casing step before the normalizer, unless it has one; special tokens keep their case."""
+    content = json.loads(tokenizer.to_json())
+    normalizer = content.get("normalizer")
+    steps = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
+    if any(step["type"] == "Lowercase" for step in steps):
+        return tokenizer
+    content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *steps]}
+    return Tokenizer.from_json(json.dumps(content))

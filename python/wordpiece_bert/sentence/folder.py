@@ -19,6 +19,7 @@ from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
 from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.functional import POOLING_MODES, Array, PoolingMode
 from wordpiece_bert.errors import CheckpointError, ConfigError
+from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS
 from wordpiece_bert.sentence.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -47,14 +48,6 @@ _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-
-_DENSE_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "torch.nn.modules.activation.Tanh": functional.tanh,
-    "torch.nn.modules.activation.ReLU": functional.relu,
-    "torch.nn.modules.activation.GELU": functional.gelu,
-    "torch.nn.modules.activation.Sigmoid": functional.sigmoid,
-    "torch.nn.modules.linear.Identity": lambda x: x,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +166,14 @@ def read_folder(folder: Path) -> SentenceFolder:
     pooling = _pooling(modules[1][1] / "config.json", config.hidden_size)
     width = config.hidden_size * len(pooling.modes)
     rest: list[Dense | LayerNorm | Normalize] = []
-    for kind, place in modules[2:]:
+    for kind, module_folder in modules[2:]:
         if kind == "Dense":
-            rest.append(dense := _dense(place, width))
+            rest.append(dense := _dense(module_folder, width))
             width = len(dense.weight)
         elif kind == "LayerNorm":
-            rest.append(_layer_norm(place, width))
+            rest.append(_layer_norm(module_folder, width))
         elif kind == "Normalize":
-            rest.append(_normalize(place))
+            rest.append(_normalize(module_folder))
         elif kind != "Dropout":
             _refuse(listing, f"has a second {kind}; after the Pooling come {', '.join(_AFTER_POOLING)}")
     return SentenceFolder(
@@ -275,8 +268,8 @@ def _dense(folder: Path, width: int) -> Dense:
     if size_in != width:
         _refuse(file, f"in_features is {size_in}, but the module before gives {width} numbers")
     name = _value(config, "activation_function", str, file, default="torch.nn.modules.activation.Tanh")
-    if name not in _DENSE_ACTIVATIONS:
-        _refuse(file, f"activation_function is {quoted(name)}; supported are {', '.join(_DENSE_ACTIVATIONS)}")
+    if name not in TORCH_ACTIVATIONS:
+        _refuse(file, f"activation_function is {quoted(name)}; supported are {', '.join(TORCH_ACTIVATIONS)}")
     has_bias = _value(config, "bias", bool, file, default=True)
     use_residual = _value(config, "use_residual", bool, file, default=False)
 
@@ -289,7 +282,7 @@ def _dense(folder: Path, width: int) -> Dense:
     return Dense(
         weight=arrays["linear.weight"],
         bias=arrays.get("linear.bias", np.zeros(size_out, np.float32)),
-        activation=_DENSE_ACTIVATIONS[name],
+        activation=TORCH_ACTIVATIONS[name],
         use_residual=use_residual,
         residual=arrays.get("residual.weight"),
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import check_metric, similarity
@@ -50,7 +51,7 @@ def semantic_search(
     InputError
         The vectors differ in length, or an argument is wrong.
     """
-    _check_count("top_k", top_k)
+    top_k = whole_number("top_k", top_k, 1)
     check_metric(metric)
     queries, corpus = _rows("query_embeddings", query_embeddings), _rows("corpus_embeddings", corpus_embeddings)
     if metric == "cosine":  # once for the collection, not once for each block of queries
@@ -126,8 +127,8 @@ def paraphrase_mining_embeddings(
     The task with which the Sentence-BERT paper begins (Reimers and Gurevych 2019): the most similar pair of 10,000
     sentences, 65 hours with a cross encoder.
     """
-    _check_count("top_k", top_k)
-    _check_count("max_pairs", max_pairs)
+    top_k = whole_number("top_k", top_k, 1)
+    max_pairs = whole_number("max_pairs", max_pairs, 1)
     check_metric(metric)
     vectors = _rows("embeddings", embeddings)
     if metric == "cosine":
@@ -164,12 +165,6 @@ def _best(row: Array, count: int) -> npt.NDArray[np.intp]:
     else:
         places = np.arange(len(row))
     return places[np.argsort(-row[places], kind="stable")[:count]]
-
-
-def _check_count(name: str, value: object) -> None:
-    if type(value) is not int or value < 1:
-        message = f"{name} must be an integer, 1 or more, not {value!r}"
-        raise InputError(message)
 
 
 def _rows(name: str, value: npt.ArrayLike) -> Array:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.texts import check_tokens
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,9 +57,7 @@ def cut_into_windows(
     if prompt:
         inserted = tokenizer.encode(prompt, add_special_tokens=False, truncation=False, padding=False).ids
     room = longest - len(inserted) - tokenizer.num_special_tokens_to_add()
-    if type(stride) is not int or not 0 <= stride < max(room, 1):
-        message = f"stride must be an integer from 0 to {max(room, 1) - 1}, less than a window holds, not {stride!r}"
-        raise InputError(message)
+    stride = whole_number("stride", stride, 0, max(room, 1) - 1, meaning="less than a window holds")
     if room < 1:
         message = f"windows of {longest} tokens have no room for text beside a prompt of {len(inserted)} tokens"
         raise InputError(message)
@@ -70,11 +70,7 @@ def cut_into_windows(
         return_overflowing_tokens=True,
         threads=threads,
     )
-    if texts and not rows.lengths.all():
-        assert rows.overflow_to_sample is not None
-        index = int(rows.overflow_to_sample[int(np.argmin(rows.lengths))])
-        message = f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none"
-        raise InputError(message)
+    check_tokens(texts, rows.lengths, rows.overflow_to_sample)
     if inserted:
         rows = _insert(rows, np.array(inserted, np.uint32), _opening(tokenizer))
     return replace(rows, truncated=np.zeros(len(texts), np.bool_))

@@ -1,16 +1,16 @@
-"""What people do with BERT, each in one call.
+"""What models with a head are used for, each task as one function.
 
-`load` brings a model with its tokenizer; the others take what it gives, or a name or folder. Results have the form that
-users of transformers know, and tell in ``truncated`` whether the text was cut.
+`load` returns a model with its tokenizer; every task accepts that pair, or the name or folder of a model. Results have
+the form of transformers' pipelines, and their attribute ``truncated`` says whether the text was cut.
 """
 
-from wordpiece_bert.results import Answer, Answers
-from wordpiece_bert.tasks.answers import question_answering
-from wordpiece_bert.tasks.classification import classify
-from wordpiece_bert.tasks.common import Loaded, load
-from wordpiece_bert.tasks.entities import ner
-from wordpiece_bert.tasks.features import FEATURE_CHOICES, Features, feature_extraction
-from wordpiece_bert.tasks.masks import fill_mask
+from wordpiece_bert._internal.answers import Answer, Answers
+from wordpiece_bert.tasks.answer_extraction import question_answering
+from wordpiece_bert.tasks.loading import Loaded, load
+from wordpiece_bert.tasks.mask_filling import fill_mask
+from wordpiece_bert.tasks.text_classification import classify
+from wordpiece_bert.tasks.token_classification import ner
+from wordpiece_bert.tasks.token_features import FEATURE_CHOICES, Features, feature_extraction
 
 __all__ = [
     "FEATURE_CHOICES",

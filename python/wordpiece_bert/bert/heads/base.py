@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines import Dense, Engine
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["HeadModel", "HeadWeights", "LabelledModel", "pooler_output"]
+__all__ = ["HeadModel", "HeadWeights", "LabelledModel", "LogitsModel", "pooler_output"]
 
 
 class HeadModel(Model):
@@ -88,8 +88,42 @@ class HeadWeights:
         return widen(self._weights[f"{name}.weight"]), widen(self._weights[f"{name}.bias"])
 
 
-class LabelledModel(HeadModel):
-    """A head with one kind of scores and one kind of labels."""
+class LogitsModel(HeadModel):
+    """A model whose head computes one array of logits."""
+
+    def logits(self, output: BertOutput) -> Array:
+        """Run the head only, over an output of the encoder."""
+        raise NotImplementedError
+
+    def infer(
+        self,
+        input_ids: npt.ArrayLike,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        *,
+        threads: int | None = None,
+    ) -> Array:
+        """Run encoder and head for the logits only, without a loss and, where the engine can, without masked positions.
+
+        Logits at masked positions are finite and meaningless.
+
+        Parameters
+        ----------
+        input_ids, attention_mask, token_type_ids, threads
+            As for `BertModel`, [B, S].
+
+        Returns
+        -------
+        array
+            float32, of the shape that the class documents.
+        """
+        out = self.base_model(input_ids, attention_mask, token_type_ids, visible_only=True, threads=threads)
+        with np.errstate(under="ignore"):
+            return self.logits(out)
+
+
+class LabelledModel(LogitsModel):
+    """A model with one kind of logits and one kind of labels."""
 
     def __call__(
         self,
@@ -117,10 +151,6 @@ class LabelledModel(HeadModel):
             logits = self.logits(out)
             loss = None if labels is None else self._loss(logits, labels, attention_mask)
         return HeadOutput(logits=logits, loss=loss, hidden_states=out.hidden_states, attentions=out.attentions)
-
-    def logits(self, output: BertOutput) -> Array:
-        """Run the head alone, over what the encoder gave."""
-        raise NotImplementedError
 
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
         """Return the mean loss: cross entropy, unless a class says otherwise. The mask has been checked."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from wordpiece_bert.bert.config import MOST_LAYERS, BertConfig
-from wordpiece_bert.bert.heads.tasks import (
+from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
     MultipleChoice,

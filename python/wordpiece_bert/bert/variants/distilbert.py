@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from wordpiece_bert.bert.config import BertConfig
-from wordpiece_bert.bert.heads.tasks import (
+from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
     MultipleChoice,

@@ -14,7 +14,7 @@ from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
 from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.base import HeadWeights, LabelledModel
-from wordpiece_bert.bert.heads.tasks import (
+from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
     QuestionAnswering,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from wordpiece_bert.bert.config import BertConfig
-from wordpiece_bert.bert.heads.tasks import (
+from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
     MultipleChoice,

@@ -1,4 +1,4 @@
-"""What tasks give: lists and dicts as people know them, which also tell whether the text was cut."""
+"""The results of tasks and of `CrossEncoder.rank`: plain lists and dicts that also record truncation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Answer", "Answers"]
 
 
 class Answers(list[Any]):
-    """A list of dicts about one text, with what happened to the text.
+    """A list of dicts about one text.
 
-    It compares equal to a plain list of the same dicts.
+    It compares equal to a plain list of the same dicts, and is written as one by `json`.
 
     Attributes
     ----------
     truncated : bool
-        Whether the text was longer than the model takes, and was cut.
+        Whether the text was longer than the model accepts, and was cut.
     """
 
     truncated: bool
@@ -29,12 +29,14 @@ class Answers(list[Any]):
 
 
 class Answer(dict[str, Any]):
-    """A dict about one text, as `Answers` is a list.
+    """A dict about one text.
+
+    It compares equal to a plain dict of the same items, and is written as one by `json`.
 
     Attributes
     ----------
     truncated : bool
-        Whether the text was longer than the model takes, and was cut.
+        Whether the text was longer than the model accepts, and was cut.
     """
 
     truncated: bool

@@ -11,7 +11,7 @@ import numpy as np
 
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
-from wordpiece_bert.bert.heads.base import HeadModel, HeadWeights, LabelledModel, pooler_output
+from wordpiece_bert.bert.heads.base import HeadWeights, LabelledModel, LogitsModel, pooler_output
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, QuestionAnsweringOutput
@@ -228,7 +228,7 @@ class MultipleChoice(_OverFirstToken):
         return HeadOutput(logits=logits, loss=loss, hidden_states=out.hidden_states, attentions=out.attentions)
 
 
-class QuestionAnswering(HeadModel):
+class QuestionAnswering(LogitsModel):
     """Scores of each token as the first and as the last of the answer, [B, S] each: a dense layer over x_L.
 
     start_positions and end_positions: integers [B]; those outside the row, clipped to S, do not count. The loss is the
@@ -242,6 +242,10 @@ class QuestionAnswering(HeadModel):
 
     def _set_up_head(self, weights: HeadWeights) -> None:
         self._scores = weights.dense("qa_outputs")
+
+    def logits(self, output: BertOutput) -> Array:
+        """Run the head only, over an output of the encoder -> [B, S, 2], start and end."""
+        return self._scores(output.last_hidden_state)
 
     def __call__(
         self,
@@ -267,7 +271,7 @@ class QuestionAnswering(HeadModel):
             output_attentions=output_attentions,
         )
         with np.errstate(under="ignore"):
-            scores = self._scores(out.last_hidden_state)  # [B, S, 2]
+            scores = self.logits(out)  # [B, S, 2]
             start, end = np.ascontiguousarray(scores[..., 0]), np.ascontiguousarray(scores[..., 1])
             loss = None
             if start_positions is not None and end_positions is not None:

@@ -1,4 +1,4 @@
-"""Vectors of tokens or words, out of the layers of a model."""
+"""`feature_extraction`: vectors of tokens or words from the layers of a model."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from wordpiece_bert._internal.batching import encoding_batches
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.model_inputs import batches
-from wordpiece_bert.tasks.common import encode, longest, one_or_many, with_head
+from wordpiece_bert.tasks.inference import encode
+from wordpiece_bert.tasks.loading import longest_row, with_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.tasks.common import Source
+    from wordpiece_bert.tasks.loading import Source
 
 __all__ = ["FEATURE_CHOICES", "Features", "feature_extraction"]
 
@@ -32,7 +35,7 @@ Choice = Literal[
     "weighted_sum_all",
 ]
 
-#: The ways to combine layers that the BERT paper compares (Devlin et al. 2019, table 7), in its order.
+#: The combinations of layers that the BERT paper compares (Devlin et al. 2019, table 7), in its order.
 FEATURE_CHOICES: tuple[Choice, ...] = (
     "embeddings",
     "second_to_last_hidden",
@@ -47,13 +50,13 @@ FEATURE_CHOICES: tuple[Choice, ...] = (
 class Features:
     """The vectors of one text."""
 
-    #: One vector a token or word, float32 [n, H]; [n, 4·H] for ``"concat_last_four"``.
+    #: A vector for each token or word, float32 [n, H]; [n, 4·H] for ``"concat_last_four"``.
     vectors: Array
-    #: Where each token or word stands in the text: characters (start, end); (0, 0) for special tokens.
+    #: The (start, end) of each token or word in the text, in characters; (0, 0) for special tokens.
     offsets: list[tuple[int, int]]
-    #: The tokens, or the words as they stand in the text.
+    #: The tokens; or the words, as they are in the text.
     tokens: list[str]
-    #: Whether the text was longer than the model takes, and was cut.
+    #: Whether the text was longer than the model accepts, and was cut.
     truncated: bool
 
 
@@ -67,32 +70,32 @@ def feature_extraction(
     is_split_into_words: bool = False,
     batch_size: int = 32,
 ) -> Any:  # noqa: ANN401
-    """Take the vectors of tokens or words out of a model that is not trained further.
+    """Compute vectors of tokens or words with a model that is not fine-tuned: the feature-based approach.
 
     Parameters
     ----------
     source
-        What `load` gives for any model, or its name or folder.
+        Any model, as `load` returns it, or its name or folder.
     texts
         A text, or a list of texts.
     choice
-        Which layers, h₀ (the embeddings) to h_L: ``"embeddings"`` h₀, ``"second_to_last_hidden"`` h_{L−1},
+        How to combine the layers h₀ (the embeddings) to h_L: ``"embeddings"`` h₀, ``"second_to_last_hidden"`` h_{L−1},
         ``"last_hidden"`` h_L, ``"weighted_sum_last_four"`` Σ wᵢ·hᵢ over the last four, ``"concat_last_four"`` the last
-        four side by side, h_{L−3} first, ``"weighted_sum_all"`` Σ wᵢ·hᵢ over h₁ to h_L.
+        four concatenated, h_{L−3} first, ``"weighted_sum_all"`` Σ wᵢ·hᵢ over h₁ to h_L.
     weights
         wᵢ, one for each layer of a sum; 1 by default.
     words
-        None for a vector for each token, special ones included. ``"first"`` or ``"mean"`` for one for each word: that
-        of its first piece, as in the paper, or the mean over its pieces.
+        None returns a vector for each token, special tokens included. ``"first"`` or ``"mean"`` returns one for each
+        word: that of its first piece, as in the paper, or the mean over its pieces.
     is_split_into_words
-        Whether each text is a list of words; offsets then begin anew in each word.
+        Whether each text is a list of words; offsets then count from the start of each word.
     batch_size
-        How many texts go through the model at once.
+        The most texts that go through the model at once.
 
     Returns
     -------
     Features
-        The vectors, and what they stand for; a list of these for a list of texts.
+        The vectors, and the tokens or words that they belong to; for a list of texts, a list of these.
 
     Raises
     ------
@@ -102,33 +105,36 @@ def feature_extraction(
     Warns
     -----
     TruncationWarning
-        Texts were cut at the longest row of the model.
+        Texts were longer than the model accepts, and were cut.
     """
     model, tokenizer = with_head(source, Model, "feature_extraction")
     base = model.base_model if isinstance(model, HeadModel) else model
     assert isinstance(base, BertModel)
+    batch_size = whole_number("batch_size", batch_size, 1)
     if words not in (None, "first", "mean"):
         message = f"words must be None, 'first' or 'mean', not {words!r}"
         raise InputError(message)
     factors = _factors(choice, weights, base.config.encoder_layers)
-    single, items = _one_or_many(texts, split=is_split_into_words)
-    encodings = encode(tokenizer, items, longest(base, tokenizer), is_split_into_words=is_split_into_words)
+    single, items = _check_texts(texts, split=is_split_into_words)
+    encodings = encode(tokenizer, items, longest_row(base, tokenizer), is_split_into_words=is_split_into_words)
     found: dict[int, Features] = {}
-    for rows, inputs in batches(encodings, batch_size):
+    for batch, inputs in encoding_batches(encodings, batch_size):
         states = base(**inputs, output_hidden_states=True).hidden_states
         assert states is not None
         x = _combined(states, choice, factors)  # [B, S, width]
-        for place, row in enumerate(rows):
-            vectors = x[place, : len(encodings[row])]
-            text = items[row]
-            found[row] = (
-                _by_token(vectors, encodings[row]) if words is None else _by_word(vectors, encodings[row], text, words)
-            )
-    result = [found[row] for row in range(len(items))]
+        for row, index in zip(x, batch.tolist(), strict=True):
+            encoding = encodings[index]
+            vectors = row[: len(encoding)]  # [tokens, width]
+            if words is None:
+                found[index] = _of_tokens(vectors, encoding)
+            else:
+                found[index] = _of_words(vectors, encoding, items[index], words)
+    result = [found[index] for index in range(len(items))]
     return result[0] if single else result
 
 
-def _one_or_many(texts: Any, *, split: bool) -> tuple[bool, list[Any]]:  # noqa: ANN401
+def _check_texts(texts: Any, *, split: bool) -> tuple[bool, list[Any]]:  # noqa: ANN401
+    """Return whether it is a single text, and the texts: str, or lists of words if they are split."""
     if not split:
         return one_or_many(texts, str)
     single, items = one_or_many(texts)
@@ -136,7 +142,7 @@ def _one_or_many(texts: Any, *, split: bool) -> tuple[bool, list[Any]]:  # noqa:
 
 
 def _factors(choice: Choice, weights: Sequence[float] | None, layers: int) -> Array | None:
-    """Return the factor of each layer of a sum, the last one last; None for choices that are no sum."""
+    """Return the factor of each layer of a sum, that of the last layer last; None for choices that are not a sum."""
     if choice not in FEATURE_CHOICES:
         message = f"choice must be one of {', '.join(FEATURE_CHOICES)}, not {choice!r}"
         raise InputError(message)
@@ -168,19 +174,19 @@ def _combined(states: tuple[Array, ...], choice: Choice, factors: Array | None) 
     return states[{"embeddings": 0, "second_to_last_hidden": -2, "last_hidden": -1}[choice]]
 
 
-def _by_token(vectors: Array, encoding: Encoding) -> Features:
+def _of_tokens(vectors: Array, encoding: Encoding) -> Features:
     return Features(np.ascontiguousarray(vectors), list(encoding.offsets), list(encoding.tokens), encoding.truncated)
 
 
-def _by_word(vectors: Array, encoding: Encoding, text: Any, how: str) -> Features:  # noqa: ANN401
-    """One vector a word: of its first piece, or the mean over those of its pieces that are left."""
-    pieces: dict[int, list[int]] = {}
-    for place, word in enumerate(encoding.word_ids):
+def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> Features:  # noqa: ANN401
+    """One vector for each word: that of its first piece, or the mean over its pieces that were not cut off."""
+    pieces: dict[int, list[int]] = {}  # by word, the positions of its tokens
+    for position, word in enumerate(encoding.word_ids):
         if word is not None:
-            pieces.setdefault(word, []).append(place)
-    rows = [vectors[places[0]] if how == "first" else vectors[places].mean(axis=0) for places in pieces.values()]
-    spans = [(encoding.offsets[places[0]][0], encoding.offsets[places[-1]][1]) for places in pieces.values()]
+            pieces.setdefault(word, []).append(position)
+    rows = [vectors[tokens[0]] if how == "first" else vectors[tokens].mean(axis=0) for tokens in pieces.values()]
+    spans = [(encoding.offsets[tokens[0]][0], encoding.offsets[tokens[-1]][1]) for tokens in pieces.values()]
     split = not isinstance(text, str)
     names = [(text[word] if split else text)[start:end] for word, (start, end) in zip(pieces, spans, strict=True)]
-    made = np.stack(rows) if rows else np.zeros((0, vectors.shape[1]), np.float32)
-    return Features(made, spans, names, encoding.truncated)
+    stacked = np.stack(rows) if rows else np.zeros((0, vectors.shape[1]), np.float32)
+    return Features(stacked, spans, names, encoding.truncated)

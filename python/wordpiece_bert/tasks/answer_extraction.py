@@ -1,4 +1,8 @@
-"""Answers to questions, found in texts."""
+"""`question_answering`: the span of a text that answers a question.
+
+Spans, their scores and the treatment of windows are those of the question-answering pipeline of transformers 4; version
+5 has none.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._internal.answers import Answer, Answers
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.bert.functional import softmax
-from wordpiece_bert.bert.heads.tasks import QuestionAnswering
+from wordpiece_bert.bert.heads.kinds import QuestionAnswering
 from wordpiece_bert.errors import InputError, TruncationWarning
-from wordpiece_bert.model_inputs import batches
-from wordpiece_bert.results import Answer, Answers
-from wordpiece_bert.tasks.common import longest, with_head
+from wordpiece_bert.tasks.inference import infer
+from wordpiece_bert.tasks.loading import longest_row, with_head
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.tasks.common import Source
+    from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["question_answering"]
 
-# Of the pipeline in transformers 4.
+# Constants of the pipeline in transformers 4.
 _LONGEST_WINDOW = 384
 _LARGEST_OVERLAP = 128
-_HIDDEN = np.float32(-10_000.0)
+_MASKED_LOGIT = np.float32(-10_000.0)
 
 
 class _Window(NamedTuple):
@@ -36,7 +43,7 @@ class _Window(NamedTuple):
     encoding: Encoding
     start: Array  # [S] logits
     end: Array  # [S] logits
-    context: npt.NDArray[np.bool_]  # [S] which tokens are the context's
+    context: npt.NDArray[np.bool_]  # [S] which tokens are of the context
 
 
 def question_answering(
@@ -59,41 +66,42 @@ def question_answering(
     Parameters
     ----------
     source
-        What `load` gives for a model that answers questions, or its name or folder.
+        A model for question answering, as `load` returns it, or its name or folder.
     question, context
-        The question, and the text that should have the answer.
+        The question, and the text that should contain the answer.
     top_k
-        How many answers to give.
+        How many answers to return.
     max_answer_len
         The longest answer, in tokens.
     max_seq_len
-        Length of a window over the context, question and special tokens included; by default 384, or what the model
-        takes if that is less.
+        Length of a window over the context in tokens, with the question and special tokens; by default 384, or the
+        model's longest row if that is less.
     doc_stride
-        How many tokens the windows share; by default 128, or half a window if that is less.
+        How many tokens consecutive windows share; by default 128, or half a window if that is less.
     max_question_len
-        Where a question is cut, in tokens.
+        The longest question, in tokens; a longer one is cut.
     align_to_words
-        Whether an answer is widened to whole words.
+        Whether to extend an answer to entire words.
     handle_impossible_answer
-        Whether "no answer" (an empty string) is among the answers, with the probability of [CLS] as its score.
+        Whether "no answer" (an empty string) is one of the answers, with the probability of [CLS] as its score.
     null_score_diff_threshold
-        The other habit, of SQuAD 2.0: "no answer" comes first when its logits exceed those of the best answer by more
-        than this; else it does not come at all.
+        The rule of SQuAD 2.0 instead: "no answer" comes first if the sum of its logits exceeds that of the best answer
+        by more than this, else it is not returned at all.
     batch_size
-        How many windows go through the model at once.
+        The most windows that go through the model at once.
 
     Returns
     -------
     Answer or Answers
         A dict with ``score``, ``start`` and ``end`` (characters of the context) and ``answer`` (the text between them);
-        for a `top_k` above 1 a list of them, the best first. The same answer from several windows or spans comes once,
-        with the sum of the scores. ``truncated`` tells whether the question was cut; a context never is.
+        for a `top_k` above 1 a list of these, the highest score first. Equal answers from several windows or spans are
+        returned once, with the sum of their scores. The attribute ``truncated`` says whether the question was cut; the
+        context never is.
 
     Raises
     ------
     InputError
-        The model has another head, the context is empty, or an argument is wrong.
+        The model has another head, the question or the context is empty, or an argument is wrong.
 
     Warns
     -----
@@ -103,38 +111,34 @@ def question_answering(
     model, tokenizer = with_head(source, QuestionAnswering, "question_answering")
     _check_text("question", question)
     _check_text("context", context)
-    whole = {"top_k": top_k, "max_answer_len": max_answer_len, "max_question_len": max_question_len}
-    for name, number in whole.items():
-        if type(number) is not int or number < 1:
-            message = f"{name} must be an integer, 1 or more, not {number!r}"
-            raise InputError(message)
+    top_k = whole_number("top_k", top_k, 1)
+    max_answer_len = whole_number("max_answer_len", max_answer_len, 1)
+    max_question_len = whole_number("max_question_len", max_question_len, 1)
+    batch_size = whole_number("batch_size", batch_size, 1)
     question, cut = _cut_question(tokenizer, question, max_question_len)
-    encodings = _encode(tokenizer, question, context, longest(model, tokenizer), max_seq_len, doc_stride)
-    windows: dict[int, _Window] = {}
-    for rows, inputs in batches(encodings, batch_size):
-        out = model(**inputs)
-        for place, row in enumerate(rows):
-            n = len(encodings[row])
-            inside = np.array([sequence == 1 for sequence in encodings[row].sequence_ids])
-            windows[row] = _Window(encodings[row], out.start_logits[place, :n], out.end_logits[place, :n], inside)
+    encodings = _encode(tokenizer, question, context, longest_row(model, tokenizer), max_seq_len, doc_stride)
+    windows = [
+        _Window(encoding, logits[:, 0], logits[:, 1], np.array([part == 1 for part in encoding.sequence_ids]))
+        for encoding, logits in zip(encodings, infer(model, encodings, batch_size), strict=True)
+    ]
 
-    # Spans that are widened to the same words are one answer: more are looked at, as in transformers.
+    # Several spans may extend to the same words, so consider more of them than are returned, as transformers does.
     candidates = 2 * top_k + 10 if align_to_words else top_k
     answers: list[dict[str, Any]] = []
-    null = np.inf
-    for row in range(len(encodings)):
-        null_here, spans = _spans(windows[row], candidates, max_answer_len)
-        null = min(null, null_here)
-        for start, end, score in spans:
-            begin, stop = _characters(windows[row].encoding, start, end, align_to_words=align_to_words)
-            _add(answers, context[begin:stop], begin, stop, score)
+    null_score = np.inf
+    for window in windows:
+        null_here, spans = _spans(window, candidates, max_answer_len)
+        null_score = min(null_score, null_here)
+        for first, last, score in spans:
+            start, end = _characters(window.encoding, first, last, align_to_words=align_to_words)
+            _add(answers, context[start:end], start, end, score)
     answers.sort(key=lambda answer: -answer["score"])
-    nothing = {"score": float(null), "start": 0, "end": 0, "answer": ""}
+    no_answer = {"score": float(null_score), "start": 0, "end": 0, "answer": ""}
     if null_score_diff_threshold is not None:
         if _null_lead(windows, max_answer_len) > null_score_diff_threshold:
-            answers.insert(0, nothing)
+            answers.insert(0, no_answer)
     elif handle_impossible_answer:
-        answers.append(nothing)
+        answers.append(no_answer)
         answers.sort(key=lambda answer: -answer["score"])
     answers = answers[:top_k]
     if top_k == 1:
@@ -149,6 +153,7 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _cut_question(tokenizer: Tokenizer, question: str, limit: int) -> tuple[str, bool]:
+    """Return the question, cut at `limit` tokens, and whether it was cut; with a warning if so."""
     encoding = tokenizer.encode(question, add_special_tokens=False, truncation=False, padding=False)
     if len(encoding) <= limit:
         return question, False
@@ -160,11 +165,9 @@ def _cut_question(tokenizer: Tokenizer, question: str, limit: int) -> tuple[str,
 def _encode(
     tokenizer: Tokenizer, question: str, context: str, limit: int, length: int | None, overlap: int | None
 ) -> list[Encoding]:
-    """Cut the context into windows."""
+    """Tokenize the pair as windows of at most `length` tokens, each with the entire question."""
     length = min(_LONGEST_WINDOW, limit) if length is None else length
-    if type(length) is not int or not 1 <= length <= limit:
-        message = f"max_seq_len must be an integer from 1 to {limit}, the model's longest row, not {length!r}"
-        raise InputError(message)
+    length = whole_number("max_seq_len", length, 1, limit, meaning="the model's longest row")
     asked = tokenizer.encode(question, add_special_tokens=False, truncation=False, padding=False)
     room = length - len(asked) - tokenizer.num_special_tokens_to_add(pair=True)
     if room < 1:
@@ -173,10 +176,7 @@ def _encode(
             "raise max_seq_len or lower max_question_len"
         )
         raise InputError(message)
-    overlap = min(length // 2, _LARGEST_OVERLAP) if overlap is None else overlap
-    if type(overlap) is not int or overlap < 0:
-        message = f"doc_stride must be an integer, 0 or more, not {overlap!r}"
-        raise InputError(message)
+    overlap = min(length // 2, _LARGEST_OVERLAP) if overlap is None else whole_number("doc_stride", overlap, 0)
     encoding = tokenizer.encode(
         question,
         context,
@@ -190,39 +190,39 @@ def _encode(
 
 
 def _spans(window: _Window, count: int, longest_answer: int) -> tuple[float, list[tuple[int, int, float]]]:
-    """Return the probability of no answer, and the best spans: first token, last token, probability."""
+    """Return the probability of no answer, and the best `count` spans: first token, last token, probability."""
     visible = window.context.copy()
     visible[0] = True  # [CLS] stands for no answer
-    start = softmax(np.where(visible, window.start, _HIDDEN))  # [S]
-    end = softmax(np.where(visible, window.end, _HIDDEN))  # [S]
-    null = float(start[0] * end[0])
+    start = softmax(np.where(visible, window.start, _MASKED_LOGIT))  # [S]
+    end = softmax(np.where(visible, window.end, _MASKED_LOGIT))  # [S]
+    null_score = float(start[0] * end[0])
     start[0] = end[0] = 0.0
     allowed = _allowed(window.context, longest_answer)
-    together = np.where(allowed, start[:, None] * end[None, :], np.float32(-1.0))  # [S, S]
-    best = np.argsort(-together, axis=None, kind="stable")[: min(count, int(allowed.sum()))]
-    first, last = np.unravel_index(best, together.shape)
-    spans = [(int(one), int(other), float(together[one, other])) for one, other in zip(first, last, strict=True)]
-    return null, spans
+    products = np.where(allowed, start[:, None] * end[None, :], np.float32(-1.0))  # [S, S]
+    best = np.argsort(-products, axis=None, kind="stable")[: min(count, int(allowed.sum()))]
+    firsts, lasts = np.unravel_index(best, products.shape)
+    spans = [(int(i), int(j), float(products[i, j])) for i, j in zip(firsts, lasts, strict=True)]
+    return null_score, spans
 
 
 def _allowed(context: npt.NDArray[np.bool_], longest_answer: int) -> npt.NDArray[np.bool_]:
-    """Return which spans [first, last] lie in the context and are not too long, [S, S]."""
+    """Return which spans [first, last] lie in the context and are short enough, [S, S]."""
     inside = context[:, None] & context[None, :]
     return np.tril(np.triu(inside), longest_answer - 1)
 
 
-def _null_lead(windows: dict[int, _Window], longest_answer: int) -> float:
-    """Return by how much the logits of no answer exceed those of the best answer: as in SQuAD's evaluation."""
-    null = min(float(window.start[0] + window.end[0]) for window in windows.values())
+def _null_lead(windows: Sequence[_Window], longest_answer: int) -> float:
+    """Return by how much the logits of no answer exceed those of the best answer, as SQuAD's evaluation does."""
+    null_sum = min(float(window.start[0] + window.end[0]) for window in windows)
     best = -np.inf
-    for window in windows.values():
+    for window in windows:
         sums = window.start[:, None] + window.end[None, :]  # [S, S]
         best = max(best, float(sums[_allowed(window.context, longest_answer)].max(initial=-np.inf)))
-    return null - best
+    return null_sum - best
 
 
 def _characters(encoding: Encoding, first: int, last: int, *, align_to_words: bool) -> tuple[int, int]:
-    """Return where in the context a span of tokens begins and ends."""
+    """Return the start and the end of a span of tokens in the context, in characters."""
     if align_to_words:
         words = encoding.token_to_word(first), encoding.token_to_word(last)
         if words[0] is not None and words[1] is not None:
@@ -233,6 +233,7 @@ def _characters(encoding: Encoding, first: int, last: int, *, align_to_words: bo
 
 
 def _add(answers: list[dict[str, Any]], text: str, start: int, end: int, score: float) -> None:
+    """Add an answer, or its score to that of an equal one; case does not count."""
     for answer in answers:
         if answer["answer"].lower() == text.lower():
             answer["score"] += score

@@ -1,4 +1,7 @@
-"""Labels for tokens, and what they say together: named entities."""
+"""`ner`: labels for tokens, and the named entities that consecutive labels make.
+
+The aggregation strategies are those of the token-classification pipeline of transformers.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._internal.answers import Answers
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import softmax
-from wordpiece_bert.bert.heads.tasks import TokenClassification
+from wordpiece_bert.bert.heads.kinds import TokenClassification
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.model_inputs import batches
-from wordpiece_bert.results import Answers
-from wordpiece_bert.tasks.common import encode, longest, one_or_many, with_head
+from wordpiece_bert.tasks.inference import encode, infer
+from wordpiece_bert.tasks.loading import longest_row, with_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.tasks.common import Source
+    from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["ner"]
@@ -30,26 +35,26 @@ Strategy = Literal["none", "simple", "first", "average", "max"]
 _STRATEGIES = ("none", "simple", "first", "average", "max")
 
 
-class _Piece(NamedTuple):
-    """One token of a text, or several that were made one word of: its label's scores and its place in the text."""
+class _ScoredToken(NamedTuple):
+    """A token that is not special, with the scores of all labels."""
 
-    word: str
+    text: str  # the token; of an unknown one, its characters in the text
     scores: Array  # [labels]
-    start: int
+    start: int  # characters of the text
     end: int
-    place: int
-    continues: bool
+    position: int  # of the token in its encoding
+    continues: bool  # whether it continues the word of the token before
 
 
 class _Labelled(NamedTuple):
-    """A token or a word with its label."""
+    """A token or a word with its best label."""
 
     label: str
     score: float
-    word: str
-    start: int
+    text: str
+    start: int  # characters of the text
     end: int
-    place: int
+    position: int  # of the first token in its encoding
 
 
 def ner(
@@ -67,30 +72,30 @@ def ner(
     Parameters
     ----------
     source
-        What `load` gives for a model that classifies tokens, or its name or folder.
+        A model for token classification, as `load` returns it, or its name or folder.
     texts
         A text, or a list of texts.
     aggregation_strategy
-        ``"none"``: a result for each token. ``"simple"``: neighbours of one label are joined. ``"first"``, ``"max"``,
-        ``"average"``: first every word gets one label, that of its first piece, of its piece with the highest score, or
-        of the mean over its pieces; then neighbours are joined.
+        ``"none"``: one result for each token. ``"simple"``: consecutive tokens of one label are grouped. ``"first"``,
+        ``"max"``, ``"average"``: each word first gets one label, that of its first piece, of the piece with the highest
+        score, or of the mean over its pieces; then consecutive words of one label are grouped.
     ignore_labels
-        Labels to leave out.
+        Labels that are not returned.
     stride
-        How many tokens the windows share into which a text that is too long is cut; of results that overlap the longer
-        one stays. None cuts such a text at the model's longest row instead.
+        A text that is longer than the model accepts is split into windows that share this many tokens; of overlapping
+        entities the longer one is kept. None cuts such a text instead.
     is_split_into_words
-        Whether each text is a list of words; spans are then those of the words joined by spaces.
+        Whether each text is a list of words; spans then count in the words joined by spaces.
     batch_size
-        How many rows go through the model at once.
+        The most rows that go through the model at once.
 
     Returns
     -------
     Answers
-        Dicts with ``entity_group`` (the label without B- and I-), ``score`` (the mean of the members'), ``word``,
-        ``start`` and ``end`` (characters of the text, so that ``text[start:end]`` is the entity). With ``"none"``:
-        ``entity`` (the whole label), ``score``, ``index`` (of the token), ``word``, ``start``, ``end``. A list of such
-        lists for a list of texts. ``truncated`` tells whether the text was cut.
+        Dicts with ``entity_group`` (the label without B- and I-), ``score`` (the mean over the group), ``word``,
+        ``start`` and ``end`` (characters: ``text[start:end]`` is the entity). With ``"none"``: ``entity`` (the complete
+        label), ``score``, ``index`` (of the token), ``word``, ``start``, ``end``. For a list of texts, a list of these.
+        The attribute ``truncated`` says whether the text was cut.
 
     Raises
     ------
@@ -100,19 +105,20 @@ def ner(
     Warns
     -----
     TruncationWarning
-        Texts were cut; never with `stride`.
+        Texts were longer than the model accepts, and were cut; never with `stride`.
     """
     model, tokenizer = with_head(source, TokenClassification, "ner")
+    batch_size = whole_number("batch_size", batch_size, 1)
     if aggregation_strategy not in _STRATEGIES:
         message = f"aggregation_strategy must be one of {', '.join(_STRATEGIES)}, not {aggregation_strategy!r}"
         raise InputError(message)
     if stride is not None and aggregation_strategy == "none":
         message = (
-            "stride needs an aggregation_strategy other than 'none': windows share tokens, and would give them twice"
+            "stride needs an aggregation_strategy other than 'none', which would return shared tokens of windows twice"
         )
         raise InputError(message)
-    limit = longest(model, tokenizer)
-    single, items = _words(texts) if is_split_into_words else one_or_many(texts, str)
+    limit = longest_row(model, tokenizer)
+    single, items = _check_words(texts) if is_split_into_words else one_or_many(texts, str)
     sentences: list[str] = [" ".join(words) for words in items] if is_split_into_words else items
     if stride is None:
         encodings = encode(tokenizer, items, limit, is_split_into_words=is_split_into_words)
@@ -121,28 +127,24 @@ def ner(
         options = {"truncation": True, "max_length": limit, "stride": stride, "padding": False}
         encodings = tokenizer.encodings(items, is_split_into_words=is_split_into_words, **options)  # type: ignore[arg-type]
         windows = [[encoding, *encoding.overflowing] for encoding in encodings]
-    flat = [window for rows in windows for window in rows]
-    scores: dict[int, Array] = {}
-    for rows, inputs in batches(flat, batch_size):
-        logits = model.logits(model.base_model(**inputs, visible_only=True))  # [B, S, labels]
-        scores |= {row: softmax(logits[place, : len(flat[row])]) for place, row in enumerate(rows)}
+    logits = iter(infer(model, [window for rows in windows for window in rows], batch_size))
 
     result = []
-    number = 0
-    for item, sentence, parts in zip(items, sentences, windows, strict=True):
+    join, ignored = _joiner(tokenizer), set(ignore_labels)
+    for item, sentence, rows in zip(items, sentences, windows, strict=True):
         starts = np.cumsum([0, *(len(word) + 1 for word in item)]).tolist() if is_split_into_words else None
         found: list[dict[str, Any]] = []
-        for window in parts:
-            pieces = _pieces(tokenizer, window, sentence, scores[number], starts)
-            found += _entities(pieces, aggregation_strategy, model.config.label, _joiner(tokenizer), set(ignore_labels))
-            number += 1
-        if len(parts) > 1:
+        for window in rows:
+            tokens = _scored_tokens(tokenizer, window, sentence, softmax(next(logits)), starts)
+            found += _entities(tokens, aggregation_strategy, model.config.label, join, ignored)
+        if len(rows) > 1:
             found = _without_overlaps(found)
-        result.append(Answers(found, truncated=parts[0].truncated and stride is None))
+        result.append(Answers(found, truncated=rows[0].truncated and stride is None))
     return result[0] if single else result
 
 
-def _words(texts: Any) -> tuple[bool, list[Any]]:  # noqa: ANN401
+def _check_words(texts: Any) -> tuple[bool, list[Any]]:  # noqa: ANN401
+    """Return whether it is a single list of words, and the lists of words."""
     single, items = one_or_many(texts)
     if items and all(isinstance(item, str) for item in items):
         return True, [items]
@@ -153,47 +155,47 @@ def _words(texts: Any) -> tuple[bool, list[Any]]:  # noqa: ANN401
     return single, [list(item) for item in items]
 
 
-def _pieces(
+def _scored_tokens(
     tokenizer: Tokenizer, encoding: Encoding, sentence: str, scores: Array, starts: list[int] | None
-) -> list[_Piece]:
-    """Return the tokens that are not special.
+) -> list[_ScoredToken]:
+    """Return the tokens of a window that are not special; `starts` are those of the words, if texts are split.
 
-    A token continues a word if its text is not as long as what it stands for, as "##s" for "s"; [UNK] never does. This
-    is how transformers tells, also where accents or signs change the length.
+    A token continues a word if it is longer or shorter than the characters that it stands for, as "##s" for "s"; [UNK]
+    never does. This is the rule of transformers, also where normalization changes the length.
     """
-    pieces = []
-    for index, (token, (start, end), word, special) in enumerate(
+    tokens = []
+    for position, (token, (start, end), word, special) in enumerate(
         zip(encoding.tokens, encoding.offsets, encoding.word_ids, encoding.special_tokens_mask, strict=True)
     ):
         if special:
             continue
         if starts is not None and word is not None:
             start, end = start + starts[word], end + starts[word]
-        text = sentence[start:end]
-        unknown = encoding.ids[index] == tokenizer.unk_token_id
-        continues = not unknown and len(token) != len(text)
-        pieces.append(_Piece(text if unknown else token, scores[index], start, end, index, continues))
-    return pieces
+        characters = sentence[start:end]
+        unknown = encoding.ids[position] == tokenizer.unk_token_id
+        continues = not unknown and len(token) != len(characters)
+        tokens.append(_ScoredToken(characters if unknown else token, scores[position], start, end, position, continues))
+    return tokens
 
 
 def _entities(
-    pieces: list[_Piece],
+    tokens: list[_ScoredToken],
     strategy: Strategy,
     label: Callable[[int], str],
     join: Callable[[list[str]], str],
     ignored: set[str],
 ) -> list[dict[str, Any]]:
-    """Label the tokens of one window, and join neighbours of one label."""
+    """Label the tokens of one window, and group consecutive ones of one label."""
     if strategy in ("none", "simple"):
-        labelled = [_labelled(piece, piece.scores, piece.word, piece.end, label) for piece in pieces]
+        labelled = [_labelled(token, token.scores, token.text, token.end, label) for token in tokens]
     else:
-        labelled = [_word(word, strategy, label, join) for word in _grouped(pieces)]
+        labelled = [_labelled_word(word, strategy, label, join) for word in _words(tokens)]
     if strategy == "none":
-        tokens = [
-            {"entity": x.label, "score": x.score, "index": x.place, "word": x.word, "start": x.start, "end": x.end}
+        return [
+            {"entity": x.label, "score": x.score, "index": x.position, "word": x.text, "start": x.start, "end": x.end}
             for x in labelled
+            if x.label not in ignored
         ]
-        return [token for token in tokens if token["entity"] not in ignored]
     groups: list[list[_Labelled]] = []
     for one in labelled:
         begins, tag = _tag(one.label)
@@ -201,53 +203,55 @@ def _entities(
             groups[-1].append(one)
         else:
             groups.append([one])
-    found = []
-    for group in groups:
-        score = float(np.mean([one.score for one in group]))
-        word = join([one.word for one in group])
-        name = group[0].label.split("-", 1)[-1]
-        found.append(
-            {"entity_group": name, "score": score, "word": word, "start": group[0].start, "end": group[-1].end}
-        )
-    return [entity for entity in found if entity["entity_group"] not in ignored]
+    entities = [
+        {
+            "entity_group": group[0].label.split("-", 1)[-1],
+            "score": float(np.mean([one.score for one in group])),
+            "word": join([one.text for one in group]),
+            "start": group[0].start,
+            "end": group[-1].end,
+        }
+        for group in groups
+    ]
+    return [entity for entity in entities if entity["entity_group"] not in ignored]
 
 
-def _grouped(pieces: list[_Piece]) -> list[list[_Piece]]:
-    """Put the pieces of each word together."""
-    words: list[list[_Piece]] = []
-    for piece in pieces:
-        if words and piece.continues:
-            words[-1].append(piece)
+def _words(tokens: list[_ScoredToken]) -> list[list[_ScoredToken]]:
+    """Group the pieces of each word."""
+    words: list[list[_ScoredToken]] = []
+    for token in tokens:
+        if words and token.continues:
+            words[-1].append(token)
         else:
-            words.append([piece])
+            words.append([token])
     return words
 
 
-def _word(
-    pieces: list[_Piece], strategy: Strategy, label: Callable[[int], str], join: Callable[[list[str]], str]
+def _labelled_word(
+    pieces: list[_ScoredToken], strategy: Strategy, label: Callable[[int], str], join: Callable[[list[str]], str]
 ) -> _Labelled:
-    """Give one label to all pieces of a word."""
+    """Choose one label for all pieces of a word."""
     if strategy == "first":
         scores = pieces[0].scores
     elif strategy == "max":
         scores = max(pieces, key=lambda piece: float(piece.scores.max())).scores
     else:
         scores = np.mean([piece.scores for piece in pieces], axis=0)
-    return _labelled(pieces[0], scores, join([piece.word for piece in pieces]), pieces[-1].end, label)
+    return _labelled(pieces[0], scores, join([piece.text for piece in pieces]), pieces[-1].end, label)
 
 
-def _labelled(piece: _Piece, scores: Array, word: str, end: int, label: Callable[[int], str]) -> _Labelled:
+def _labelled(first: _ScoredToken, scores: Array, text: str, end: int, label: Callable[[int], str]) -> _Labelled:
     best = int(scores.argmax())
-    return _Labelled(label(best), float(scores[best]), word, piece.start, end, piece.place)
+    return _Labelled(label(best), float(scores[best]), text, first.start, end, first.position)
 
 
 def _tag(label: str) -> tuple[bool, str]:
-    """Return whether a label begins an entity, and its tag; one without B- or I- counts as I-."""
+    """Return whether a label begins an entity, and its tag; a label without B- or I- counts as I-."""
     return label.startswith("B-"), label[2:] if label.startswith(("B-", "I-")) else label
 
 
 def _without_overlaps(entities: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of entities that overlap, from windows that share tokens, keep the longer one, on a tie the better one."""
+    """Of overlapping entities, from windows that share tokens, keep the longest; of equally long ones the best."""
     kept: list[dict[str, Any]] = []
     for entity in sorted(entities, key=lambda entity: entity["start"]):
         last = kept[-1] if kept else None

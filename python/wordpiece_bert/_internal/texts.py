@@ -1,0 +1,112 @@
+"""Texts as arguments of models: one or many, checked, and reported when they are cut."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert import _core
+from wordpiece_bert.errors import InputError, TruncationWarning
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["check_texts", "check_tokens", "one_or_many", "warn_truncated"]
+
+
+def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:  # noqa: ANN401
+    """Return whether an argument is a single item, and the items as a list.
+
+    Parameters
+    ----------
+    texts
+        An item, an iterable of items, or a column of strings (Arrow or NumPy).
+    kinds
+        The types of a single item.
+
+    Returns
+    -------
+    bool
+        Whether it is a single item.
+    list
+        The items, which are not checked.
+
+    Raises
+    ------
+    InputError
+        It is neither an item nor an ordered collection of items.
+    """
+    if isinstance(texts, kinds):
+        return True, [texts]
+    column = _core._column_texts(texts)
+    if column is not None:
+        return False, column
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray | Mapping | AbstractSet):
+        message = f"texts must be a str, a list of str or a column of strings, not {type(texts).__name__}"
+        raise InputError(message)
+    return False, list(texts)
+
+
+def check_texts(texts: object) -> tuple[bool, list[str]]:
+    """Return whether an argument is a single text, and the texts as a list; an `InputError` if one is no str."""
+    single, items = one_or_many(texts, str)
+    for index, item in enumerate(items):
+        if not isinstance(item, str):
+            message = f"texts[{index}] must be a str, not {type(item).__name__}: {item!r}"
+            raise InputError(message)
+    return single, items
+
+
+def check_tokens(
+    texts: Sequence[object], lengths: npt.NDArray[np.integer], samples: npt.NDArray[np.integer] | None = None
+) -> None:
+    """Raise an `InputError` if a row has no token, which no model can run.
+
+    Parameters
+    ----------
+    texts
+        The texts, for the message.
+    lengths
+        The number of tokens of each row, [rows].
+    samples
+        The text of each row, [rows]; by default row i is text i.
+    """
+    if len(lengths) and not lengths.all():
+        row = int(np.argmin(lengths))
+        index = row if samples is None else int(samples[row])
+        message = f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none"
+        raise InputError(message)
+
+
+def warn_truncated(
+    truncated: npt.NDArray[np.bool_],
+    longest: int,
+    what: str = "texts",
+    remedy: str = "return_truncated=True returns which",
+    *,
+    stacklevel: int = 3,
+) -> None:
+    """Emit a `TruncationWarning` if any text was cut, with their number and the index of the first.
+
+    Parameters
+    ----------
+    truncated
+        Whether each text was cut, [texts].
+    longest
+        The longest row in tokens.
+    what, remedy
+        What the message calls the texts, and how it says to find the others.
+    stacklevel
+        Whose line the warning names, as in `warnings.warn`; by default that of the caller's caller.
+    """
+    count = int(truncated.sum())
+    if count:
+        first = int(truncated.argmax())
+        message = (
+            f"{count} of {len(truncated)} {what} were cut at {longest} tokens, the first at index {first}; {remedy}"
+        )
+        warnings.warn(message, TruncationWarning, stacklevel=stacklevel)

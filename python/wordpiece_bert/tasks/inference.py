@@ -1,0 +1,54 @@
+"""From texts to encodings, and from encodings to logits, for every task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert._internal.batching import encoding_batches
+from wordpiece_bert._internal.texts import check_tokens, warn_truncated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wordpiece_bert._core import Encoding
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.bert.heads.base import LogitsModel
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["encode", "infer"]
+
+
+def encode(
+    tokenizer: Tokenizer, texts: Sequence[Any], limit: int, *, is_split_into_words: bool = False
+) -> list[Encoding]:
+    """Tokenize texts or pairs without padding, cut at `limit` tokens.
+
+    Raises
+    ------
+    InputError
+        A text has no token.
+
+    Warns
+    -----
+    TruncationWarning
+        How many texts were cut, and the index of the first; in the name of the caller of the task.
+    """
+    encodings = tokenizer.encodings(
+        texts, truncation=True, max_length=limit, stride=0, padding=False, is_split_into_words=is_split_into_words
+    )
+    truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
+    warn_truncated(truncated, limit, remedy="see .truncated of each result", stacklevel=4)
+    check_tokens(texts, np.array([len(encoding) for encoding in encodings], np.int64))
+    return encodings
+
+
+def infer(model: LogitsModel, encodings: Sequence[Encoding], batch_size: int) -> list[Array]:
+    """Return the logits of each encoding, in order: [labels], or [tokens, labels] for a head over tokens."""
+    found: dict[int, Array] = {}
+    for batch, inputs in encoding_batches(encodings, batch_size):
+        logits = model.infer(**inputs)  # [B, labels] or [B, S, labels]
+        for row, index in zip(logits, batch.tolist(), strict=True):
+            found[index] = row[: len(encodings[index])] if row.ndim == 2 else row
+    return [found[index] for index in range(len(encodings))]

@@ -1,0 +1,69 @@
+"""The model and the tokenizer of a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+from wordpiece_bert.bert.auto import AutoModel
+from wordpiece_bert.bert.base import Model
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["Loaded", "Source", "load", "longest_row", "with_head"]
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+class Loaded(NamedTuple):
+    """A model with its tokenizer, which every task needs; `load` returns one."""
+
+    model: Model
+    tokenizer: Tokenizer
+
+
+#: What a task accepts as its model: a model and its tokenizer, as `load` returns them, or a model's name or folder.
+Source: TypeAlias = "Loaded | tuple[Model, Tokenizer] | str | os.PathLike[str]"
+
+
+def load(
+    name: str | os.PathLike[str],
+    backend: str = "rust",
+    dtype: str = "float32",
+    *,
+    revision: str | None = None,
+    **options: Any,  # noqa: ANN401
+) -> Loaded:
+    """Load a model, as the class that its folder names, and its tokenizer.
+
+    The arguments and errors are those of `AutoModel.from_pretrained`.
+    """
+    folder = find_model(name, revision=revision)
+    return Loaded(AutoModel.from_pretrained(folder, backend, dtype, **options), Tokenizer.from_pretrained(folder))
+
+
+def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel, Tokenizer]:
+    """Return the model and the tokenizer of a source.
+
+    Raises
+    ------
+    InputError
+        The source is not a model with a tokenizer, or the model does not have the head that the task needs.
+    """
+    model, tokenizer = source if isinstance(source, tuple) and len(source) == 2 else load(source)  # type: ignore[arg-type]
+    if not isinstance(tokenizer, Tokenizer) or not isinstance(model, Model):
+        message = f"a task takes what tasks.load returns, a model and a Tokenizer, not {model!r} and {tokenizer!r}"
+        raise InputError(message)
+    if not isinstance(model, head):
+        message = f"{task} needs a model with a head for it, not {type(model).__name__}"
+        raise InputError(message)
+    return model, tokenizer
+
+
+def longest_row(model: Model, tokenizer: Tokenizer) -> int:
+    """Return the longest row in tokens that both the model and the tokenizer allow."""
+    limit = model.config.longest_row
+    return limit if tokenizer.model_max_length is None else min(limit, tokenizer.model_max_length)

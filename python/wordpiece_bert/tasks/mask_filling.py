@@ -1,0 +1,160 @@
+"""`fill_mask`: tokens for the mask tokens of a text."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert._internal.answers import Answers
+from wordpiece_bert._internal.batching import encoding_batches
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.texts import one_or_many
+from wordpiece_bert.bert.functional import softmax
+from wordpiece_bert.bert.heads.bert import BertForPreTraining
+from wordpiece_bert.bert.heads.kinds import MaskedLM
+from wordpiece_bert.errors import InputError, VocabWarning
+from wordpiece_bert.tasks.inference import encode
+from wordpiece_bert.tasks.loading import longest_row, with_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wordpiece_bert._core import Encoding
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["fill_mask"]
+
+
+def fill_mask(
+    source: Source,
+    texts: Any,  # noqa: ANN401
+    *,
+    top_k: int = 5,
+    targets: str | Iterable[str] | None = None,
+    batch_size: int = 32,
+) -> Any:  # noqa: ANN401
+    """Replace the mask tokens of texts by likely tokens.
+
+    Parameters
+    ----------
+    source
+        A model with a masked-language head, as `load` returns it, or its name or folder.
+    texts
+        A text with one or more mask tokens, or a list of such texts.
+    top_k
+        How many tokens to return for each mask.
+    targets
+        The only tokens to choose from. Their scores remain those over the entire vocabulary. A target that is not in
+        the vocabulary is replaced by its first piece, with a warning.
+    batch_size
+        The most texts that go through the model at once.
+
+    Returns
+    -------
+    Answers
+        For a text with one mask, dicts with ``score`` (a float), ``token`` (its id), ``token_str`` and ``sequence``
+        (the text with the token in it), the highest score first. For a text with several masks, a list of such lists:
+        each mask is filled by itself, and the others remain in ``sequence``. For a list of texts, a list of these. The
+        attribute ``truncated`` says whether the text was cut.
+
+    Raises
+    ------
+    InputError
+        A text has no mask token (the message has its index), the model has another head, or an argument is wrong.
+
+    Warns
+    -----
+    TruncationWarning
+        Texts were longer than the model accepts, and were cut.
+    VocabWarning
+        A target is not in the vocabulary.
+    """
+    model: MaskedLM | BertForPreTraining
+    model, tokenizer = with_head(source, (MaskedLM, BertForPreTraining), "fill_mask")  # type: ignore[arg-type]
+    top_k = whole_number("top_k", top_k, 1)
+    batch_size = whole_number("batch_size", batch_size, 1)
+    if tokenizer.mask_token_id is None:
+        message = "fill_mask needs a tokenizer with a mask token"
+        raise InputError(message)
+    allowed = None if targets is None else _target_ids(tokenizer, targets, model.config.vocab_size)
+    single, items = one_or_many(texts, str)
+    encodings = encode(tokenizer, items, longest_row(model, tokenizer))
+    masks = [np.flatnonzero(np.array(encoding.ids) == tokenizer.mask_token_id) for encoding in encodings]
+    for index, encoding in enumerate(encodings):
+        if len(masks[index]) == 0:
+            where = f" among the {len(encoding)} tokens that are left of it" if encoding.truncated else ""
+            message = f"texts[{index}] has no {tokenizer.mask_token}{where}: {items[index][:80]!r}"
+            raise InputError(message)
+    answers: dict[int, Answers] = {}
+    for batch, inputs in encoding_batches(encodings, batch_size):
+        x = model.base_model(**inputs, visible_only=True).last_hidden_state  # [B, S, H]
+        for vectors, index in zip(x, batch.tolist(), strict=True):
+            encoding, positions = encodings[index], masks[index].tolist()
+            scores = softmax(model.predict(vectors[positions]))  # [masks, V]: the decoder runs at the masks only
+            filled = [
+                _filled(tokenizer, encoding, position, row, allowed, top_k, only_mask=len(positions) == 1)
+                for position, row in zip(positions, scores, strict=True)
+            ]
+            answers[index] = Answers(filled[0] if len(filled) == 1 else filled, truncated=encoding.truncated)
+    result = [answers[index] for index in range(len(items))]
+    return result[0] if single else result
+
+
+def _filled(
+    tokenizer: Tokenizer,
+    encoding: Encoding,
+    position: int,
+    scores: Array,
+    allowed: list[int] | None,
+    top_k: int,
+    *,
+    only_mask: bool,
+) -> list[dict[str, Any]]:
+    """Return the best tokens for the mask at one position; scores [V]."""
+    candidates = np.arange(len(scores)) if allowed is None else np.array(allowed)
+    best = candidates[np.argsort(-scores[candidates], kind="stable")[:top_k]]
+    filled = []
+    for token in map(int, best):
+        ids = [*encoding.ids[:position], token, *encoding.ids[position + 1 :]]
+        # As in transformers: special tokens are skipped unless the text has further masks, which would be lost.
+        sequence = tokenizer.decode([i for i in ids if i != tokenizer.pad_token_id], skip_special_tokens=only_mask)
+        filled.append(
+            {
+                "score": float(scores[token]),
+                "token": token,
+                "token_str": tokenizer.decode([token], skip_special_tokens=False),
+                "sequence": sequence,
+            }
+        )
+    return filled
+
+
+def _target_ids(tokenizer: Tokenizer, targets: str | Iterable[str], vocab_size: int) -> list[int]:
+    """Return the ids of the targets, without duplicates."""
+    ids = []
+    for target in [targets] if isinstance(targets, str) else targets:
+        if not isinstance(target, str):
+            message = f"targets must be str, not {type(target).__name__}: {target!r}"
+            raise InputError(message)
+        token = tokenizer.token_to_id(target)
+        if token is None:
+            pieces = tokenizer.encode(target, add_special_tokens=False, truncation=False, padding=False).ids
+            if not pieces:
+                warnings.warn(f"the target {target!r} has no token at all; it is skipped", VocabWarning, stacklevel=3)
+                continue
+            token = pieces[0]
+            piece = tokenizer.id_to_token(token)
+            message = f"the target {target!r} is not in the vocabulary; its first piece {piece!r} is used instead"
+            warnings.warn(message, VocabWarning, stacklevel=3)
+        if token >= vocab_size:
+            message = f"the target {target!r} has the id {token}, but the model scores {vocab_size} tokens"
+            raise InputError(message)
+        ids.append(token)
+    if not ids:
+        message = "targets has no token to choose from"
+        raise InputError(message)
+    return list(dict.fromkeys(ids))
