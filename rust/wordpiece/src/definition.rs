@@ -1,54 +1,141 @@
-//! A tokenizer as data: what a `tokenizer.json` says.
+//! A tokenizer as data: the contents of a `tokenizer.json`.
 
-use crate::added::AddedToken;
+use std::collections::BTreeMap;
+
+use crate::added::{AddedToken, assign_ids};
 use crate::decode::Decoder;
+use crate::error::Result;
 use crate::inputs::{Padding, PostProcessor, Truncation};
-use crate::normalize::{BertNormalizer, Normalizer};
+use crate::normalize::Normalizer;
 use crate::split::PreTokenizer;
 use crate::vocab::Vocab;
 
-/// Everything a [`Tokenizer`](crate::Tokenizer) is made of. Files are read into it and written from it.
+/// Everything a [`Tokenizer`](crate::Tokenizer) is made of. The readers in [`format`](crate::format) produce one, and the
+/// writers consume one.
+///
+/// A definition may be inconsistent, for instance lack its unknown token; [`Tokenizer::new`](crate::Tokenizer::new)
+/// checks it. See [`bert`](crate::bert) for the definitions of BERT tokenizers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
-    /// Tokens and ids of the model.
+    /// The tokens of the model and their ids.
     pub vocab: Vocab,
-    /// What a word becomes that has no pieces.
+    /// The token that a word becomes if it cannot be split into pieces of the vocabulary. Must be in the vocabulary.
     pub unk_token: String,
-    /// What marks a piece that continues a word, usually `##`.
+    /// The prefix of pieces that continue a word, usually `##`. May be empty.
     pub continuing_subword_prefix: String,
-    /// A word of more characters than this is unknown.
+    /// The most characters (Unicode scalar values) that a word may have; a longer one becomes the unknown token.
     pub max_input_chars_per_word: usize,
-    /// What is done to a text first.
+    /// Rewrites a text before it is split into words.
     pub normalizer: Option<Normalizer>,
-    /// How it is cut into words; without one it is a single word, spaces included.
+    /// Splits a normalized text into words. Without one the text is a single word, spaces included.
     pub pre_tokenizer: Option<PreTokenizer>,
-    /// What is put around the texts.
+    /// Adds special tokens around the texts of a row.
     pub post_processor: Option<PostProcessor>,
-    /// How tokens become text again.
+    /// Turns tokens back into text. Without one, tokens are joined by spaces.
     pub decoder: Option<Decoder>,
-    /// Tokens that are found in the text as they are, in the order in which they were added.
+    /// Tokens that are found in the text before the model sees it, in the order of registration. A token that is
+    /// registered again keeps its id and takes the new flags; one with empty content is ignored.
     pub added_tokens: Vec<AddedToken>,
-    /// Truncation that holds where a call says nothing.
+    /// The truncation that the file asks for. The core does not apply it; callers use it as their default.
     pub truncation: Option<Truncation>,
-    /// Padding that holds where a call says nothing.
+    /// The padding that the file asks for. The core does not apply it; callers use it as their default.
     pub padding: Option<Padding>,
 }
 
 impl Definition {
-    /// BERT over a vocabulary: its normalizer, splitter and decoder, no special tokens, no template.
-    pub fn bert(vocab: Vocab) -> Definition {
-        Definition {
-            vocab,
-            unk_token: "[UNK]".to_owned(),
-            continuing_subword_prefix: "##".to_owned(),
-            max_input_chars_per_word: 100,
-            normalizer: Some(Normalizer::Bert(BertNormalizer::default())),
-            pre_tokenizer: Some(PreTokenizer::Bert),
-            post_processor: None,
-            decoder: Some(Decoder::WordPiece { prefix: "##".to_owned(), cleanup: true }),
-            added_tokens: Vec::new(),
-            truncation: None,
-            padding: None,
+    /// Returns the added tokens with their ids, each once with the flags of its last registration, by ascending id.
+    ///
+    /// This is how a `tokenizer.json` lists them. A token of the vocabulary has its id there; the others follow the
+    /// vocabulary.
+    pub fn registered_tokens(&self) -> Vec<(u32, AddedToken)> {
+        let added: Vec<AddedToken> =
+            self.added_tokens.iter().filter(|token| !token.content.is_empty()).cloned().collect();
+        let ids = assign_ids(&self.vocab, &added);
+        // Collecting into a map keeps the last of the tokens with one id.
+        ids.into_iter().zip(added).collect::<BTreeMap<u32, AddedToken>>().into_iter().collect()
+    }
+
+    /// Returns whether a token is in the vocabulary or registered.
+    pub fn has_token(&self, token: &str) -> bool {
+        let is_added = || self.added_tokens.iter().any(|added| added.content == token && !token.is_empty());
+        self.vocab.id(token).is_some() || is_added()
+    }
+
+    /// Returns the definition with a lower-casing step before its normalizer, or unchanged if the normalizer is such a
+    /// step or a sequence that has one.
+    ///
+    /// Special tokens keep their case, because they are found before the text is normalized.
+    pub fn with_lowercase(&self) -> Definition {
+        let mut steps = match &self.normalizer {
+            None => Vec::new(),
+            Some(Normalizer::Sequence(steps)) => steps.clone(),
+            Some(normalizer) => vec![normalizer.clone()],
+        };
+        if steps.contains(&Normalizer::Lowercase) {
+            return self.clone();
         }
+        steps.insert(0, Normalizer::Lowercase);
+        Definition { normalizer: Some(Normalizer::Sequence(steps)), ..self.as_written() }
+    }
+
+    /// Returns the text that tokens stand for.
+    ///
+    /// `cleanup` overrides whether the decoder tidies the spaces around punctuation and contractions; `None` leaves that
+    /// to the decoder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PatternFailed`](crate::Error::PatternFailed) if the pattern of a `Replace` decoder fails on a token.
+    pub fn join_tokens(&self, mut tokens: Vec<String>, cleanup: Option<bool>) -> Result<String> {
+        let Some(decoder) = &self.decoder else { return Ok(tokens.join(" ")) };
+        match cleanup {
+            Some(cleanup) => decoder.with_cleanup(cleanup).apply(&mut tokens)?,
+            None => decoder.apply(&mut tokens)?,
+        }
+        Ok(tokens.concat())
+    }
+
+    /// Returns the definition that reading this one's `tokenizer.json` would give: without the history of registrations.
+    pub(crate) fn as_written(&self) -> Definition {
+        let added_tokens = self.registered_tokens().into_iter().map(|(_, token)| token).collect();
+        Definition { added_tokens, ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(added_tokens: Vec<AddedToken>) -> Definition {
+        let vocab = Vocab::new([("[UNK]", 0), ("a", 1), ("##b", 2)]).unwrap();
+        Definition { added_tokens, ..Definition::bert(vocab) }
+    }
+
+    #[test]
+    fn registered_tokens_are_listed_once_by_id_with_their_last_flags() {
+        let plain = |content| AddedToken { special: false, ..AddedToken::special(content) };
+        let tokens = vec![plain("new"), AddedToken::special("a"), plain(""), AddedToken::special("new")];
+        let expected = [(1, AddedToken::special("a")), (3, AddedToken::special("new"))];
+        assert_eq!(definition(tokens).registered_tokens(), expected);
+    }
+
+    #[test]
+    fn a_lower_casing_step_is_added_once_and_first() {
+        let bert = definition(Vec::new());
+        let lowered = bert.with_lowercase();
+        let steps = vec![Normalizer::Lowercase, bert.normalizer.clone().unwrap()];
+        assert_eq!(lowered.normalizer, Some(Normalizer::Sequence(steps)));
+        assert_eq!(lowered.with_lowercase(), lowered);
+        let bare = Definition { normalizer: None, ..bert };
+        assert_eq!(bare.with_lowercase().normalizer, Some(Normalizer::Sequence(vec![Normalizer::Lowercase])));
+    }
+
+    #[test]
+    fn tokens_are_joined_by_the_decoder_or_by_spaces() {
+        let tokens = || ["a", "##b", "."].map(str::to_owned).to_vec();
+        let bert = definition(Vec::new());
+        assert_eq!(bert.join_tokens(tokens(), None).unwrap(), "ab.");
+        assert_eq!(bert.join_tokens(tokens(), Some(false)).unwrap(), "ab .");
+        assert_eq!(Definition { decoder: None, ..bert }.join_tokens(tokens(), None).unwrap(), "a ##b .");
     }
 }

@@ -30,6 +30,7 @@ mod scratch;
 mod tokenizer;
 mod vocab;
 
+pub mod bert;
 pub mod files;
 pub mod format;
 pub mod inputs;

@@ -506,12 +506,7 @@ impl Tokenizer {
                 None => {}
             }
         }
-        let Some(decoder) = &self.definition.decoder else { return Ok(tokens.join(" ")) };
-        match cleanup {
-            Some(cleanup) => decoder.with_cleanup(cleanup).apply(&mut tokens)?,
-            None => decoder.apply(&mut tokens)?,
-        }
-        Ok(tokens.concat())
+        self.definition.join_tokens(tokens, cleanup)
     }
 }
 

@@ -7,11 +7,13 @@
 //! what it is, a stored id of an added token must be the id that the token gets, two tokens may not share an id, a
 //! template may name only what it defines.
 
+mod canonical;
 mod components;
 mod object;
 mod read;
 mod write;
 
+pub use canonical::{normalizer_type, pipeline, pre_tokenizer_type};
 pub use read::read;
 pub use write::write;
 

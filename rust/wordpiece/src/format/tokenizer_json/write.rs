@@ -1,7 +1,6 @@
 //! A definition → the text that `tokenizers` would write for the same tokenizer: key by key, line by line.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -18,11 +17,10 @@ use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
 
 /// Writes a `tokenizer.json`, indented by two spaces.
 ///
-/// `ids` are those of `definition.added_tokens`, in the same order. Added tokens are written by ascending id, which is
-/// the order of the reference; read again, each has the id it had.
-pub fn write(definition: &Definition, ids: &[u32]) -> String {
-    // A token that was added twice is written once, with the flags that it was given last.
-    let added: BTreeMap<u32, &AddedToken> = ids.iter().copied().zip(&definition.added_tokens).collect();
+/// Added tokens are written by ascending id, as the reference does; a token that was registered twice is written once,
+/// with the flags of its last registration. Read again, each token has the id it had.
+pub fn write(definition: &Definition) -> String {
+    let added = definition.registered_tokens();
     let model = object([
         ("type", text("WordPiece")),
         ("unk_token", text(&definition.unk_token)),
@@ -34,7 +32,7 @@ pub fn write(definition: &Definition, ids: &[u32]) -> String {
         ("version", text(VERSION)),
         ("truncation", optional(definition.truncation.as_ref(), truncation)),
         ("padding", optional(definition.padding.as_ref(), padding)),
-        ("added_tokens", Node::List(added.into_iter().map(added_token).collect())),
+        ("added_tokens", list(&added, added_token)),
         ("normalizer", optional(definition.normalizer.as_ref(), normalizer)),
         ("pre_tokenizer", optional(definition.pre_tokenizer.as_ref(), pre_tokenizer)),
         ("post_processor", optional(definition.post_processor.as_ref(), post_processor)),
@@ -45,7 +43,7 @@ pub fn write(definition: &Definition, ids: &[u32]) -> String {
 }
 
 /// A JSON value whose objects keep the order of their keys.
-enum Node<'a> {
+pub(super) enum Node<'a> {
     Null,
     Flag(bool),
     Number(u64),
@@ -100,7 +98,7 @@ fn plain<'a>(kind: &'static str) -> Node<'a> {
     object([("type", text(kind))])
 }
 
-fn optional<'a, T>(value: Option<&'a T>, write: fn(&'a T) -> Node<'a>) -> Node<'a> {
+pub(super) fn optional<'a, T>(value: Option<&'a T>, write: fn(&'a T) -> Node<'a>) -> Node<'a> {
     value.map_or(Node::Null, write)
 }
 
@@ -144,9 +142,9 @@ fn padding(padding: &Padding) -> Node<'_> {
     ])
 }
 
-fn added_token((id, token): (u32, &AddedToken)) -> Node<'_> {
+fn added_token((id, token): &(u32, AddedToken)) -> Node<'_> {
     object([
-        ("id", number(id)),
+        ("id", number(*id)),
         ("content", text(&token.content)),
         ("single_word", Node::Flag(token.single_word)),
         ("lstrip", Node::Flag(token.lstrip)),
@@ -156,7 +154,7 @@ fn added_token((id, token): (u32, &AddedToken)) -> Node<'_> {
     ])
 }
 
-fn normalizer(normalizer: &Normalizer) -> Node<'_> {
+pub(super) fn normalizer(normalizer: &Normalizer) -> Node<'_> {
     match normalizer {
         Normalizer::Bert(bert) => object([
             ("type", text("BertNormalizer")),
@@ -182,7 +180,7 @@ fn normalizer(normalizer: &Normalizer) -> Node<'_> {
     }
 }
 
-fn pre_tokenizer(pre_tokenizer: &PreTokenizer) -> Node<'_> {
+pub(super) fn pre_tokenizer(pre_tokenizer: &PreTokenizer) -> Node<'_> {
     match pre_tokenizer {
         PreTokenizer::Bert => plain("BertPreTokenizer"),
         PreTokenizer::Whitespace => plain("Whitespace"),
