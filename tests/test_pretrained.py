@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_bert as wb
-from wordpiece_bert import pretrained
+from wordpiece_bert import _core, pretrained
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained import FolderSettings, load_folder, write_folder
 
@@ -338,7 +338,7 @@ TEXTS = [(TEXT, None), ("[CLS] éa <x>[PAD]x", "b [SEP] new b"), ("", "")]
 def save(path: Path, file: dict[str, Any], settings: FolderSettings | None = None) -> str:
     """Write a folder; return the class that it names."""
     roles = FolderSettings(special_tokens=pretrained.SPECIAL_TOKEN_ROLES)
-    write_folder(path, json=json.dumps(file), vocab_txt="\n".join(VOCAB) + "\n", settings=settings or roles)
+    write_folder(path, _core.Tokenizer.from_json(json.dumps(file)), settings or roles)
     name = json.loads((path / "tokenizer_config.json").read_text(encoding="utf-8"))["tokenizer_class"]
     assert isinstance(name, str)
     return name

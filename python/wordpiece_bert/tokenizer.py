@@ -30,7 +30,6 @@ from wordpiece_bert.pretrained import (
     FolderSettings,
     load_folder,
     moved_tokens,
-    with_bert_template,
     write_folder,
 )
 
@@ -97,6 +96,11 @@ class Tokenizer:
         self._resolved = {}
         self._fingerprint = None
         return self
+
+    @classmethod
+    def _from_core(cls, core: _core.Tokenizer) -> Self:
+        """Wrap a tokenizer that no folder describes: the roles are guessed, and no other setting is made."""
+        return cls._build(core, FolderSettings(special_tokens=core.roles()))
 
     # --- making one
 
@@ -173,11 +177,13 @@ class Tokenizer:
             core, oddities = _core.Tokenizer.from_vocab(
                 _vocabulary(vocab),
                 roles,
+                _core.BertNormalizer(
+                    lowercase=lowercase,
+                    strip_accents=strip_accents,
+                    clean_text=clean_text,
+                    tokenize_chinese_chars=tokenize_chinese_chars,
+                ),
                 strict=strict,
-                lowercase=lowercase,
-                strip_accents=strip_accents,
-                clean_text=clean_text,
-                tokenize_chinese_chars=tokenize_chinese_chars,
                 continuing_subword_prefix=continuing_subword_prefix,
                 max_input_chars_per_word=whole_number("max_input_chars_per_word", max_input_chars_per_word, 0),
             )
@@ -201,8 +207,7 @@ class Tokenizer:
         VocabError
             An empty vocabulary, one without its unknown token, two tokens with one id.
         """
-        core = _core.Tokenizer.from_json(text)
-        return cls._build(core, FolderSettings(special_tokens=core.roles()))
+        return cls._from_core(_core.Tokenizer.from_json(text))
 
     @classmethod
     def from_file(cls, path: StrPath) -> Self:
@@ -280,8 +285,7 @@ class Tokenizer:
             cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
             if cls_id is not None and sep_id is not None:
                 cls_token, sep_token = settings.special_tokens["cls_token"], settings.special_tokens["sep_token"]
-                text = with_bert_template(core.to_json(), (cls_token, cls_id), (sep_token, sep_id))
-                tokenizer = cls._build(_core.Tokenizer.from_json(text), settings)
+                tokenizer = cls._build(core.with_bert_template(cls_token, sep_token), settings)
         return tokenizer
 
     def with_added_tokens(self, tokens: Iterable[str | AddedToken], *, special: bool = False) -> Self:
@@ -831,8 +835,7 @@ class Tokenizer:
         roles = {role: token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None}
         write_folder(
             Path(folder),
-            json=self.to_json(),
-            vocab_txt=self._inner.to_vocab_txt(),
+            self._inner,
             settings=replace(self._settings, special_tokens=roles),
         )
 

@@ -21,7 +21,7 @@ from wordpiece_bert.pretrained.folder import (
     VocabFile,
 )
 from wordpiece_bert.pretrained.load import load_folder, moved_tokens
-from wordpiece_bert.pretrained.save import with_bert_template, write_folder
+from wordpiece_bert.pretrained.save import write_folder
 
 __all__ = [
     "SPECIAL_TOKEN_ROLES",
@@ -32,6 +32,5 @@ __all__ = [
     "VocabFile",
     "load_folder",
     "moved_tokens",
-    "with_bert_template",
     "write_folder",
 ]

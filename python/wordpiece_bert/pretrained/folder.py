@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from wordpiece_bert import _core
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -30,14 +32,8 @@ CONFIG_FILE = "tokenizer_config.json"
 SPECIAL_TOKENS_FILE = "special_tokens_map.json"
 ADDED_TOKENS_FILE = "added_tokens.json"
 
-#: The roles of BERT's special tokens, in the order in which they are registered, with their usual tokens.
-SPECIAL_TOKEN_ROLES = {
-    "unk_token": "[UNK]",
-    "sep_token": "[SEP]",
-    "pad_token": "[PAD]",
-    "cls_token": "[CLS]",
-    "mask_token": "[MASK]",
-}
+#: The roles of BERT's special tokens with the tokens that usually have them, in the order of registration.
+SPECIAL_TOKEN_ROLES = dict(_core.SPECIAL_TOKEN_ROLES)
 
 #: What a BERT model takes.
 INPUT_NAMES = ("input_ids", "token_type_ids", "attention_mask")
@@ -95,8 +91,8 @@ class LoadedFolder:
     Exactly one of `json` and `vocab` is given. To build it: ``from_json(json)``, or ``from_vocab`` with the fields of
     `vocab` and with `FolderSettings.special_tokens` as keywords; then add `added_tokens` in this order (as
     ``with_added_tokens`` does: one that is there already only changes its flags). With `vocab`, a classifier or
-    separator token that only `added_tokens` brings has no place in the template yet: `with_bert_template` gives it one.
-    Then warn (`UserWarning`) with each of `warnings` and with what `moved_tokens` says.
+    separator token that only `added_tokens` has is not in the template yet; the core's ``with_bert_template`` puts it
+    there. Then warn (`UserWarning`) with each of `warnings` and with what `moved_tokens` returns.
     """
 
     #: The text of tokenizer.json.

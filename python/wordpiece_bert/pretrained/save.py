@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_text
@@ -20,10 +20,15 @@ from wordpiece_bert.pretrained.folder import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["with_bert_template", "write_folder"]
+    from wordpiece_bert import _core
+
+__all__ = ["write_folder"]
+
+# The fields of an added token as the core lists them.
+_TOKEN_FIELDS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
 
-def write_folder(folder: Path, *, json: str, vocab_txt: str | None, settings: FolderSettings) -> list[Path]:
+def write_folder(folder: Path, core: _core.Tokenizer, settings: FolderSettings) -> list[Path]:
     """Write a tokenizer as a model folder.
 
     ``tokenizer_config.json`` names ``BertTokenizer`` where transformers' class of that name, which rebuilds the
@@ -35,10 +40,8 @@ def write_folder(folder: Path, *, json: str, vocab_txt: str | None, settings: Fo
     folder
         Made when it is not there. Each file is written beside its place and renamed, so that a reader finds the old one
         or the new one whole.
-    json
-        The whole tokenizer, as `Tokenizer.to_json` gives it.
-    vocab_txt
-        The vocabulary as the lines of a vocab.txt; None when it cannot be written so (then the file is left out).
+    core
+        The tokenizer. There is no vocab.txt if the lines of one cannot hold its vocabulary.
     settings
         What goes to tokenizer_config.json and special_tokens_map.json.
 
@@ -52,100 +55,58 @@ def write_folder(folder: Path, *, json: str, vocab_txt: str | None, settings: Fo
     except (FileExistsError, NotADirectoryError) as cause:
         message = f"{str(folder)!r} is not a folder, and none can be made there; name another"
         raise InputError(message) from cause
-    file = json_module.loads(json)
-    config = _config(file, settings)
+    config = _config(core, settings)
     special_tokens = {
         key: config[key] for key in (*SPECIAL_TOKEN_ROLES, "additional_special_tokens") if config.get(key)
     }
     texts = {
         CONFIG_FILE: _dump(config),
         SPECIAL_TOKENS_FILE: _dump(special_tokens),
-        TOKENIZER_FILE: json,
+        TOKENIZER_FILE: core.to_json(),
     }
+    vocab_txt = core.to_vocab_txt()
     if vocab_txt is not None:
         texts[VOCAB_FILE] = vocab_txt
     return [write_text(folder / name, text) for name, text in texts.items()]
 
 
-def with_bert_template(json: str, cls: tuple[str, int], sep: tuple[str, int]) -> str:
-    """Put ``[CLS] A [SEP]`` and ``[CLS] A [SEP] B [SEP]`` into a tokenizer.json, in place of its post-processor."""
-    file = json_module.loads(json)
-    file["post_processor"] = _bert_template(cls, sep)
-    return json_module.dumps(file, ensure_ascii=False, indent=2)
-
-
-def _config(file: dict[str, Any], settings: FolderSettings) -> dict[str, Any]:
-    """Return what tokenizer_config.json says."""
-    added = {token["content"]: token for token in file["added_tokens"]}
-    # transformers registers every token that it finds in a role; one that is not registered here has no place there.
-    roles = {role: content for role, content in settings.special_tokens.items() if content in added}
+def _config(core: _core.Tokenizer, settings: FolderSettings) -> dict[str, Any]:
+    """Return the contents of tokenizer_config.json."""
+    # By ascending id, as in tokenizer.json.
+    added = [(token_id, dict(zip(_TOKEN_FIELDS, fields, strict=True))) for token_id, fields in core.added_tokens()]
+    added.sort(key=lambda item: item[0])
+    contents = {token["content"] for _, token in added}
+    # transformers registers every token that the file gives a role, so a role is written only if its token is
+    # registered here as well.
+    roles = {role: content for role, content in settings.special_tokens.items() if content in contents}
     config: dict[str, Any] = {
-        "added_tokens_decoder": {
-            str(token["id"]): {key: value for key, value in token.items() if key != "id"} for token in added.values()
-        },
+        "added_tokens_decoder": {str(token_id): token for token_id, token in added},
         "model_input_names": list(settings.model_input_names),
         "model_max_length": settings.model_max_length or NO_LIMIT,
         **roles,
     }
-    if file["padding"] is not None and "pad_token" not in roles:
+    if core.padding is not None and "pad_token" not in roles:
         # Otherwise transformers registers the token that the padding names.
         config["pad_token"] = None
-    others = [content for content, token in added.items() if token["special"] and content not in roles.values()]
+    others = [token["content"] for _, token in added if token["special"] and token["content"] not in roles.values()]
     if others:
         config["additional_special_tokens"] = others
     if settings.padding_side is not None:
         config["padding_side"] = settings.padding_side
     if settings.truncation_side is not None:
         config["truncation_side"] = settings.truncation_side
-    if _is_bert(file, roles):
-        normalizer = file["normalizer"]
+    normalizer = core.bert_options(roles)
+    if normalizer is None:
+        config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    else:
         config |= {
             "tokenizer_class": "BertTokenizer",
-            "do_lower_case": normalizer["lowercase"],
-            "strip_accents": normalizer["strip_accents"],
-            "tokenize_chinese_chars": normalizer["handle_chinese_chars"],
+            "do_lower_case": normalizer.lowercase,
+            "strip_accents": normalizer.strip_accents,
+            "tokenize_chinese_chars": normalizer.tokenize_chinese_chars,
         }
-    else:
-        config["tokenizer_class"] = "PreTrainedTokenizerFast"
     return config
 
 
-def _is_bert(file: dict[str, Any], roles: dict[str, str]) -> bool:
-    """Tell whether transformers' BertTokenizer, which rebuilds all but the vocabulary, rebuilds this tokenizer."""
-    model, normalizer = file["model"], file["normalizer"] or {}
-    special = {token["content"]: token["id"] for token in file["added_tokens"] if token["special"]}
-    if set(roles) != set(SPECIAL_TOKEN_ROLES) or not set(roles.values()) <= set(special):
-        return False
-    cls, sep = ((roles[role], special[roles[role]]) for role in ("cls_token", "sep_token"))
-    processing = {"type": "BertProcessing", "sep": list(sep), "cls": list(cls)}
-    return (
-        (model["unk_token"], model["continuing_subword_prefix"]) == (roles["unk_token"], "##")
-        and model["max_input_chars_per_word"] == 100
-        and normalizer.get("type") == "BertNormalizer"
-        and normalizer["clean_text"]
-        and file["pre_tokenizer"] == {"type": "BertPreTokenizer"}
-        and file["post_processor"] in (_bert_template(cls, sep), processing)
-        and file["decoder"] == {"type": "WordPiece", "prefix": "##", "cleanup": True}
-    )
-
-
-def _bert_template(cls: tuple[str, int], sep: tuple[str, int]) -> dict[str, Any]:
-    def special(token: tuple[str, int], type_id: int) -> dict[str, Any]:
-        return {"SpecialToken": {"id": token[0], "type_id": type_id}}
-
-    def text(name: str, type_id: int) -> dict[str, Any]:
-        return {"Sequence": {"id": name, "type_id": type_id}}
-
-    single = [special(cls, 0), text("A", 0), special(sep, 0)]
-    return {
-        "type": "TemplateProcessing",
-        "single": single,
-        "pair": [*single, text("B", 1), special(sep, 1)],
-        "special_tokens": {
-            content: {"id": content, "ids": [token_id], "tokens": [content]} for content, token_id in (cls, sep)
-        },
-    }
-
-
 def _dump(value: dict[str, Any]) -> str:
-    return json_module.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Union, cast, overload
 
@@ -483,10 +482,6 @@ class SentenceEncoder:
 
 def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
     """Put a lower-casing step before the normalizer, unless it has one; special tokens keep their case."""
-    content = json.loads(tokenizer.to_json())
-    normalizer = content.get("normalizer")
-    steps = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
-    if any(step["type"] == "Lowercase" for step in steps):
-        return tokenizer
-    content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *steps]}
-    return Tokenizer.from_json(json.dumps(content))
+    core = tokenizer._inner
+    lowered = core.with_lowercase()
+    return tokenizer if lowered.pipeline == core.pipeline else Tokenizer._from_core(lowered)

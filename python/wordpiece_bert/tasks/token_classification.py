@@ -5,8 +5,6 @@ The aggregation strategies are those of the token-classification pipeline of tra
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -130,7 +128,7 @@ def ner(
     logits = iter(infer(model, [window for rows in windows for window in rows], batch_size))
 
     result = []
-    join, ignored = _joiner(tokenizer), set(ignore_labels)
+    join, ignored = tokenizer._inner.join_tokens, set(ignore_labels)
     for item, sentence, rows in zip(items, sentences, windows, strict=True):
         starts = np.cumsum([0, *(len(word) + 1 for word in item)]).tolist() if is_split_into_words else None
         found: list[dict[str, Any]] = []
@@ -262,40 +260,3 @@ def _without_overlaps(entities: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if length > last_length or (length == last_length and entity["score"] > last["score"]):
             kept[-1] = entity
     return kept
-
-
-# What the WordPiece decoder does to a token when it cleans up.
-_CLEANED = {
-    " .": ".",
-    " ?": "?",
-    " !": "!",
-    " ,": ",",
-    " ' ": "'",
-    " n't": "n't",
-    " 'm": "'m",
-    " do not": " don't",
-    " 's": "'s",
-    " 've": "'ve",
-    " 're": "'re",
-}
-
-
-@lru_cache(maxsize=8)
-def _joiner(tokenizer: Tokenizer) -> Callable[[list[str]], str]:
-    """Return what makes a text of tokens, as the tokenizer's decoder says."""
-    decoder = json.loads(tokenizer.to_json()).get("decoder") or {}
-    if decoder.get("type") != "WordPiece":
-        return " ".join
-    prefix, cleanup = decoder.get("prefix", "##"), decoder.get("cleanup", True)
-
-    def join(tokens: list[str]) -> str:
-        texts = []
-        for place, token in enumerate(tokens):
-            text = token if place == 0 else token.removeprefix(prefix) if token.startswith(prefix) else f" {token}"
-            if cleanup:
-                for found, clean in _CLEANED.items():
-                    text = text.replace(found, clean)
-            texts.append(text)
-        return "".join(texts)
-
-    return join

@@ -348,7 +348,7 @@ def _report(
         p95=_percentile(lengths, sums.texts, 95),
         max=max(lengths, default=None),
         over_512=_ratio(sum(n for length, n in lengths.items() if length > _USUAL_LENGTH), sums.texts),
-        fingerprint=_pipeline_fingerprint(tokenizer),
+        fingerprint=hashlib.sha256(tokenizer._inner.pipeline.encode()).hexdigest(),
         texts_digest=digest,
         token_counts=counts,
         words_by_tokens=words_by_tokens,
@@ -377,9 +377,3 @@ def _percentile(lengths: dict[int, int], texts: int, percent: int) -> int | None
         if 100 * so_far >= percent * texts:
             return length
     return None
-
-
-def _pipeline_fingerprint(tokenizer: Tokenizer) -> str:
-    parts = json.loads(tokenizer.to_json())
-    content = json.dumps([parts["normalizer"], parts["pre_tokenizer"]], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()

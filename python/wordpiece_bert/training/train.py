@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -243,20 +242,20 @@ def _base(base: Any) -> tuple[list[str] | None, NormalizerSettings | None]:  # n
 
 def _settings_of(tokenizer: Tokenizer) -> NormalizerSettings:
     """The settings of a tokenizer's normalizer, which must be BERT's."""
-    parts = json.loads(tokenizer.to_json())
-    normalizer, splitter = parts["normalizer"] or {}, parts["pre_tokenizer"] or {}
-    if normalizer.get("type") != "BertNormalizer" or splitter.get("type") != "BertPreTokenizer":
+    core = tokenizer._inner
+    normalizer = core.bert_normalizer
+    if normalizer is None or core.pre_tokenizer_type != "BertPreTokenizer":
         message = (
-            f"base: its normalizer is {normalizer.get('type')} and its pre_tokenizer {splitter.get('type')}; words are "
-            "made by BertNormalizer and BertPreTokenizer here"
+            f"base: its normalizer is {core.normalizer_type} and its pre_tokenizer {core.pre_tokenizer_type}; counting "
+            "and training split words with BertNormalizer and BertPreTokenizer"
         )
         raise TrainingError(message)
-    strip = normalizer["strip_accents"]
+    strip = normalizer.strip_accents
     return NormalizerSettings(
-        lowercase=normalizer["lowercase"],
-        strip_accents=normalizer["lowercase"] if strip is None else strip,
-        clean_text=normalizer["clean_text"],
-        tokenize_chinese_chars=normalizer["handle_chinese_chars"],
+        lowercase=normalizer.lowercase,
+        strip_accents=normalizer.lowercase if strip is None else strip,
+        clean_text=normalizer.clean_text,
+        tokenize_chinese_chars=normalizer.tokenize_chinese_chars,
     )
 
 

@@ -8,6 +8,7 @@
 
 mod arrow;
 mod batch;
+mod bert;
 mod convert;
 mod encoding;
 mod error;
@@ -18,6 +19,7 @@ mod options;
 mod threads;
 mod tokenizer;
 mod training;
+mod vocab;
 
 /// The compiled part of wordpiece_bert.
 #[pyo3::pymodule(gil_used = false)]
@@ -26,6 +28,8 @@ mod _core {
     use super::arrow::{_arrow_array, _arrow_schema, _arrow_stream, _column_texts};
     #[pymodule_export]
     use super::batch::Rows;
+    #[pymodule_export]
+    use super::bert::BertNormalizer;
     #[pymodule_export]
     use super::encoding::{_restore_encoding, Encoding};
     #[pymodule_export]
@@ -49,4 +53,7 @@ mod _core {
 
     #[pymodule_export]
     const UNICODE_VERSIONS: &str = wordpiece::unicode::VERSIONS;
+
+    #[pymodule_export]
+    const SPECIAL_TOKEN_ROLES: [(&str, &str); 5] = super::bert::SPECIAL_TOKEN_ROLES;
 }

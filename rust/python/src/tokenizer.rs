@@ -1,30 +1,27 @@
 //! The tokenizer: one core tokenizer, the calls it answers, and where it comes from.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyString};
+use pyo3::types::{PyDict, PyInt};
+use wordpiece::bert::BertOptions;
 use wordpiece::format::{tokenizer_json, vocab_txt};
-use wordpiece::inputs::{PostProcessor, SequenceId, SpecialToken, Template, TemplatePiece};
-use wordpiece::normalize::{BertNormalizer, Normalizer};
-use wordpiece::{AddedToken, Decoder, Definition, Error, Input, Vocab};
+use wordpiece::normalize::Normalizer;
+use wordpiece::{AddedToken, Definition, Input, InstructionSet};
 
 use crate::batch::{self, Rows};
+use crate::bert::{self, BertNormalizer};
 use crate::convert::{self, BatchArgument, HeldInput};
 use crate::encoding::{Encoding, WindowSource};
-use crate::error::{guarded, to_py};
+use crate::error::{self, guarded, to_py};
 use crate::location::Location;
 use crate::options::{Options, PaddingSettings, TruncationSettings};
-use crate::threads;
+use crate::{threads, vocab};
 
 /// A single text shorter than this is encoded without releasing the interpreter: to get it back may mean to wait for a
 /// thread that computes, which is a thousand times longer than the text takes.
 const DETACH_BYTES: usize = 4 << 10;
-
-/// The roles of BERT's special tokens, in the order in which they are registered.
-const ROLES: [&str; 5] = ["unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /// Content and the flags single_word, lstrip, rstrip, normalized, special.
 type TokenFields<T> = (T, bool, bool, bool, bool, bool);
@@ -59,68 +56,39 @@ impl Tokenizer {
         })
     }
 
-    /// Make a BERT tokenizer of a vocabulary: the bytes of a vocab.txt, a list of tokens, or a dict of tokens and ids.
+    /// Make a BERT tokenizer from a vocabulary: the bytes of a vocab.txt, a list of tokens, or a dict of tokens and ids.
     ///
-    /// Returns it and what is odd about the vocab.txt, as sentences.
+    /// `special_tokens` maps names of roles to tokens. Return the tokenizer with a sentence for each line of the vocab.txt
+    /// that is probably a mistake.
     #[staticmethod]
-    #[pyo3(signature = (vocab, special_tokens, *, strict, lowercase, strip_accents, clean_text, tokenize_chinese_chars,
-        continuing_subword_prefix, max_input_chars_per_word))]
-    #[allow(clippy::too_many_arguments, reason = "the options of from_vocab")]
+    #[pyo3(signature = (vocab, special_tokens, normalizer, *, strict, continuing_subword_prefix,
+        max_input_chars_per_word))]
     fn from_vocab(
         vocab: &Bound<'_, PyAny>,
         special_tokens: &Bound<'_, PyDict>,
+        normalizer: &BertNormalizer,
         strict: bool,
-        lowercase: bool,
-        strip_accents: Option<bool>,
-        clean_text: bool,
-        tokenize_chinese_chars: bool,
         continuing_subword_prefix: &Bound<'_, PyAny>,
         max_input_chars_per_word: usize,
     ) -> PyResult<(Tokenizer, Vec<String>)> {
         guarded(|| {
-            let (vocab, warnings) = read_vocab(vocab, strict)?;
-            let mut roles = Vec::new();
-            for role in ROLES {
-                if let Some(token) = special_tokens.get_item(role)? {
-                    let token = convert::string(&token, Location::argument(role), "a token is a str")?;
-                    roles.push((role, token.to_str()?.to_owned()));
-                }
-            }
-            let place = Location::argument("continuing_subword_prefix");
-            let prefix = convert::string(continuing_subword_prefix, place, "expected a str")?.to_str()?.to_owned();
-            let token = |role| roles.iter().find(|(name, _)| *name == role).map(|(_, token)| token.clone());
-            let named = |role| token(role).and_then(|token| vocab.id(&token).map(|id| (token, id)));
-            let template = named("cls_token").zip(named("sep_token")).map(|(cls, sep)| bert_template(&cls, &sep));
-            let registered = roles.iter().filter(|(_, token)| vocab.id(token).is_some());
-            let definition = Definition {
-                unk_token: token("unk_token").unwrap_or_default(),
+            let (vocab, warnings) = vocab::read(vocab, strict)?;
+            let special_tokens = bert::special_tokens(special_tokens)?;
+            let location = Location::argument("continuing_subword_prefix");
+            let prefix = convert::string(continuing_subword_prefix, location, "expected a str")?;
+            let options = BertOptions {
+                special_tokens,
+                normalizer: (*normalizer).into(),
+                continuing_subword_prefix: prefix.to_str()?.to_owned(),
                 max_input_chars_per_word,
-                normalizer: Some(Normalizer::Bert(BertNormalizer {
-                    clean_text,
-                    tokenize_chinese_chars,
-                    strip_accents,
-                    lowercase,
-                })),
-                post_processor: template.map(PostProcessor::Template),
-                decoder: Some(Decoder::WordPiece { prefix: prefix.clone(), cleanup: true }),
-                continuing_subword_prefix: prefix,
-                added_tokens: registered.map(|(_, token)| AddedToken::special(token.as_str())).collect(),
-                ..Definition::bert(vocab)
             };
-            Ok((Tokenizer::new(definition)?, warnings))
+            Ok((Tokenizer::new(Definition::bert_with_options(vocab, &options))?, warnings))
         })
     }
 
     /// Return the text of a tokenizer.json.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(|| {
-            py.detach(|| {
-                let (ids, added_tokens) = self.core.added_tokens().map(|(id, token)| (id, token.clone())).unzip();
-                let definition = Definition { added_tokens, ..self.core.definition().clone() };
-                let ids: Vec<u32> = ids;
-                Ok(tokenizer_json::write(&definition, &ids))
-            })
-        })
+        guarded(|| Ok(py.detach(|| tokenizer_json::write(self.definition()))))
     }
 
     /// Return the text of a vocab.txt; None when a vocab.txt cannot hold the vocabulary.
@@ -147,26 +115,107 @@ impl Tokenizer {
         self.core.added_tokens().map(|(id, token)| (id, fields(token))).collect()
     }
 
-    /// Return which tokens seem to have BERT's roles.
+    /// Return a tokenizer with BERT's template around `cls` and `sep`, in place of its post-processor.
+    fn with_bert_template(&self, cls: &Bound<'_, PyAny>, sep: &Bound<'_, PyAny>) -> PyResult<Tokenizer> {
+        guarded(|| {
+            let cls = convert::string(cls, Location::argument("cls"), "a token is a str")?;
+            let sep = convert::string(sep, Location::argument("sep"), "a token is a str")?;
+            let with_id = |token| match self.core.token_to_id(token) {
+                Some(id) => Ok((token, id)),
+                None => Err(error::input(format!("the template's token {token:?} is not a token of this tokenizer"))),
+            };
+            let (cls, sep) = (with_id(cls.to_str()?)?, with_id(sep.to_str()?)?);
+            Tokenizer::new(self.definition().with_bert_template(cls, sep))
+        })
+    }
+
+    /// Return a tokenizer that lower-cases text first; the tokenizer itself if its normalizer has such a step.
+    fn with_lowercase(&self) -> PyResult<Tokenizer> {
+        guarded(|| Tokenizer::new(self.definition().with_lowercase()))
+    }
+
+    /// Return the tokens that appear to have BERT's roles, by the name of the role.
     fn roles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let definition = self.core.definition();
-        let (cls, sep) = ends_of(definition.post_processor.as_ref());
-        let pad = definition.padding.as_ref().map(|padding| padding.token.clone());
-        let found = [
-            ("unk_token", Some(definition.unk_token.clone()), ""),
-            ("sep_token", sep, "[SEP]"),
-            ("pad_token", pad, "[PAD]"),
-            ("cls_token", cls, "[CLS]"),
-            ("mask_token", None, "[MASK]"),
-        ];
         let roles = PyDict::new(py);
-        for (role, stated, usual) in found {
-            let token = stated.unwrap_or_else(|| usual.to_owned());
-            if self.core.token_to_id(&token).is_some() {
-                roles.set_item(role, token)?;
-            }
-        }
+        let special_tokens = self.definition().guess_special_tokens();
+        special_tokens.iter().try_for_each(|(role, token)| roles.set_item(role.name(), token))?;
         Ok(roles)
+    }
+
+    /// Return the normalizer options from which transformers' BertTokenizer rebuilds this tokenizer; None if it cannot.
+    ///
+    /// `special_tokens` maps names of roles to the tokens that the folder states.
+    fn bert_options(&self, special_tokens: &Bound<'_, PyDict>) -> PyResult<Option<BertNormalizer>> {
+        let special_tokens = bert::special_tokens(special_tokens)?;
+        Ok(self.definition().bert_options(&special_tokens).map(|options| options.normalizer.into()))
+    }
+
+    /// The token that a word without pieces becomes.
+    #[getter]
+    fn unk_token(&self) -> &str {
+        &self.definition().unk_token
+    }
+
+    /// The prefix of pieces that continue a word.
+    #[getter]
+    fn continuing_subword_prefix(&self) -> &str {
+        &self.definition().continuing_subword_prefix
+    }
+
+    /// The most characters that a word may have; a longer one becomes `unk_token`.
+    #[getter]
+    fn max_input_chars_per_word(&self) -> usize {
+        self.definition().max_input_chars_per_word
+    }
+
+    /// The type of the normalizer, as tokenizer.json names it; None without one.
+    #[getter]
+    fn normalizer_type(&self) -> Option<String> {
+        self.definition().normalizer.as_ref().map(tokenizer_json::normalizer_type)
+    }
+
+    /// The options of the normalizer if it is BERT's, else None.
+    #[getter]
+    fn bert_normalizer(&self) -> Option<BertNormalizer> {
+        match self.definition().normalizer {
+            Some(Normalizer::Bert(bert)) => Some(bert.into()),
+            _ => None,
+        }
+    }
+
+    /// The type of the pre-tokenizer, as tokenizer.json names it; None without one.
+    #[getter]
+    fn pre_tokenizer_type(&self) -> Option<String> {
+        self.definition().pre_tokenizer.as_ref().map(tokenizer_json::pre_tokenizer_type)
+    }
+
+    /// Normalizer and pre-tokenizer as canonical text, for fingerprints: equal texts mean that texts have equal words.
+    #[getter]
+    fn pipeline(&self) -> String {
+        tokenizer_json::pipeline(self.definition())
+    }
+
+    /// The instruction set of the fast path; None for a tokenizer that always takes the general path.
+    #[getter]
+    fn instruction_set(&self) -> Option<&'static str> {
+        self.core.path().map(InstructionSet::name)
+    }
+
+    /// Return a tokenizer that uses another instruction set, or with None the general path, for tests and benchmarks.
+    ///
+    /// A tokenizer without a fast path stays without one.
+    fn with_instruction_set(&self, name: Option<&str>) -> PyResult<Tokenizer> {
+        guarded(|| {
+            let instruction_set = name.map(instruction_set).transpose()?;
+            let core = wordpiece::Tokenizer::clone(&self.core).on_path(instruction_set);
+            Ok(Tokenizer { core: Arc::new(core) })
+        })
+    }
+
+    /// Return the names of the instruction sets that this machine has for tokenizers, the best last.
+    #[staticmethod]
+    fn instruction_sets() -> Vec<&'static str> {
+        InstructionSet::all_available().into_iter().map(InstructionSet::name).collect()
     }
 
     /// The truncation that the file sets, as a dict.
@@ -375,6 +424,11 @@ impl Tokenizer {
         })
     }
 
+    /// Join tokens to the text that they stand for, as the decoder does.
+    fn join_tokens(&self, tokens: Vec<String>) -> PyResult<String> {
+        guarded(|| self.definition().join_tokens(tokens, None).map_err(to_py))
+    }
+
     /// Return the id of a token, added ones included.
     fn token_to_id(&self, token: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
         let token = convert::string(token, Location::argument("token"), "a token is a str")?;
@@ -411,101 +465,30 @@ impl Tokenizer {
         self.core.special_tokens_added(pair)
     }
 
-    /// Tell in a few words what is done to a text and what is put around it.
+    /// Describe in a few words how text is normalized and what surrounds it.
     fn summary(&self) -> String {
-        let definition = self.core.definition();
-        let mut words = match &definition.normalizer {
+        let definition = self.definition();
+        let python_bool = |flag| if flag { "True" } else { "False" };
+        let mut summary = match &definition.normalizer {
             Some(Normalizer::Bert(bert)) => {
-                let mut words = format!("lowercase={}", if bert.lowercase { "True" } else { "False" });
-                if let Some(strip) = bert.strip_accents {
-                    let _ = write!(words, ", strip_accents={}", if strip { "True" } else { "False" });
-                }
-                words
+                let strip = bert.strip_accents.map(|strip| format!(", strip_accents={}", python_bool(strip)));
+                format!("lowercase={}{}", python_bool(bert.lowercase), strip.unwrap_or_default())
             }
-            Some(other) => {
-                let name = format!("{other:?}");
-                format!("normalizer={}", name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
-            }
+            Some(other) => format!("normalizer={}", tokenizer_json::normalizer_type(other)),
             None => "normalizer=None".to_owned(),
         };
-        if let (Some(cls), Some(sep)) = ends_of(definition.post_processor.as_ref()) {
-            let _ = write!(words, ", {cls} A {sep}");
+        if let (Some(cls), Some(sep)) = definition.tokens_around_text() {
+            summary += &format!(", {cls} A {sep}");
         }
-        words
+        summary
     }
 }
 
-/// A vocabulary, and what is odd about it.
-fn read_vocab(vocab: &Bound<'_, PyAny>, strict: bool) -> PyResult<(Vocab, Vec<String>)> {
-    if let Ok(file) = vocab.cast::<PyBytes>() {
-        let (vocab, warnings) = vocab_txt::read(file.as_bytes(), strict).map_err(to_py)?;
-        return Ok((vocab, warnings.iter().map(ToString::to_string).collect()));
-    }
-    let mut tokens: Vec<(Bound<'_, PyString>, u32)> = Vec::new();
-    let token = |value: &_, i| convert::string(value, Location::item("vocab item", i), "a token is a str");
-    if let Ok(ids) = vocab.cast::<PyDict>() {
-        for (i, (key, id)) in ids.iter().enumerate() {
-            tokens.push((token(&key, i)?, convert::id(&id, Location::item("id of vocab item", i))?));
-        }
-    } else {
-        for (i, value) in vocab.try_iter()?.enumerate() {
-            let id = u32::try_from(i).map_err(|_| to_py(Error::TooLarge { what: "the vocabulary", size: i }))?;
-            tokens.push((token(&value?, i)?, id));
-        }
-    }
-    let borrowed = tokens.iter().map(|(token, id)| Ok((token.to_str()?, *id))).collect::<PyResult<Vec<_>>>()?;
-    let vocab = Vocab::new(borrowed.iter().copied()).map_err(to_py)?;
-    if vocab.len() < borrowed.len() {
-        return Err(to_py(first_duplicate(&borrowed)));
-    }
-    Ok((vocab, Vec::new()))
-}
-
-fn first_duplicate(tokens: &[(&str, u32)]) -> Error {
-    let mut seen = std::collections::HashMap::new();
-    for (second, &(token, _)) in tokens.iter().enumerate() {
-        if let Some(first) = seen.insert(token, second) {
-            return Error::DuplicateToken { token: token.to_owned(), first, second, unit: "index" };
-        }
-    }
-    unreachable!("a token stands twice");
-}
-
-/// `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`, segment ids 0 and 1, as `tokenizers` writes it for BERT.
-fn bert_template(cls: &(String, u32), sep: &(String, u32)) -> Template {
-    let special = |(token, _): &(String, u32), type_id| TemplatePiece::Special { name: token.clone(), type_id };
-    let text = |sequence, type_id| TemplatePiece::Sequence { sequence, type_id };
-    let single = vec![special(cls, 0), text(SequenceId::A, 0), special(sep, 0)];
-    let mut pair = single.clone();
-    pair.extend([text(SequenceId::B, 1), special(sep, 1)]);
-    let token =
-        |(token, id): &(String, u32)| SpecialToken { name: token.clone(), ids: vec![*id], tokens: vec![token.clone()] };
-    let mut special_tokens = vec![token(cls)];
-    if sep.0 != cls.0 {
-        special_tokens.push(token(sep));
-    }
-    Template { single, pair, special_tokens }
-}
-
-/// The tokens that begin and end a row of one text, where there is one of each.
-fn ends_of(post_processor: Option<&PostProcessor>) -> (Option<String>, Option<String>) {
-    match post_processor {
-        None => (None, None),
-        Some(PostProcessor::Bert { cls, sep } | PostProcessor::Roberta { cls, sep, .. }) => {
-            (Some(cls.0.clone()), Some(sep.0.clone()))
-        }
-        Some(PostProcessor::Template(template)) => {
-            let token = |piece: &TemplatePiece| match piece {
-                TemplatePiece::Special { name, .. } => {
-                    let found = template.special_tokens.iter().find(|token| token.name == *name)?;
-                    found.tokens.first().filter(|_| found.tokens.len() == 1).cloned()
-                }
-                TemplatePiece::Sequence { .. } => None,
-            };
-            match template.single.as_slice() {
-                [cls, TemplatePiece::Sequence { .. }, sep] => (token(cls), token(sep)),
-                _ => (None, None),
-            }
-        }
-    }
+/// Returns the instruction set with this name, if this machine has it.
+fn instruction_set(name: &str) -> PyResult<InstructionSet> {
+    let available = InstructionSet::all_available();
+    available.iter().copied().find(|set| set.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = available.iter().map(|set| set.name()).collect();
+        error::input(format!("this machine has no instruction set {name:?}; it has {}", names.join(", ")))
+    })
 }

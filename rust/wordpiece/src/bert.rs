@@ -32,7 +32,7 @@
 use crate::added::AddedToken;
 use crate::decode::Decoder;
 use crate::definition::Definition;
-use crate::inputs::{Piece, PostProcessor, SpecialToken, Template, Which};
+use crate::inputs::{PostProcessor, SequenceId, SpecialToken, Template, TemplatePiece};
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::split::PreTokenizer;
 use crate::vocab::Vocab;
@@ -239,7 +239,7 @@ impl Definition {
                 (Some(&cls.0), Some(&sep.0))
             }
             Some(PostProcessor::Template(template)) => match template.single.as_slice() {
-                [cls, Piece::Sequence { .. }, sep] => (only_token(template, cls), only_token(template, sep)),
+                [cls, TemplatePiece::Sequence { .. }, sep] => (only_token(template, cls), only_token(template, sep)),
                 _ => (None, None),
             },
         }
@@ -254,11 +254,11 @@ impl Definition {
 
 /// Returns `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` with segment ids 0 and 1, as `tokenizers` writes it for BERT.
 fn bert_template(cls: (&str, u32), sep: (&str, u32)) -> Template {
-    let special = |(token, _): (&str, u32), type_id| Piece::Special { name: token.to_owned(), type_id };
-    let text = |which, type_id| Piece::Sequence { which, type_id };
-    let single = vec![special(cls, 0), text(Which::First, 0), special(sep, 0)];
+    let special = |(token, _): (&str, u32), type_id| TemplatePiece::Special { name: token.to_owned(), type_id };
+    let text = |sequence, type_id| TemplatePiece::Sequence { sequence, type_id };
+    let single = vec![special(cls, 0), text(SequenceId::A, 0), special(sep, 0)];
     let mut pair = single.clone();
-    pair.extend([text(Which::Second, 1), special(sep, 1)]);
+    pair.extend([text(SequenceId::B, 1), special(sep, 1)]);
     let definition = |(token, id): (&str, u32)| SpecialToken {
         name: token.to_owned(),
         ids: vec![id],
@@ -295,8 +295,8 @@ fn is_bert_post_processor(post_processor: &PostProcessor, cls: (&str, u32), sep:
 }
 
 /// Returns the token of a template piece that stands for exactly one.
-fn only_token<'a>(template: &'a Template, piece: &Piece) -> Option<&'a str> {
-    let Piece::Special { name, .. } = piece else { return None };
+fn only_token<'a>(template: &'a Template, piece: &TemplatePiece) -> Option<&'a str> {
+    let TemplatePiece::Special { name, .. } = piece else { return None };
     match template.special_tokens.iter().find(|token| token.name == *name)?.tokens.as_slice() {
         [token] => Some(token),
         _ => None,
