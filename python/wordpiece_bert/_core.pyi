@@ -172,8 +172,8 @@ class BertEncoder:
         self,
         ids: npt.NDArray[np.uint32],
         types: npt.NDArray[np.uint32],
+        position_ids: npt.NDArray[np.uint32],
         positions: npt.NDArray[np.uint32],
-        places: npt.NDArray[np.uint32],
         row_offsets: npt.NDArray[np.int64],
         keys: npt.NDArray[np.int64],
         vectors: npt.NDArray[np.float32] | None,
@@ -185,7 +185,7 @@ class BertEncoder:
     def pooled(
         self,
         ids: npt.NDArray[np.uint32],
-        positions: npt.NDArray[np.uint32],
+        position_ids: npt.NDArray[np.uint32],
         row_offsets: npt.NDArray[np.int64],
         modes: list[str],
         skip: int,

@@ -1,12 +1,13 @@
-//! Activations, and the functions they are made of.
+//! Activation functions, and the approximations of exp, erf and tanh that they are made of.
 //!
-//! The approximations are our own fits: rational functions and polynomials whose greatest error was made as small as can be
-//! (Lawson's iteration over least squares). The tests hold each to a number of units in the last place.
+//! The approximations are minimax fits of polynomials and rational functions (Lawson's iteration over least squares),
+//! computed for this crate. Each activation is within a few units in the last place of its definition, which the tests
+//! check on every instruction set. NaN stays NaN.
 
-use crate::arch::{InstructionSet, Kernel, Simd};
+use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{PANEL, Row};
 
-/// The activations, by the names of `functional.py`.
+/// An activation function; the names are those of `wordpiece_bert.bert.functional`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// x.
@@ -30,7 +31,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// All of them.
+    /// All activations.
     pub const ALL: [Activation; 9] = [
         Activation::Identity,
         Activation::Gelu,
@@ -44,17 +45,17 @@ impl Activation {
     ];
 }
 
-/// Applies an activation to every number.
-pub fn apply(path: InstructionSet, activation: Activation, rows: &mut [Row]) {
-    path.run(Apply { activation, rows });
+/// Applies an activation to every number, padding columns included, in place.
+pub fn apply(instruction_set: InstructionSet, activation: Activation, rows: &mut [Row]) {
+    arch::run(instruction_set, ApplyActivation { activation, rows });
 }
 
-struct Apply<'a> {
+struct ApplyActivation<'a> {
     activation: Activation,
     rows: &'a mut [Row],
 }
 
-impl Kernel for Apply<'_> {
+impl Kernel for ApplyActivation<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -63,10 +64,10 @@ impl Kernel for Apply<'_> {
     }
 }
 
-/// As [`apply`], within another kernel.
+/// Applies an activation within another kernel; as [`apply`].
 #[inline(always)]
 pub fn apply_with<S: Simd>(simd: S, activation: Activation, rows: &mut [Row]) {
-    /// The loop around a formula. A macro: a closure would be a function of its own, compiled without the instructions.
+    /// The loop around a formula. A macro, because a closure would be compiled without the features of the instruction set.
     macro_rules! each {
         ($x:ident => $formula:expr) => {
             for row in rows {
@@ -90,7 +91,7 @@ pub fn apply_with<S: Simd>(simd: S, activation: Activation, rows: &mut [Row]) {
     }
 }
 
-/// c₀ + c₁x + c₂x² + … by Horner's rule.
+/// Returns c₀ + c₁x + c₂x² + …, by Horner's rule.
 #[inline(always)]
 fn polynomial<S: Simd, const N: usize>(simd: S, x: S::V, coefficients: [f32; N]) -> S::V {
     let mut y = simd.splat(coefficients[N - 1]);
@@ -100,10 +101,10 @@ fn polynomial<S: Simd, const N: usize>(simd: S, x: S::V, coefficients: [f32; N])
     y
 }
 
-/// exp(x) for x ≤ 88; below −87.3, where the result is no longer a normal number, exp(−87.3).
+/// Returns exp(x) for x ≤ 88. Below −87.3, where the result would no longer be a normal number, it is exp(−87.3).
 #[inline(always)]
 pub fn exp<S: Simd>(simd: S, x: S::V) -> S::V {
-    // x = n·ln 2 + r with |r| ≤ ½ ln 2; ln 2 in two parts, the first with zeros at its end so that n times it is exact.
+    // x = n·ln 2 + r with |r| ≤ ½ ln 2. ln 2 has two parts, the first with so few bits that n times it is exact.
     const LN2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     // (exp(r) − 1 − r)/r², within 3e-9 of exp(r).
     const P: [f32; 5] = [0.499_999_93, 0.166_665_2, 0.041_668_393, 0.008_368_78, 0.001_381_446_7];
@@ -116,10 +117,10 @@ pub fn exp<S: Simd>(simd: S, x: S::V) -> S::V {
     simd.mul(y, simd.pow2(n))
 }
 
-/// erf(z) within 1e-7, for |z| ≤ 4.
+/// Returns erf(z) within 1e-7, for |z| ≤ 4.
 #[inline(always)]
 fn erf<S: Simd>(simd: S, z: S::V) -> S::V {
-    // z·P(z²)/Q(z²), within 2.2e-8 up to 4; the fit begins with 2/√π by itself.
+    // z·P(z²)/Q(z²), within 2.2e-8 up to 4. The first coefficient is not prescribed: the fit itself arrives at 2/√π.
     const P: [f32; 6] =
         [std::f32::consts::FRAC_2_SQRT_PI, 0.196_249_87, 0.053_467_566, 0.004_003_672, 2.880_401e-4, 1.974_801e-6];
     const Q: [f32; 6] = [1.0, 0.507_253_1, 0.116_476_77, 0.015_444_481, 0.001_216_362_3, 3.748_048_6e-5];
@@ -127,7 +128,7 @@ fn erf<S: Simd>(simd: S, z: S::V) -> S::V {
     simd.div(simd.mul(z, polynomial(simd, t, P)), polynomial(simd, t, Q))
 }
 
-/// x·½(1 + erf(x/√2)).
+/// Returns x·½(1 + erf(x/√2)).
 #[inline(always)]
 fn gelu<S: Simd>(simd: S, x: S::V) -> S::V {
     let limit = simd.splat(4.0);
@@ -135,12 +136,12 @@ fn gelu<S: Simd>(simd: S, x: S::V) -> S::V {
     let clipped = simd.min(limit, simd.max(simd.splat(-4.0), z));
     let half = simd.mul(simd.splat(0.5), x);
     let y = simd.fma(half, erf(simd, clipped), half);
-    // Beyond the clip the rest of erf, 1.5e-8, would grow with x.
+    // Beyond ±4 the error of erf at the clip, 1.5e-8, would be multiplied by x.
     let y = simd.where_less(z, simd.splat(-4.0), simd.splat(0.0), y);
     simd.where_less(limit, z, x, y)
 }
 
-/// tanh(x) within 1e-7.
+/// Returns tanh(x) within 1e-7.
 #[inline(always)]
 fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
     // x·P(x²)/Q(x²), within 2.1e-8 of tanh(x) up to 9, where it is 1.
@@ -154,17 +155,17 @@ fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
     simd.min(one, simd.max(simd.splat(-1.0), y))
 }
 
-/// σ(x) = 1/(1 + exp(−x)).
+/// Returns σ(x) = 1/(1 + exp(−x)).
 #[inline(always)]
 fn sigmoid<S: Simd>(simd: S, x: S::V) -> S::V {
     let one = simd.splat(1.0);
-    // exp(87) is still finite; farther out σ is 0, also times the greatest numbers.
+    // exp(87) is finite. Below −87, σ is set to 0, so that its product with any x is 0 as well.
     let minus = simd.min(simd.splat(87.0), simd.sub(simd.splat(0.0), x));
     let y = simd.div(one, simd.add(one, exp(simd, minus)));
     simd.where_less(x, simd.splat(-87.0), simd.splat(0.0), y)
 }
 
-/// ½x(1 + tanh(u)) = x·σ(2u) with u = √(2/π)(x + 0.044715x³).
+/// Returns ½x(1 + tanh(u)) = x·σ(2u) with u = √(2/π)(x + 0.044715x³).
 #[inline(always)]
 fn gelu_tanh<S: Simd>(simd: S, x: S::V) -> S::V {
     const TWICE_ROOT: f32 = 1.595_769; // 2√(2/π)
@@ -172,10 +173,10 @@ fn gelu_tanh<S: Simd>(simd: S, x: S::V) -> S::V {
     simd.mul(x, sigmoid(simd, simd.mul(x, cubic)))
 }
 
-/// x·tanh(ln(1 + exp(x))) = x·n/(n + 2) with n = e(e + 2), e = exp(x).
+/// Returns x·tanh(ln(1 + exp(x))) = x·n/(n + 2) with n = e(e + 2), e = exp(x).
 #[inline(always)]
 fn mish<S: Simd>(simd: S, x: S::V) -> S::V {
-    // From 20 on the factor is 1, and e² still far from the end of float32.
+    // From 20 on the factor rounds to 1, and e² is far from overflowing.
     let e = exp(simd, simd.min(simd.splat(20.0), x));
     let n = simd.mul(e, simd.add(e, simd.splat(2.0)));
     let factor = simd.div(n, simd.add(n, simd.splat(2.0)));

@@ -1,97 +1,115 @@
 //! Self-attention within one sequence: softmax(q·kᵀ/√d + bias)·v, head by head.
 //!
-//! The scores of a tile of queries lie in the first-level cache until they are used; the matrix of all scores is nowhere. A
-//! whole row of scores is there at once, so the softmax is the plain one, and nothing is rescaled.
+//! The scores of a tile of queries stay in the first-level cache until they are used; the matrix of all scores is never
+//! stored. A row of scores is complete before its softmax, so nothing is rescaled as in streaming variants.
+//!
+//! Cost: 4·rows·keys·d operations a head. The scratch buffers hold the keys of one head, transposed, and the scores of a
+//! tile.
 
-use rayon::ThreadPool;
 use wordpiece_parallel::map_with;
 
 use crate::activation;
-use crate::arch::{InstructionSet, Kernel, Simd};
-use crate::gemm::{Tile, tiles};
+use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd};
+use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
+use crate::tile::{Tile, tiles};
 
-/// Queries, keys and values of one sequence.
+/// Queries, keys and values of one sequence. Its rows are the tokens that are computed: positions may be missing.
 #[derive(Clone, Copy)]
-pub struct Inputs<'a> {
-    /// All its rows, [rows, H].
+pub struct AttentionInputs<'a> {
+    /// The queries of all rows, [rows, H].
     pub queries: View<'a>,
-    /// The rows that may be attended to, [keys, H].
+    /// The keys of the rows that may be attended to, which are the first ones, [keys, H].
     pub keys: View<'a>,
-    /// As many, [keys, H].
+    /// The values of the same rows, [keys, H].
     pub values: View<'a>,
-    /// N.
+    /// The number of heads.
     pub heads: usize,
-    /// d; the columns of head h are h·d to (h + 1)·d.
+    /// d, the columns of a head; head h has the columns h·d to (h + 1)·d.
     pub size: usize,
-    /// Where each row stands in its sequence, for what depends on it; the keys are the first of the rows.
-    pub places: &'a [u32],
-    /// A number to add to the score for each head and distance, if there is.
-    pub distances: Option<Distances<'a>>,
+    /// The position of each row in its sequence, [rows]; used for relative biases and for the order of attention weights.
+    pub positions: &'a [u32],
+    /// A bias for each head and distance, which is added to the scores.
+    pub relative_bias: Option<RelativeBias<'a>>,
 }
 
-/// A bias by the distance of key and query.
+/// A bias that depends on the head and on the distance from query to key.
 #[derive(Clone, Copy)]
-pub struct Distances<'a> {
-    /// For each head, the numbers for key − query from −`most` to `most`.
+pub struct RelativeBias<'a> {
+    /// For each head, the biases of the distances key − query from −`max_distance` to `max_distance`.
     pub bias: &'a [f32],
-    /// The greatest distance.
-    pub most: usize,
+    /// The greatest distance; no two positions of a sequence may be farther apart.
+    pub max_distance: usize,
 }
 
-/// The attention weights of one sequence, to be written where they are wanted.
-pub struct Weights<'a> {
-    /// [N, length, length], query by key, zero from the start.
+/// Where the attention weights of one sequence go.
+pub struct AttentionWeights<'a> {
+    /// [heads, length, length], query by key. Must be 0 from the start: positions without a row are skipped.
     pub to: &'a mut [f32],
-    /// Places of the sequence.
+    /// The length of the sequence, greater than all positions.
     pub length: usize,
 }
 
-/// The context of all heads, side by side, [rows, H].
+/// Scratch buffers of attention, kept from call to call. They only grow.
+#[derive(Default)]
+pub struct AttentionScratch {
+    /// The keys of one head, transposed: panel p has row c for column c of the keys 32p to 32p + 31.
+    keys: Vec<Row>,
+    /// The scores of a tile, [tile rows, keys] by panels.
+    scores: Vec<Row>,
+}
+
+/// Computes the context of all heads, side by side, into `out` [rows, H], and on request the attention weights.
 ///
-/// With `team`, the threads of rayon's current pool share the heads, where a head is a whole number of panels.
+/// The threads share the heads if a head is a whole number of panels; otherwise the calling thread computes all of them.
 ///
 /// # Panics
 ///
-/// If the shapes do not agree.
+/// If the shapes do not agree, or a position or distance is out of range.
 pub fn attention(
-    path: InstructionSet,
-    inputs: Inputs<'_>,
-    scratch: &mut Scratch,
+    execution: Execution<'_>,
+    inputs: AttentionInputs<'_>,
+    scratch: &mut AttentionScratch,
     mut out: ViewMut<'_>,
-    weights: Option<Weights<'_>>,
-    team: Option<&ThreadPool>,
+    weights: Option<AttentionWeights<'_>>,
 ) {
-    let Inputs { queries, keys, values, heads, size, places, .. } = inputs;
-    assert!(queries.len() == out.len() && queries.len() == places.len() && keys.len() == values.len());
+    let AttentionInputs { queries, keys, values, heads, size, positions, .. } = inputs;
+    let Execution { instruction_set, pool } = execution;
+    assert!(queries.len() == out.len() && queries.len() == positions.len() && keys.len() == values.len());
     assert!(keys.len() <= queries.len() && heads > 0 && size > 0);
-    let (whole, length) = (panels(size), weights.as_ref().map_or(0, |weights| weights.length));
+    let (head_panels, length) = (panels(size), weights.as_ref().map_or(0, |weights| weights.length));
     let mut each_weights: Vec<Option<&mut [f32]>> = match weights {
         Some(weights) => weights.to.chunks_mut((length * length).max(1)).map(Some).collect(),
         None => (0..heads).map(|_| None).collect(),
     };
     if size.is_multiple_of(PANEL) {
-        let head = |head: usize, scratch: &mut Scratch, mut out: Vec<&mut [Row]>, weights: Option<&mut [f32]>| {
-            let columns = head * whole..(head + 1) * whole;
-            let (q, k, v) = (queries.panels(columns.clone()), keys.panels(columns.clone()), values.panels(columns));
-            path.run(Head { inputs, head, q, k, v, scratch, out: &mut out, weights, length });
-        };
+        let compute_head =
+            |head: usize, scratch: &mut AttentionScratch, mut out: Vec<&mut [Row]>, weights: Option<&mut [f32]>| {
+                let columns = head * head_panels..(head + 1) * head_panels;
+                let (q, k, v) = (queries.panels(columns.clone()), keys.panels(columns.clone()), values.panels(columns));
+                arch::run(
+                    instruction_set,
+                    AttentionHead { inputs, head, q, k, v, scratch, out: &mut out, weights, length },
+                );
+            };
         let mut panels = out.each_panel().into_iter();
         let mut parts = Vec::with_capacity(heads);
         for weights in each_weights {
-            parts.push((panels.by_ref().take(whole).collect::<Vec<_>>(), weights));
+            parts.push((panels.by_ref().take(head_panels).collect::<Vec<_>>(), weights));
         }
-        if team.is_some() {
+        if pool.is_some() {
             let parts = parts.into_iter().enumerate().collect();
-            map_with(parts, team, Scratch::default, |scratch, (h, (out, weights))| head(h, scratch, out, weights));
+            map_with(parts, pool, AttentionScratch::default, |scratch, (head, (out, weights))| {
+                compute_head(head, scratch, out, weights);
+            });
         } else {
-            for (h, (out, weights)) in parts.into_iter().enumerate() {
-                head(h, scratch, out, weights);
+            for (head, (out, weights)) in parts.into_iter().enumerate() {
+                compute_head(head, scratch, out, weights);
             }
         }
         return;
     }
-    // Heads that do not fill panels: each is copied to where it does. No model of a usual size has such.
+    // Heads that do not fill panels, which models of the usual sizes do not have, are copied to matrices of their own.
     let mut copies: [Matrix; 3] = Default::default();
     let mut context = Matrix::default();
     for (head, weights) in each_weights.iter_mut().enumerate() {
@@ -100,12 +118,16 @@ pub fn attention(
         }
         let mut columns = context.reshape(queries.len(), size).view_mut().each_panel();
         let [q, k, v] = copies.each_ref().map(Matrix::view);
-        path.run(Head { inputs, head, q, k, v, scratch, out: &mut columns, weights: weights.as_deref_mut(), length });
+        let weights = weights.as_deref_mut();
+        arch::run(
+            instruction_set,
+            AttentionHead { inputs, head, q, k, v, scratch, out: &mut columns, weights, length },
+        );
         copy_columns(context.view(), 0, out.rows(0..queries.len()), head * size, size);
     }
 }
 
-/// Copies columns from one matrix to another, number by number.
+/// Copies `columns` columns of all rows, from column `first` of one matrix to column `at` of another.
 fn copy_columns(from: View<'_>, first: usize, mut to: ViewMut<'_>, at: usize, columns: usize) {
     for column in 0..columns {
         let (source, target) = (first + column, at + column);
@@ -116,73 +138,72 @@ fn copy_columns(from: View<'_>, first: usize, mut to: ViewMut<'_>, at: usize, co
     }
 }
 
-/// Memory that attention needs, kept from call to call.
-#[derive(Default)]
-pub struct Scratch {
-    /// Keys by column: panel p has row c for column c of the keys 32p to 32p + 31.
-    keys: Vec<Row>,
-    /// The scores of a tile.
-    scores: Vec<Row>,
-}
-
-/// One head.
-struct Head<'a, 'o> {
-    inputs: Inputs<'a>,
+/// One head of attention.
+struct AttentionHead<'a, 'o> {
+    inputs: AttentionInputs<'a>,
+    /// The number of the head.
     head: usize,
+    /// The queries of the head, [rows, d].
     q: View<'a>,
+    /// The keys of the head, [keys, d].
     k: View<'a>,
+    /// The values of the head, [keys, d].
     v: View<'a>,
-    scratch: &'a mut Scratch,
+    scratch: &'a mut AttentionScratch,
+    /// The context of the head [rows, d], by panels.
     out: &'a mut [&'o mut [Row]],
+    /// The attention weights of the head [length, length], if they are requested.
     weights: Option<&'a mut [f32]>,
+    /// The length of the sequence; 0 if no weights are requested.
     length: usize,
 }
 
-impl Kernel for Head<'_, '_> {
+impl Kernel for AttentionHead<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
-        let Inputs { size, places, distances, .. } = self.inputs;
+        const { assert!(S::TILE_ROWS <= MAX_TILE_ROWS) };
+        let AttentionInputs { size, positions, relative_bias, .. } = self.inputs;
         let keys = self.k.len();
         let key_panels = panels(keys);
-        let Scratch { keys: transposed, scores } = self.scratch;
+        let AttentionScratch { keys: transposed, scores } = self.scratch;
         transpose(self.k, size, transposed);
-        scores.resize((key_panels * S::TILE).max(scores.len()), Row::ZERO);
+        scores.resize((key_panels * S::TILE_ROWS).max(scores.len()), Row::ZERO);
         let scale = 1.0 / (size as f32).sqrt();
-        for rows in tiles(self.q.len(), S::TILE) {
+        for rows in tiles(self.q.len(), S::TILE_ROWS) {
             let n = rows.len();
             let scores = &mut scores[..key_panels * n];
             let q = self.q.rows(rows.clone());
             for (b, out) in transposed.chunks(size).zip(scores.chunks_mut(n)) {
-                simd.tile(Tile { a: q, b, out });
+                simd.run_tile(Tile { a: q, b, out });
             }
-            let scale = match distances {
+            let scale = match relative_bias {
                 None => scale,
-                Some(distances) => {
-                    let of_head = &distances.bias[self.head * (2 * distances.most + 1)..][..2 * distances.most + 1];
+                Some(RelativeBias { bias, max_distance }) => {
+                    let of_head = &bias[self.head * (2 * max_distance + 1)..][..2 * max_distance + 1];
                     for (i, query) in rows.clone().enumerate() {
-                        // The bias for a key at place 0; places grow from there.
-                        let from = distances.most - places[query] as usize;
-                        add_bias(simd, scores, n, i, scale, &of_head[from..], &places[..keys]);
+                        // Where the bias of a key at position 0 is; that of position p is p further on.
+                        let from = max_distance - positions[query] as usize;
+                        scale_and_add_bias(simd, scores, n, i, scale, &of_head[from..], &positions[..keys]);
                     }
                     1.0
                 }
             };
-            let mut factors = [0.0; 16];
+            let mut factors = [0.0; MAX_TILE_ROWS];
             softmax(simd, scores, n, keys, scale, &mut factors);
             if let Some(weights) = self.weights.as_deref_mut() {
                 for (i, query) in rows.clone().enumerate() {
-                    let to = &mut weights[places[query] as usize * self.length..][..self.length];
-                    for (key, place) in places[..keys].iter().enumerate() {
-                        to[*place as usize] = scores[key / PANEL * n + i].0[key % PANEL] * factors[i];
+                    let to = &mut weights[positions[query] as usize * self.length..][..self.length];
+                    for (key, position) in positions[..keys].iter().enumerate() {
+                        to[*position as usize] = scores[key / PANEL * n + i].0[key % PANEL] * factors[i];
                     }
                 }
             }
             let scores = View::new(scores, n);
             for (p, out) in self.out.iter_mut().enumerate() {
                 let out = &mut out[rows.clone()];
-                simd.tile(Tile { a: scores, b: self.v.panel(p), out });
+                simd.run_tile(Tile { a: scores, b: self.v.panel(p), out });
                 for (row, factor) in out.iter_mut().zip(factors) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(factor)));
@@ -193,10 +214,10 @@ impl Kernel for Head<'_, '_> {
     }
 }
 
-/// Keys [keys, d] by column.
+/// Transposes keys [keys, d] into panels of 32 keys with a row for each column; `size` is d.
 fn transpose(keys: View<'_>, size: usize, to: &mut Vec<Row>) {
     let blocks = panels(keys.len());
-    // What stands behind the last key is not looked at.
+    // Columns behind the last key keep stale numbers: `softmax` does not read the scores computed from them.
     to.resize((blocks * size).max(to.len()), Row::ZERO);
     to.truncate(blocks * size);
     for (block, to) in to.chunks_mut(size).enumerate() {
@@ -211,13 +232,21 @@ fn transpose(keys: View<'_>, size: usize, to: &mut Vec<Row>) {
     }
 }
 
-/// x·scale + bias of one row of a tile.
+/// Replaces the scores x of row `i` of a tile of `n` rows by x·scale + bias; `bias` begins with that of position 0.
 #[inline(always)]
-fn add_bias<S: Simd>(simd: S, scores: &mut [Row], n: usize, i: usize, scale: f32, bias: &[f32], places: &[u32]) {
-    for (panel, places) in scores.chunks_mut(n).zip(places.chunks(PANEL)) {
+fn scale_and_add_bias<S: Simd>(
+    simd: S,
+    scores: &mut [Row],
+    n: usize,
+    i: usize,
+    scale: f32,
+    bias: &[f32],
+    positions: &[u32],
+) {
+    for (panel, positions) in scores.chunks_mut(n).zip(positions.chunks(PANEL)) {
         let mut row = Row::ZERO;
-        for (to, place) in row.0.iter_mut().zip(places) {
-            *to = bias[*place as usize];
+        for (to, position) in row.0.iter_mut().zip(positions) {
+            *to = bias[*position as usize];
         }
         for at in (0..PANEL).step_by(S::LANES) {
             let x = simd.fma(simd.load(&panel[i], at), simd.splat(scale), simd.load(&row, at));
@@ -226,7 +255,9 @@ fn add_bias<S: Simd>(simd: S, scores: &mut [Row], n: usize, i: usize, scale: f32
     }
 }
 
-/// exp((x − max x)·scale) for each of `n` rows over their first `keys` columns, 0 behind them; `factors` become 1/Σ.
+/// Replaces the scores x of each of `n` rows by exp((x − max x)·scale) in the first `keys` columns and by 0 behind them.
+///
+/// The reciprocals of the sums of the rows, by which the softmax is still to be multiplied, go to `factors`.
 #[inline(always)]
 fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usize, scale: f32, factors: &mut [f32]) {
     let scale = simd.splat(scale);
@@ -234,17 +265,17 @@ fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usize, scale: f
         let mut most = simd.splat(f32::NEG_INFINITY);
         for (p, panel) in scores.chunks(n).enumerate() {
             for at in (0..PANEL).step_by(S::LANES) {
-                let there = keys.saturating_sub(p * PANEL + at);
-                most = simd.max(most, simd.first(there, simd.load(&panel[i], at), most));
+                let valid = keys.saturating_sub(p * PANEL + at);
+                most = simd.max(most, simd.first(valid, simd.load(&panel[i], at), most));
             }
         }
         let most = simd.splat(simd.greatest(most));
         let mut sum = simd.splat(0.0);
         for (p, panel) in scores.chunks_mut(n).enumerate() {
             for at in (0..PANEL).step_by(S::LANES) {
-                let there = keys.saturating_sub(p * PANEL + at);
+                let valid = keys.saturating_sub(p * PANEL + at);
                 let x = simd.mul(simd.sub(simd.load(&panel[i], at), most), scale);
-                let e = simd.first(there, activation::exp(simd, x), simd.splat(0.0));
+                let e = simd.first(valid, activation::exp(simd, x), simd.splat(0.0));
                 simd.store(&mut panel[i], at, e);
                 sum = simd.add(sum, e);
             }

@@ -1,29 +1,60 @@
-//! BERT's arithmetic on the CPU.
+//! BERT's arithmetic on the CPU: the forward pass of an encoder over the tokens of many sequences, without padding.
 //!
-//! The forward pass of an encoder over the tokens of many sequences, laid one behind the other without padding. Numbers
-//! are float32. Every element of every result is computed by one sequence of operations that depends on the sequence it
-//! belongs to alone: the same sequence gives the same bits whatever stands beside it, and however many threads work.
+//! Activations are float32; weights are float32, float16 or bfloat16. Every element of every result is computed by one
+//! fixed sequence of operations, which depends on its own sequence only: a text has the same vector, bit for bit, whatever
+//! texts are computed with it and however many threads take part. Different instruction sets agree to a few units in the
+//! last place.
 //!
-//! From the bottom to the top: [`arch`] has what each instruction set does in its own way, behind one trait; [`gemm`],
-//! [`activation`], [`norm`] and [`attention`] are functions over slices, written once over that trait; [`encoder`] joins
-//! them to layers and shares them out among threads; [`pooling`] makes one vector of a sequence; [`reference`] is the
-//! plain definition, in float64, that the tests compare with.
+//! # Layers
 //!
-//! A matrix of activations is stored by panels of 32 columns: panel 0 of all rows, then panel 1 of all rows. So the
-//! results of a tile are one run of memory, a head of 32 columns is one panel, and threads that compute different columns
-//! write to different slices.
+//! From the bottom to the top; each imports only modules before it.
+//!
+//! - [`matrix`](Matrix): matrices stored by panels of 32 columns; [`numbers`]: 16-bit number types.
+//! - [`arch`]: vector operations of each instruction set, and the dispatch to one of them.
+//! - [`activation`], [`norm`], [`embeddings`], [`pooling`]: functions of a matrix.
+//! - [`tile`]: a few rows by one panel of a product; [`gemm`]: dense layers over packed weights; [`attention`].
+//! - [`encoder`]: the whole model, shared among threads.
+//!
+//! [`reference`](mod@reference) has the definition of every kernel in float64, which the tests compare with.
+//!
+//! # Examples
+//!
+//! A dense layer of 2 inputs and 3 outputs with a ReLU:
+//!
+//! ```
+//! use wordpiece_kernels::activation::Activation;
+//! use wordpiece_kernels::gemm::{Dense, Epilogue, linear};
+//! use wordpiece_kernels::numbers::Numbers;
+//! use wordpiece_kernels::{Execution, InstructionSet, Matrix};
+//!
+//! let weight = Numbers::F32(&[1.0, 2.0, 0.5, -1.0, -1.0, -1.0]); // [3, 2]
+//! let dense = Dense::new(&[(weight, &[0.0, 1.0, 0.0])], 2, false);
+//! let (mut x, mut y) = (Matrix::default(), Matrix::default());
+//! x.fill_rows(1, 2, &[3.0, 4.0]);
+//! y.reshape(1, 3);
+//!
+//! let execution = Execution::on_this_thread(InstructionSet::detect());
+//! linear(execution, x.view(), &dense, Epilogue::Activation(Activation::Relu), y.view_mut(), &mut Vec::new());
+//!
+//! let mut row = [0.0; 3];
+//! y.copy_row(0, &mut row);
+//! assert_eq!(row, [11.0, 0.0, 0.0]); // the second sum is 0.5·3 − 4 + 1 = −1.5
+//! ```
 
 pub mod activation;
 pub mod arch;
 pub mod attention;
 pub mod embeddings;
 pub mod encoder;
+mod execution;
 pub mod gemm;
 mod matrix;
 pub mod norm;
 pub mod numbers;
 pub mod pooling;
 pub mod reference;
+pub mod tile;
 
 pub use arch::InstructionSet;
-pub use matrix::{HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, panels};
+pub use execution::Execution;
+pub use matrix::{HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};

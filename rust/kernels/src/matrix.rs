@@ -1,11 +1,16 @@
 //! Matrices stored by panels of 32 columns.
+//!
+//! Panel 0 of all rows comes first, then panel 1 of all rows. So the result of a tile, a few rows of one panel, is one run
+//! of memory; an attention head of 32 columns is one panel; and threads that compute different columns write to different
+//! slices. The last panel may have *padding columns* behind the last column of the matrix. Functions that fill a matrix set
+//! them to 0; functions that read one say whether they need that.
 
 use std::ops::Range;
 
-/// Columns of a panel.
+/// How many columns a panel has.
 pub const PANEL: usize = 32;
 
-/// One row of one panel: two cache lines.
+/// One row of one panel, float32: two cache lines.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row(pub [f32; PANEL]);
@@ -15,7 +20,7 @@ impl Row {
     pub const ZERO: Row = Row([0.0; PANEL]);
 }
 
-/// One row of one panel in 16 bits: one cache line.
+/// One row of one panel in 16 bits, float16 or bfloat16 as bits: one cache line.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HalfRow(pub [u16; PANEL]);
@@ -24,27 +29,43 @@ impl HalfRow {
     /// 32 zeros.
     pub const ZERO: HalfRow = HalfRow([0; PANEL]);
 
-    /// Columns 2i and 2i + 1, the first in the lower half.
+    /// Returns columns 2i and 2i + 1, the first in the lower half.
     #[inline(always)]
     pub fn pair(&self, i: usize) -> u32 {
         u32::from(self.0[2 * i]) | u32::from(self.0[2 * i + 1]) << 16
     }
 }
 
-/// Two rows of a panel of weights in bfloat16, of inputs 2k and 2k + 1: for each output a pair, the first in the lower half.
+/// Two rows of a panel of bfloat16 weights, those of inputs 2k and 2k + 1: for each output a pair of bits, the first in the
+/// lower half.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairRow(pub [u32; PANEL]);
 
-/// How many panels hold so many columns.
+/// Returns the number of panels that hold `columns` columns.
 pub const fn panels(columns: usize) -> usize {
     columns.div_ceil(PANEL)
 }
 
-/// Some rows of a matrix: panel `p` of row `r` is `data[p * stride + r]`.
+/// Returns a vector as rows, one for each panel of 32 numbers, with zeros behind the last number.
+pub fn pad_to_panels(x: &[f32]) -> Vec<Row> {
+    x.chunks(PANEL)
+        .map(|x| {
+            let mut row = Row::ZERO;
+            row.0[..x.len()].copy_from_slice(x);
+            row
+        })
+        .collect()
+}
+
+/// A view of consecutive rows and panels of a matrix, to be read.
+///
+/// Panel `p` of row `r` is `data[p * stride + r]`.
 pub struct View<'a, R = Row> {
     data: &'a [R],
+    /// How many rows the matrix has: the distance of a panel from the next.
     stride: usize,
+    /// How many rows the view has.
     rows: usize,
 }
 
@@ -57,42 +78,54 @@ impl<R> Clone for View<'_, R> {
 impl<R> Copy for View<'_, R> {}
 
 impl<'a, R> View<'a, R> {
-    /// All rows of a matrix with `rows` rows.
+    /// Views a matrix of `rows` rows whose panels are `data`.
+    ///
+    /// # Panics
+    ///
+    /// If `data` is not a whole number of panels.
     pub fn new(data: &'a [R], rows: usize) -> View<'a, R> {
         assert!(rows == 0 || data.len().is_multiple_of(rows), "{} panel rows in {rows} rows", data.len());
         View { data, stride: rows, rows }
     }
 
-    /// Some of the rows.
+    /// Returns the rows in `range`.
+    ///
+    /// # Panics
+    ///
+    /// If the range reaches beyond the last row.
     pub fn rows(self, range: Range<usize>) -> View<'a, R> {
         assert!(range.start <= range.end && range.end <= self.rows);
         View { data: self.data.get(range.start..).unwrap_or(&[]), stride: self.stride, rows: range.len() }
     }
 
-    /// Some of the panels.
+    /// Returns the panels in `range`.
+    ///
+    /// # Panics
+    ///
+    /// If the range begins beyond the last panel.
     pub fn panels(self, range: Range<usize>) -> View<'a, R> {
-        // The rows may begin within the first panel: the last panel ends before a whole stride.
+        // A view that begins at row r > 0 has its last panel end r rows before a whole stride.
         let end = (range.end * self.stride).min(self.data.len());
         View { data: &self.data[range.start * self.stride..end], ..self }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(self) -> bool {
         self.rows == 0
     }
 
-    /// One panel of all rows.
+    /// Returns panel `panel` of all rows, one run of memory.
     #[inline(always)]
     pub fn panel(self, panel: usize) -> &'a [R] {
         &self.data[panel * self.stride..][..self.rows]
     }
 
-    /// How many panels there are.
+    /// Returns the number of panels.
     pub fn width(self) -> usize {
         match self.stride {
             0 => 0,
@@ -101,44 +134,54 @@ impl<'a, R> View<'a, R> {
     }
 }
 
-/// Some rows of a matrix, to be written; as [`View`].
+/// A view of consecutive rows of a matrix, to be written; laid out as [`View`].
 pub struct ViewMut<'a> {
     data: &'a mut [Row],
+    /// How many rows the matrix has: the distance of a panel from the next.
     stride: usize,
+    /// How many rows the view has.
     rows: usize,
 }
 
 impl<'a> ViewMut<'a> {
-    /// All rows of a matrix with `rows` rows.
+    /// Views a matrix of `rows` rows whose panels are `data`.
+    ///
+    /// # Panics
+    ///
+    /// If `data` is not a whole number of panels.
     pub fn new(data: &'a mut [Row], rows: usize) -> ViewMut<'a> {
         assert!(rows == 0 || data.len().is_multiple_of(rows), "{} panel rows in {rows} rows", data.len());
         ViewMut { data, stride: rows, rows }
     }
 
-    /// Some of the rows.
+    /// Returns the rows in `range`.
+    ///
+    /// # Panics
+    ///
+    /// If the range reaches beyond the last row.
     pub fn rows(&mut self, range: Range<usize>) -> ViewMut<'_> {
         assert!(range.start <= range.end && range.end <= self.rows);
         let rows = range.len();
         ViewMut { data: self.data.get_mut(range.start..).unwrap_or(&mut []), stride: self.stride, rows }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// One panel of all rows.
+    /// Returns panel `panel` of all rows, one run of memory.
     #[inline(always)]
     pub fn panel(&mut self, panel: usize) -> &mut [Row] {
         &mut self.data[panel * self.stride..][..self.rows]
     }
 
-    /// The panels one after the other, each with its number; to be shared among threads.
+    /// Splits the view into its panels, in order, which different threads can write to.
     pub fn each_panel(self) -> Vec<&'a mut [Row]> {
         match self.rows {
             0 => Vec::new(),
@@ -146,23 +189,24 @@ impl<'a> ViewMut<'a> {
         }
     }
 
-    /// The same rows, to be read.
+    /// Returns the same rows, to be read.
     pub fn as_view(&self) -> View<'_> {
         View { data: self.data, stride: self.stride, rows: self.rows }
     }
 }
 
-/// A matrix that owns its numbers, and keeps its memory when its shape changes.
+/// A matrix that owns its numbers. Its memory only grows: it is kept when the shape changes.
 #[derive(Default)]
 pub struct Matrix {
+    /// The panels, in the first `len` elements.
     data: Vec<Row>,
     rows: usize,
+    /// Rows times panels.
     len: usize,
 }
 
 impl Matrix {
-    /// Gives it another shape. What the numbers are then is not told; those of the padding columns are written by all that
-    /// fill a matrix.
+    /// Changes the shape. The numbers are unspecified afterwards, those of padding columns included.
     pub fn reshape(&mut self, rows: usize, columns: usize) -> &mut Matrix {
         self.rows = rows;
         self.len = rows * panels(columns);
@@ -172,27 +216,27 @@ impl Matrix {
         self
     }
 
-    /// All of it, to be read.
+    /// Returns all rows, to be read.
     pub fn view(&self) -> View<'_> {
         View::new(&self.data[..self.len], self.rows)
     }
 
-    /// All of it, to be written.
+    /// Returns all rows, to be written.
     pub fn view_mut(&mut self) -> ViewMut<'_> {
         ViewMut::new(&mut self.data[..self.len], self.rows)
     }
 
-    /// The panels of all rows, one run of memory.
+    /// Returns the panels of all rows, one after the other.
     pub fn data(&self) -> &[Row] {
         &self.data[..self.len]
     }
 
-    /// The panels of all rows, one run of memory.
+    /// Returns the panels of all rows, one after the other, to be written.
     pub fn data_mut(&mut self) -> &mut [Row] {
         &mut self.data[..self.len]
     }
 
-    /// Takes rows whose columns stand side by side, `rows` by `columns`; padding columns become 0.
+    /// Copies a matrix [rows, columns] that is stored row by row, and sets padding columns to 0.
     pub fn fill_rows(&mut self, rows: usize, columns: usize, from: &[f32]) {
         self.reshape(rows, columns);
         for (row, from) in from.chunks_exact(columns.max(1)).enumerate() {
@@ -204,7 +248,7 @@ impl Matrix {
         }
     }
 
-    /// Copies one row to where all its columns stand side by side.
+    /// Copies the first `to.len()` columns of row `row` to `to`.
     pub fn copy_row(&self, row: usize, to: &mut [f32]) {
         let rows = self.data()[row.min(self.len)..].iter().step_by(self.rows.max(1));
         for (to, from) in to.chunks_mut(PANEL).zip(rows) {

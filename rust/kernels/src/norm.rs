@@ -1,45 +1,48 @@
 //! Layer normalization.
+//!
+//! The mean is subtracted before the variance is computed, from the differences, in two passes: exact enough for rows whose
+//! mean is large against their spread.
 
-use crate::arch::{InstructionSet, Kernel, Simd};
+use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{PANEL, Row, ViewMut};
 
-/// γ, β and ε of a layer norm over `columns` columns; what stands behind the last column of γ and β is 0.
+/// The parameters of a layer norm over `columns` columns.
 #[derive(Clone, Copy)]
-pub struct Norm<'a> {
-    /// γ.
+pub struct LayerNorm<'a> {
+    /// γ [columns], by panels; 0 behind the last column.
     pub weight: &'a [Row],
-    /// β.
+    /// β [columns], by panels; 0 behind the last column.
     pub bias: &'a [Row],
-    /// ε, added to the variance.
+    /// ε, which is added to the variance.
     pub eps: f32,
-    /// H.
+    /// The number of columns that are normalized.
     pub columns: usize,
 }
 
-/// (x − mean)/√(variance + ε)·γ + β for each row, in place; the padding columns of x must be 0, and stay 0.
-pub fn layer_norm(path: InstructionSet, norm: Norm<'_>, x: &mut ViewMut<'_>) {
-    path.run(LayerNorm { norm, x });
+/// Computes (x − mean)/√(variance + ε)·γ + β for each row, in place. The padding columns of `x` must be 0, and stay 0.
+pub fn layer_norm(instruction_set: InstructionSet, norm: LayerNorm<'_>, x: &mut ViewMut<'_>) {
+    arch::run(instruction_set, NormalizeRows { norm, x });
 }
 
-struct LayerNorm<'a, 'x> {
-    norm: Norm<'a>,
+struct NormalizeRows<'a, 'x> {
+    norm: LayerNorm<'a>,
     x: &'a mut ViewMut<'x>,
 }
 
-/// Rows that are worked on together: those of one tile, whose panels are runs of memory.
+/// Rows that are normalized together, which hides the latency of adding up a row.
 const ROWS: usize = 8;
 
-impl Kernel for LayerNorm<'_, '_> {
+impl Kernel for NormalizeRows<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Norm { weight, bias, eps, columns } = self.norm;
+        let LayerNorm { weight, bias, eps, columns } = self.norm;
         if columns == 0 {
             return;
         }
         let scale = 1.0 / columns as f32;
-        let last = columns - (weight.len() - 1) * PANEL; // columns of the last panel
+        let in_last_panel = columns - (weight.len() - 1) * PANEL;
         let all = self.x.len();
         for start in (0..all).step_by(ROWS) {
             let rows = start..(start + ROWS).min(all);
@@ -57,14 +60,14 @@ impl Kernel for LayerNorm<'_, '_> {
             }
             let mut squares = [simd.splat(0.0); ROWS];
             for p in 0..weight.len() {
-                let there = if p + 1 == weight.len() { last } else { PANEL };
+                let valid = if p + 1 == weight.len() { in_last_panel } else { PANEL };
                 let rows = self.x.panel(p)[rows.clone()].iter_mut();
                 for ((row, mean), sum) in rows.zip(means).zip(&mut squares) {
                     for at in (0..PANEL).step_by(S::LANES) {
-                        let apart = simd.sub(simd.load(row, at), mean);
-                        let apart = simd.first(there.saturating_sub(at), apart, simd.splat(0.0));
-                        simd.store(row, at, apart);
-                        *sum = simd.fma(apart, apart, *sum);
+                        let difference = simd.sub(simd.load(row, at), mean);
+                        let difference = simd.first(valid.saturating_sub(at), difference, simd.splat(0.0));
+                        simd.store(row, at, difference);
+                        *sum = simd.fma(difference, difference, *sum);
                     }
                 }
             }
@@ -74,15 +77,16 @@ impl Kernel for LayerNorm<'_, '_> {
             }
             for (p, (weight, bias)) in weight.iter().zip(bias).enumerate() {
                 for (row, factor) in self.x.panel(p)[rows.clone()].iter_mut().zip(factors) {
-                    normalize(simd, row, factor, weight, bias);
+                    scale_and_shift(simd, row, factor, weight, bias);
                 }
             }
         }
     }
 }
 
+/// Scales a row of differences and applies γ and β.
 #[inline(always)]
-fn normalize<S: Simd>(simd: S, row: &mut Row, factor: S::V, weight: &Row, bias: &Row) {
+fn scale_and_shift<S: Simd>(simd: S, row: &mut Row, factor: S::V, weight: &Row, bias: &Row) {
     for at in (0..PANEL).step_by(S::LANES) {
         let x = simd.mul(simd.load(row, at), factor);
         simd.store(row, at, simd.fma(x, simd.load(weight, at), simd.load(bias, at)));

@@ -1,6 +1,8 @@
-//! Numbers in the type in which they are kept.
+//! Weights and embeddings in the type in which a checkpoint keeps them, and conversions between those types.
+//!
+//! Conversions to float32 are exact and have no branches, so that loops over them become vector instructions.
 
-/// Some numbers, in the type in which they are kept.
+/// A slice of numbers in the type in which they are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Numbers<'a> {
     /// float32.
@@ -12,7 +14,7 @@ pub enum Numbers<'a> {
 }
 
 impl Numbers<'_> {
-    /// How many there are.
+    /// Returns how many numbers there are.
     pub fn len(self) -> usize {
         match self {
             Numbers::F32(x) => x.len(),
@@ -25,7 +27,11 @@ impl Numbers<'_> {
         self.len() == 0
     }
 
-    /// Widens those from `start` on, exactly.
+    /// Copies the `to.len()` numbers from `start` on to `to`, widened exactly.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
     pub fn read(self, start: usize, to: &mut [f32]) {
         let range = start..start + to.len();
         match self {
@@ -43,13 +49,13 @@ fn widen(from: &[u16], to: &mut [f32], f: impl Fn(u16) -> f32) {
     }
 }
 
-/// bfloat16: the upper half of a float32.
+/// Widens a bfloat16 number, which is the upper half of a float32 number.
 #[inline(always)]
 pub fn bf16_to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// float32 -> bfloat16, to the nearest, ties to even; NaN stays NaN.
+/// Rounds to the nearest bfloat16 number, ties to even; NaN stays NaN.
 #[inline(always)]
 pub fn f32_to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();
@@ -57,14 +63,14 @@ pub fn f32_to_bf16(x: f32) -> u16 {
     if x.is_nan() { 0x7fc0 } else { rounded }
 }
 
-/// IEEE 754 half precision, without branches.
+/// Widens a number of IEEE 754 half precision.
 #[inline(always)]
 pub fn f16_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;
     let rest = u32::from(bits & 0x7fff) << 13;
-    // As a float32, its exponent is too small by 127 − 15: exact also for what is subnormal there.
+    // Read as float32, the exponent is too small by 127 − 15. The product is exact for subnormal numbers, too.
     let scaled = (f32::from_bits(rest) * 2f32.powi(112)).to_bits();
-    let special = rest | 0x7f80_0000; // infinity or NaN
+    let special = rest | 0x7f80_0000; // infinity and NaN
     f32::from_bits(sign | if rest >= 0x0f80_0000 { special } else { scaled })
 }
 

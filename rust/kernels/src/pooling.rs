@@ -1,33 +1,39 @@
-//! One vector of a sequence's tokens.
+//! Pooling: one vector from the token vectors of a sequence.
+//!
+//! Sums run from the first row to the last, in float32.
 
 use crate::matrix::{PANEL, View};
 
-/// The ways, by the names of `functional.py`.
+/// How a vector is made from those of the tokens; the names are those of sentence-transformers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
-    /// The first token.
+    /// The vector of the first token.
     Cls,
-    /// The greatest of each column.
+    /// The maximum of each column; NaN if there is one.
     Max,
-    /// The mean.
+    /// The mean of each column.
     Mean,
-    /// The sum over √tokens.
+    /// The sum of each column, divided by the square root of the number of tokens.
     MeanSqrtLenTokens,
-    /// The mean with weights 1, 2, 3, …
+    /// The weighted mean, with weights 1, 2, 3, … counted from the first token of the sequence.
     WeightedMean,
-    /// The last token.
+    /// The vector of the last token.
     LastToken,
 }
 
-/// Pools the rows of a sequence, its first `skip` left out, into `columns` numbers; sums run from the first row to the last.
+/// Pools the rows of a sequence except the first `skip`, which are those of a prompt, into `columns` numbers.
 ///
-/// Without any row left, sums are 0 and the maximum is −∞; the first token is then the first of all, the last token 0.
-pub fn pool(mode: Pooling, x: View<'_>, skip: usize, columns: usize, to: &mut [f32]) {
-    let left = skip.min(x.len())..x.len();
-    let tokens = left.len();
+/// If no row remains, sums and means are 0 and the maximum is −∞. `Cls` is then the first of all rows, `LastToken` is 0.
+///
+/// # Panics
+///
+/// If `x` or `to` has fewer than `columns` columns.
+pub fn pool_rows(mode: Pooling, x: View<'_>, skip: usize, columns: usize, to: &mut [f32]) {
+    let pooled = skip.min(x.len())..x.len();
+    let tokens = pooled.len();
     for (p, to) in to[..columns].chunks_mut(PANEL).enumerate() {
         let all = x.panel(p);
-        let rows = &all[left.clone()];
+        let rows = &all[pooled.clone()];
         let copy = |to: &mut [f32], row: Option<&crate::Row>| match row {
             Some(row) => to.copy_from_slice(&row.0[..to.len()]),
             None => to.fill(0.0),
@@ -39,7 +45,7 @@ pub fn pool(mode: Pooling, x: View<'_>, skip: usize, columns: usize, to: &mut [f
                 to.fill(f32::NEG_INFINITY);
                 for row in rows {
                     for (to, x) in to.iter_mut().zip(row.0) {
-                        // A NaN is the greatest, as in NumPy.
+                        // NaN wins, as in NumPy.
                         *to = if x > *to || x.is_nan() { x } else { *to };
                     }
                 }
@@ -54,6 +60,7 @@ pub fn pool(mode: Pooling, x: View<'_>, skip: usize, columns: usize, to: &mut [f
                         *sum += weight * x;
                     }
                 }
+                // The sums are 0 without tokens; any divisor will do.
                 let count = if tokens == 0 { 1e-9 } else { total };
                 let divisor = if mode == Pooling::MeanSqrtLenTokens { count.sqrt() } else { count };
                 for (to, sum) in to.iter_mut().zip(sums) {

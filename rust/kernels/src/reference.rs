@@ -1,9 +1,11 @@
-//! The plain definition of every kernel, in float64 and over rows whose columns stand side by side: what the tests compare
-//! with. Nothing here is fast, and nothing shares code with the kernels.
+//! The reference implementation of every kernel, which the tests compare with.
+//!
+//! It computes in float64, over matrices that are stored row by row, and follows the definitions as literally as possible.
+//! It is slow, and shares no code with the kernels.
 
 use crate::activation::Activation;
 
-/// x·Wᵀ + b: x [rows, K], weight [N, K], bias [N] -> [rows, N].
+/// Computes x·Wᵀ + b: x [rows, K], weight [N, K], bias [N] -> [rows, N].
 pub fn linear(x: &[f64], weight: &[f64], bias: &[f64], k: usize) -> Vec<f64> {
     let mut y = Vec::new();
     for row in x.chunks(k) {
@@ -14,7 +16,7 @@ pub fn linear(x: &[f64], weight: &[f64], bias: &[f64], k: usize) -> Vec<f64> {
     y
 }
 
-/// (x − mean)/√(variance + ε)·γ + β over rows of as many columns as γ has.
+/// Computes (x − mean)/√(variance + ε)·γ + β: x [rows, H], γ = `weight` [H], β = `bias` [H] -> [rows, H].
 pub fn layer_norm(x: &[f64], weight: &[f64], bias: &[f64], eps: f64) -> Vec<f64> {
     let columns = weight.len();
     let mut y = Vec::new();
@@ -27,7 +29,7 @@ pub fn layer_norm(x: &[f64], weight: &[f64], bias: &[f64], eps: f64) -> Vec<f64>
     y
 }
 
-/// An activation of one number.
+/// Applies an activation to one number.
 pub fn activation(activation: Activation, x: f64) -> f64 {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     match activation {
@@ -43,13 +45,13 @@ pub fn activation(activation: Activation, x: f64) -> f64 {
     }
 }
 
-/// ½(1 − erf(z)) = 1/√π ∫ exp(−t²) dt from z to ∞.
+/// Returns ½(1 − erf(z)), which is 1/√π ∫ exp(−t²) dt from z to ∞.
 fn half_erfc(z: f64) -> f64 {
     if z < 0.0 {
         return 1.0 - half_erfc(-z);
     }
     if z < 3.0 {
-        // ½ − 1/√π · Σ (−1)ⁿ z²ⁿ⁺¹ / (n!·(2n + 1)): terms grow to e⁹/6 at most, which leaves 12 digits.
+        // ½ − 1/√π · Σ (−1)ⁿ z²ⁿ⁺¹ / (n!·(2n + 1)). Terms grow to e⁹/6 at most, which leaves 12 digits.
         let (mut term, mut sum) = (z, z);
         for n in 1..100 {
             term *= -z * z / f64::from(n);
@@ -57,13 +59,13 @@ fn half_erfc(z: f64) -> f64 {
         }
         return 0.5 - sum / std::f64::consts::PI.sqrt();
     }
-    // exp(−z²)/(2√π) · 1/(z + ½/(z + 1/(z + 1½/(z + …)))), from the end.
+    // The continued fraction exp(−z²)/(2√π) · 1/(z + ½/(z + 1/(z + 1½/(z + …)))), evaluated from its end.
     let fraction = (1..100).rev().fold(z, |rest, n| z + f64::from(n) / 2.0 / rest);
     (-z * z).exp() / (2.0 * std::f64::consts::PI.sqrt() * fraction)
 }
 
-/// Attention of one head: q [rows, d], k and v [keys, d], a bias for each row and key -> context [rows, d] and weights
-/// [rows, keys].
+/// Computes one head of attention: q [rows, d], k and v [keys, d], and `bias(row, key)` to be added to the scores -> context
+/// [rows, d] and weights [rows, keys]; `size` is d.
 pub fn attention(
     q: &[f64],
     k: &[f64],

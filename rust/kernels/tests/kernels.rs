@@ -1,28 +1,30 @@
-//! Every kernel on every instruction set that this machine has, against the definition in float64; sizes at both sides of
-//! every edge of a tile, a vector and a block.
+//! Every kernel on every instruction set of this CPU, against the reference implementation in float64.
+//!
+//! Sizes lie on both sides of every edge: of a vector, a panel, a tile and a block. A failure begins with the name of its
+//! instruction set. `WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,avx2,avx512` makes the tests fail where one is missing.
 
-use rayon::ThreadPool;
 use wordpiece_kernels::activation::{self, Activation};
-use wordpiece_kernels::attention::{Distances, Inputs, Scratch, Weights, attention};
-use wordpiece_kernels::encoder::padded;
-use wordpiece_kernels::gemm::{Packed, Then, Unpacked, linear, linear_once};
-use wordpiece_kernels::norm::{Norm, layer_norm};
+use wordpiece_kernels::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
+use wordpiece_kernels::gemm::{Dense, Epilogue, PackedWeights, UnpackedWeights, linear, linear_unpacked};
+use wordpiece_kernels::norm::{LayerNorm, layer_norm};
 use wordpiece_kernels::numbers::{Numbers, bf16_to_f32, f32_to_bf16};
-use wordpiece_kernels::{InstructionSet, Matrix, PANEL, Row, View, panels, reference};
+use wordpiece_kernels::{Execution, InstructionSet, Matrix, PANEL, Row, View, pad_to_panels, panels, reference};
+use wordpiece_parallel::testing::instruction_sets;
+use wordpiece_parallel::{ThreadPool, thread_pool};
 
-/// How far a result may be from the definition, in units in the last place of `scale`: the greatest result, or the greatest
-/// sum of absolute values that cancel in one.
+/// Bounds on the distance of a result from the definition, in units in the last place of its scale: the result, or the sum of
+/// the absolute values that are added up in it.
 ///
-/// Measured greatest errors on AVX-512, AVX2 and scalar stand behind; each limit leaves a factor of about two.
+/// The comments have the greatest errors measured on AVX-512, AVX2 and scalar; each bound leaves a factor of about two.
 mod ulps {
     use super::Activation;
 
     pub const LINEAR: f64 = 8.0; // sums of 600 products, against Σ|x·w|: 3.5
     pub const LAYER_NORM: f64 = 6.0; // 2.8
     pub const CONTEXT: f64 = 3.0; // 1.1
-    pub const WEIGHTS: f64 = 2.0; // of 1, which the weights of a row sum to: 0.5
+    pub const WEIGHTS: f64 = 2.0; // of 1, the sum of the weights of a row: 0.5
 
-    /// Of |result|, or of |x| between ¼ and 8 where that is more: most of them are x times a number that is right to this.
+    /// In units of |result|, or of |x| clamped to ¼…8 if that is more: most activations are x times an approximated factor.
     pub fn activation(activation: Activation) -> f64 {
         match activation {
             Activation::Identity | Activation::Relu => 0.0,
@@ -34,13 +36,13 @@ mod ulps {
     }
 }
 
-/// The distance of x from y in units in the last place of `scale`.
+/// Returns the distance of x from y in units in the last place of `scale`.
 fn distance(x: f32, y: f64, scale: f64) -> f64 {
     let unit = f64::from(f32::EPSILON) * 2f64.powi(scale.abs().max(1e-30).log2().floor() as i32);
     (f64::from(x) - y).abs() / unit
 }
 
-/// Numbers that look random, from −1 to 1, the same each time.
+/// A linear congruential generator of numbers from −1 to 1.
 struct Random(u64);
 
 impl Random {
@@ -75,8 +77,8 @@ fn numbers(matrix: &Matrix, rows: usize, columns: usize) -> Vec<f32> {
 /// Sizes at the edges of vectors (4, 8, 16), panels (32) and blocks of K (512).
 const COLUMNS: [usize; 13] = [1, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 512, 600];
 
-fn pool_of(threads: usize) -> ThreadPool {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads")
+fn pool_of(workers: usize) -> &'static ThreadPool {
+    thread_pool(workers).expect("the system starts threads")
 }
 
 /// Rows at the edges of tiles of 4, 6 and 14.
@@ -84,41 +86,42 @@ const ROWS: [usize; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 28, 29];
 
 #[test]
 fn activations_equal_their_formulas() {
-    for path in InstructionSet::all_available() {
+    for set in instruction_sets() {
         for kind in Activation::ALL {
-            // Every sixteenth of one, every number near zero and far away, and what lies between at random.
+            // Multiples of 1/16, numbers near zero and far from it, and random numbers in between.
             let mut random = Random(1);
             let mut x: Vec<f32> = (-400..=400).map(|i| i as f32 / 16.0).collect();
             x.extend([0.0, -0.0, 1e-30, -1e-30, 1e-6, 100.0, -100.0, 1e4, -1e4, 3e38, -3e38]);
             x.extend((0..20_000).map(|i| random.next() * [1.0, 6.0, 12.0][i % 3]));
-            let mut rows = padded(&x);
-            activation::apply(path, kind, &mut rows);
+            let mut rows = pad_to_panels(&x);
+            activation::apply(set, kind, &mut rows);
             let mut worst = (0.0, 0.0);
             for (x, y) in x.iter().zip(rows.iter().flat_map(|row| row.0)) {
                 let expected = reference::activation(kind, f64::from(*x));
                 let far = distance(y, expected, expected.abs().max(f64::from(x.abs()).clamp(0.25, 8.0)));
                 worst = if far > worst.0 { (far, *x) } else { worst };
-                assert!(far <= ulps::activation(kind), "{} {kind:?}({x}) is {y}, not {expected}: {far}", path.name());
+                let bound = ulps::activation(kind);
+                assert!(far <= bound, "{}: {kind:?}({x}) is {y}, not {expected}: {far} ulp", set.name());
             }
-            println!("{} {kind:?}: {:.2} ulp at {}", path.name(), worst.0, worst.1);
+            println!("{}: {kind:?}: {:.2} ulp at {}", set.name(), worst.0, worst.1);
         }
     }
 }
 
 #[test]
-fn activations_pass_on_what_is_no_number() {
-    for path in InstructionSet::all_available() {
+fn activations_of_nan_are_nan() {
+    for set in instruction_sets() {
         for kind in Activation::ALL.into_iter().filter(|kind| *kind != Activation::Relu) {
             let mut rows = [Row([f32::NAN; PANEL])];
-            activation::apply(path, kind, &mut rows);
-            assert!(rows[0].0.iter().all(|x| x.is_nan()), "{} {kind:?}", path.name());
+            activation::apply(set, kind, &mut rows);
+            assert!(rows[0].0.iter().all(|x| x.is_nan()), "{}: {kind:?}", set.name());
         }
     }
 }
 
 #[test]
 fn layer_norm_equals_its_formula() {
-    for path in InstructionSet::all_available() {
+    for set in instruction_sets() {
         let mut worst: f64 = 0.0;
         for columns in COLUMNS {
             for rows in [1, 7, 8, 9, 17] {
@@ -126,34 +129,35 @@ fn layer_norm_equals_its_formula() {
                 let x: Vec<f32> = random.numbers(rows * columns).iter().map(|x| 3.0 * x + 0.5).collect();
                 let (weight, bias) = (random.numbers(columns), random.numbers(columns));
                 let mut y = matrix(&x, rows, columns);
-                let (weights, biases) = (padded(&weight), padded(&bias));
-                let norm = Norm { weight: &weights, bias: &biases, eps: 1e-5, columns };
-                layer_norm(path, norm, &mut y.view_mut());
+                let (weights, biases) = (pad_to_panels(&weight), pad_to_panels(&bias));
+                let norm = LayerNorm { weight: &weights, bias: &biases, eps: 1e-5, columns };
+                layer_norm(set, norm, &mut y.view_mut());
                 let expected = reference::layer_norm(&wide(&x), &wide(&weight), &wide(&bias), f64::from(1e-5f32));
                 for (y, expected) in numbers(&y, rows, columns).iter().zip(expected) {
                     let far = distance(*y, expected, expected.abs().max(1.0));
                     worst = worst.max(far);
-                    assert!(far <= ulps::LAYER_NORM, "{} {rows}×{columns}: {y}, not {expected}", path.name());
+                    assert!(far <= ulps::LAYER_NORM, "{}: {rows}×{columns}: {y}, not {expected}", set.name());
                 }
                 for row in y.view().panel(panels(columns) - 1) {
-                    let there = (columns - 1) % PANEL + 1;
-                    assert!(row.0[there..].iter().all(|x| *x == 0.0), "padding columns stay 0");
+                    let valid = (columns - 1) % PANEL + 1;
+                    assert!(row.0[valid..].iter().all(|x| *x == 0.0), "{}: padding columns stay 0", set.name());
                 }
             }
         }
-        println!("{} layer_norm: {worst:.2} ulp", path.name());
+        println!("{}: layer_norm: {worst:.2} ulp", set.name());
     }
 }
 
 #[test]
 fn linear_equals_its_formula_at_all_edges() {
-    for path in InstructionSet::all_available() {
+    for set in instruction_sets() {
+        let execution = Execution::on_this_thread(set);
         let mut worst: f64 = 0.0;
         for k in COLUMNS {
             for n in [1, 16, 31, 32, 33, 65] {
                 let mut random = Random((k * 100 + n) as u64);
                 let (weight, bias) = (random.numbers(n * k), random.numbers(n));
-                let (packed, biases) = (Packed::new(&[Numbers::F32(&weight)], k), padded(&bias));
+                let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, false);
                 for rows in ROWS {
                     let (x, residual) = (random.numbers(rows * k), random.numbers(rows * n));
                     let expected = reference::linear(&wide(&x), &wide(&weight), &wide(&bias), k);
@@ -161,54 +165,58 @@ fn linear_equals_its_formula_at_all_edges() {
                     let scales = reference::linear(&absolute(&x), &absolute(&weight), &absolute(&bias), k);
                     let (x, residual) = (matrix(&x, rows, k), matrix(&residual, rows, n));
                     let mut y = Matrix::default();
-                    let mut run = |then: Then<'_>| {
-                        linear(
-                            path,
-                            x.view(),
-                            &packed,
-                            &biases,
-                            then,
-                            y.reshape(rows, n).view_mut(),
-                            &mut Vec::new(),
-                            None,
-                        );
+                    let mut run = |epilogue: Epilogue<'_>| {
+                        let to = y.reshape(rows, n).view_mut();
+                        linear(execution, x.view(), &dense, epilogue, to, &mut Vec::new());
                         numbers(&y, rows, n)
                     };
-                    let plain = run(Then::Bias);
+                    let plain = run(Epilogue::Bias);
                     for ((y, expected), scale) in plain.iter().zip(&expected).zip(scales) {
                         let far = distance(*y, *expected, scale.max(1.0));
                         worst = worst.max(far);
-                        assert!(far <= ulps::LINEAR, "{} {rows}×{k}×{n}: {y}, not {expected}", path.name());
+                        assert!(far <= ulps::LINEAR, "{}: {rows}×{k}×{n}: {y}, not {expected}", set.name());
                     }
-                    // What follows the product is the same as if it came after it.
-                    let mut activated = padded(&plain);
-                    activation::apply(path, Activation::Gelu, &mut activated);
+                    // An epilogue has the same result as the same operation after the product.
+                    let mut activated = pad_to_panels(&plain);
+                    activation::apply(set, Activation::Gelu, &mut activated);
                     let activated: Vec<f32> = activated.iter().flat_map(|row| row.0).take(plain.len()).collect();
-                    assert_eq!(run(Then::Activation(Activation::Gelu)), activated);
+                    assert_eq!(run(Epilogue::Activation(Activation::Gelu)), activated, "{}: activation", set.name());
                     let added: Vec<f32> = plain.iter().zip(numbers(&residual, rows, n)).map(|(y, x)| y + x).collect();
-                    assert_eq!(run(Then::Residual(residual.view())), added);
-                    let once = linear_once(path, &x, &weight, &bias, Activation::Identity, None);
-                    assert_eq!(once, plain, "packed when it is used");
+                    assert_eq!(run(Epilogue::Residual(residual.view())), added, "{}: residual", set.name());
+                    let unpacked = linear_unpacked(execution, &x, &weight, &bias, Activation::Identity);
+                    assert_eq!(unpacked, plain, "{}: unpacked weights", set.name());
                 }
             }
         }
-        println!("{} linear: {worst:.2} ulp", path.name());
+        println!("{}: linear: {worst:.2} ulp", set.name());
     }
+}
+
+/// The instruction sets, and AVX-512 also as on CPUs without an instruction for bfloat16; with the name of each.
+fn sets_with_and_without_bf16() -> Vec<(&'static str, InstructionSet)> {
+    let mut sets: Vec<_> = instruction_sets().into_iter().map(|set| (set.name(), set)).collect();
+    #[cfg(target_arch = "x86_64")]
+    if let Some(InstructionSet::Avx512(token)) = sets.last().map(|last| last.1)
+        && token.bf16().is_some()
+    {
+        sets.push(("avx512 without bf16", InstructionSet::Avx512(token.without_extensions())));
+    }
+    sets
 }
 
 #[test]
 fn bfloat16_products_are_those_of_rounded_numbers() {
     let pool = pool_of(1);
     let round = |x: &[f32]| -> Vec<f32> { x.iter().map(|x| bf16_to_f32(f32_to_bf16(*x))).collect() };
-    for path in InstructionSet::all_available() {
+    for (name, set) in sets_with_and_without_bf16() {
         let mut worst: f64 = 0.0;
         for k in COLUMNS {
             for n in [1, 31, 32, 33] {
                 let mut random = Random((k * 100 + n) as u64);
                 let (weight, bias) = (random.numbers(n * k), random.numbers(n));
-                let (packed, biases) = (Packed::pairs(&[Numbers::F32(&weight)], k), padded(&bias));
+                let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, true);
                 let bits: Vec<u16> = weight.iter().map(|x| f32_to_bf16(*x)).collect();
-                assert_eq!(packed.unpack(0, n), Unpacked::Bf16(bits));
+                assert_eq!(dense.weights().unpack(0, n), UnpackedWeights::Bf16(bits), "{name}");
                 for rows in ROWS {
                     let x = random.numbers(rows * k);
                     let (near_x, near_weight) = (wide(&round(&x)), wide(&round(&weight)));
@@ -217,41 +225,33 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                     let scales =
                         reference::linear(&absolute(&near_x), &absolute(&near_weight), &absolute(&wide(&bias)), k);
                     let mut y = Matrix::default();
-                    // What stands in padding columns must not count.
+                    // Padding columns must not matter.
                     let mut x = matrix(&x, rows, k);
                     for row in &mut x.data_mut()[(panels(k) - 1) * rows..] {
                         row.0[(k - 1) % PANEL + 1..].fill(f32::NAN);
                     }
                     let to = y.reshape(rows, n).view_mut();
-                    linear(
-                        path,
-                        x.view(),
-                        &packed,
-                        &biases,
-                        Then::Bias,
-                        to,
-                        &mut Vec::new(),
-                        (rows % 2 == 0).then_some(&pool),
-                    );
+                    let execution = Execution { instruction_set: set, pool: (rows % 2 == 0).then_some(pool) };
+                    linear(execution, x.view(), &dense, Epilogue::Bias, to, &mut Vec::new());
                     let found = numbers(&y, rows, n);
                     for ((y, expected), scale) in found.iter().zip(expected).zip(scales) {
                         let far = distance(*y, expected, scale.max(1.0));
                         worst = worst.max(far);
-                        assert!(far <= ulps::LINEAR, "{} {rows}×{k}×{n}: {y}, not {expected}", path.name());
+                        assert!(far <= ulps::LINEAR, "{name}: {rows}×{k}×{n}: {y}, not {expected}");
                     }
                     let mut last = Matrix::default();
                     let (view, to) = (x.view().rows(rows - 1..rows), last.reshape(1, n).view_mut());
-                    linear(path, view, &packed, &biases, Then::Bias, to, &mut Vec::new(), None);
-                    assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "the same bits alone");
+                    linear(Execution { pool: None, ..execution }, view, &dense, Epilogue::Bias, to, &mut Vec::new());
+                    assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "{name}: the same bits by itself");
                 }
             }
         }
-        println!("{} bfloat16: {worst:.2} ulp", path.name());
+        println!("{name}: bfloat16: {worst:.2} ulp");
     }
 }
 
 #[test]
-fn packed_weights_come_back_and_outputs_of_each_layer_begin_a_panel() {
+fn packed_weights_can_be_unpacked_and_the_outputs_of_each_layer_begin_at_a_panel() {
     for (k, sizes) in [(5, vec![3]), (40, vec![33, 33, 33]), (64, vec![64, 1]), (17, vec![32])] {
         let mut random = Random(k as u64);
         let weights: Vec<Vec<f32>> = sizes.iter().map(|n| random.numbers(n * k)).collect();
@@ -259,11 +259,11 @@ fn packed_weights_come_back_and_outputs_of_each_layer_begin_a_panel() {
             weights.iter().map(|weight| weight.iter().map(|x| (x.to_bits() >> 16) as u16).collect()).collect();
         let wide: Vec<Numbers<'_>> = weights.iter().map(|weight| Numbers::F32(weight)).collect();
         let half: Vec<Numbers<'_>> = bits.iter().map(|bits| Numbers::Bf16(bits)).collect();
-        let (wide, half) = (Packed::new(&wide, k), Packed::new(&half, k));
+        let (wide, half) = (PackedWeights::new(&wide, k), PackedWeights::new(&half, k));
         let mut first = 0;
         for ((weight, bits), n) in weights.iter().zip(&bits).zip(sizes) {
-            assert_eq!(wide.unpack(first, n), Unpacked::F32(weight.clone()));
-            assert_eq!(half.unpack(first, n), Unpacked::Bf16(bits.clone()));
+            assert_eq!(wide.unpack(first, n), UnpackedWeights::F32(weight.clone()));
+            assert_eq!(half.unpack(first, n), UnpackedWeights::Bf16(bits.clone()));
             first += panels(n);
         }
         assert_eq!((wide.k(), wide.panels()), (k, first));
@@ -271,49 +271,42 @@ fn packed_weights_come_back_and_outputs_of_each_layer_begin_a_panel() {
 }
 
 #[test]
-fn weights_in_16_bits_give_what_they_give_when_widened_before() {
-    for path in InstructionSet::all_available() {
+fn weights_in_16_bits_have_the_same_results_as_when_widened_before_packing() {
+    for set in instruction_sets() {
         let (k, n, rows) = (70, 65, 17);
         let mut random = Random(3);
         let bits: Vec<u16> = random.numbers(n * k).iter().map(|x| (x.to_bits() >> 16) as u16).collect();
-        let (bias, x) = (padded(&random.numbers(n)), random.numbers(rows * k));
+        let (bias, x) = (pad_to_panels(&random.numbers(n)), random.numbers(rows * k));
         let x = matrix(&x, rows, k);
         for half in [Numbers::Bf16(&bits), Numbers::F16(&bits)] {
             let mut wide = vec![0.0; n * k];
             half.read(0, &mut wide);
             let run = |weights: Numbers<'_>| {
                 let mut y = Matrix::default();
-                let packed = Packed::new(&[weights], k);
-                linear(
-                    path,
-                    x.view(),
-                    &packed,
-                    &bias,
-                    Then::Bias,
-                    y.reshape(rows, n).view_mut(),
-                    &mut Vec::new(),
-                    None,
-                );
+                let dense = Dense::from_parts(PackedWeights::new(&[weights], k), bias.clone());
+                let to = y.reshape(rows, n).view_mut();
+                linear(Execution::on_this_thread(set), x.view(), &dense, Epilogue::Bias, to, &mut Vec::new());
                 numbers(&y, rows, n).iter().map(|y| y.to_bits()).collect::<Vec<_>>()
             };
-            assert_eq!(run(half), run(Numbers::F32(&wide)), "{}", path.name());
+            assert_eq!(run(half), run(Numbers::F32(&wide)), "{}", set.name());
         }
     }
 }
 
 #[test]
-fn a_row_has_the_same_bits_among_any_number_of_others_and_on_any_number_of_threads() {
+fn a_row_has_the_same_bits_beside_any_number_of_others_and_on_any_number_of_threads() {
     let pools = [1, 2, 3].map(pool_of);
-    for path in InstructionSet::all_available() {
+    for set in instruction_sets() {
         let (k, n) = (100, 70);
         let mut random = Random(5);
         let (weight, bias) = (random.numbers(n * k), random.numbers(n));
-        let (packed, biases) = (Packed::new(&[Numbers::F32(&weight)], k), padded(&bias));
+        let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, false);
         let x = random.numbers(40 * k);
-        let run = |x: View<'_>, team: Option<&ThreadPool>| {
+        let run = |x: View<'_>, pool: Option<&ThreadPool>| {
             let mut y = Matrix::default();
-            let then = Then::Activation(Activation::Gelu);
-            linear(path, x, &packed, &biases, then, y.reshape(x.len(), n).view_mut(), &mut Vec::new(), team);
+            let epilogue = Epilogue::Activation(Activation::Gelu);
+            let to = y.reshape(x.len(), n).view_mut();
+            linear(Execution { instruction_set: set, pool }, x, &dense, epilogue, to, &mut Vec::new());
             numbers(&y, x.len(), n)
         };
         let all = matrix(&x, 40, k);
@@ -321,11 +314,13 @@ fn a_row_has_the_same_bits_among_any_number_of_others_and_on_any_number_of_threa
         for rows in 1..=40 {
             for start in [0, 1, 7, 39] {
                 let range = start..(start + rows).min(40);
-                assert_eq!(run(all.view().rows(range.clone()), None), whole[range.start * n..range.end * n]);
+                let rows = run(all.view().rows(range.clone()), None);
+                assert_eq!(rows, whole[range.start * n..range.end * n], "{}: rows {range:?}", set.name());
             }
         }
-        for pool in &pools {
-            assert_eq!(run(all.view(), Some(pool)), whole);
+        for pool in pools {
+            let workers = pool.current_num_threads();
+            assert_eq!(run(all.view(), Some(pool)), whole, "{}: {workers} workers", set.name());
         }
     }
 }
@@ -333,7 +328,7 @@ fn a_row_has_the_same_bits_among_any_number_of_others_and_on_any_number_of_threa
 #[test]
 fn attention_equals_its_formula() {
     let pool = pool_of(2);
-    for path in InstructionSet::all_available() {
+    for set in instruction_sets() {
         let (mut worst, mut worst_weight): (f64, f64) = (0.0, 0.0);
         for (heads, size) in [(1, 32), (2, 32), (3, 8), (2, 64), (1, 96), (2, 20), (1, 1)] {
             for (rows, keys) in [(1, 1), (5, 5), (14, 14), (15, 9), (31, 31), (33, 32), (40, 33), (70, 70)] {
@@ -341,34 +336,38 @@ fn attention_equals_its_formula() {
                     let mut random = Random((heads * size + rows) as u64);
                     let hidden = heads * size;
                     let [q, k, v] = [(); 3].map(|()| random.numbers(rows * hidden));
-                    let most = 3 * rows;
-                    let bias = random.numbers(heads * (2 * most + 1));
-                    // Places with holes, and hidden rows behind the visible ones, anywhere.
+                    let max_distance = 3 * rows;
+                    let bias = random.numbers(heads * (2 * max_distance + 1));
+                    // Positions with gaps, and masked rows behind the others, at any position.
                     let length = 2 * rows + 1;
-                    let places: Vec<u32> =
+                    let positions: Vec<u32> =
                         (0..keys).map(|i| 2 * i as u32 + 1).chain((0..rows - keys).map(|i| 2 * i as u32)).collect();
                     let [qm, km, vm] = [&q, &k, &v].map(|x| matrix(x, rows, hidden));
                     let mut out = Matrix::default();
                     let mut weights = vec![0.0; heads * length * length];
-                    let inputs = Inputs {
+                    let inputs = AttentionInputs {
                         queries: qm.view(),
                         keys: km.view().rows(0..keys),
                         values: vm.view().rows(0..keys),
                         heads,
                         size,
-                        places: &places,
-                        distances: with_bias.then_some(Distances { bias: &bias, most }),
+                        positions: &positions,
+                        relative_bias: with_bias.then_some(RelativeBias { bias: &bias, max_distance }),
                     };
-                    let to = Some(Weights { to: &mut weights, length });
-                    attention(path, inputs, &mut Scratch::default(), out.reshape(rows, hidden).view_mut(), to, None);
+                    let to = Some(AttentionWeights { to: &mut weights, length });
+                    let alone = Execution::on_this_thread(set);
+                    let view = out.reshape(rows, hidden).view_mut();
+                    attention(alone, inputs, &mut AttentionScratch::default(), view, to);
                     let context = numbers(&out, rows, hidden);
                     let mut without = Matrix::default();
                     let to = without.reshape(rows, hidden).view_mut();
-                    attention(path, inputs, &mut Scratch::default(), to, None, Some(&pool));
+                    let with_pool = Execution { instruction_set: set, pool: Some(pool) };
+                    attention(with_pool, inputs, &mut AttentionScratch::default(), to, None);
                     assert_eq!(
                         numbers(&without, rows, hidden),
                         context,
-                        "with and without weights, alone and as a team"
+                        "{}: with and without weights, on one and several threads",
+                        set.name()
                     );
                     for head in 0..heads {
                         let part = |x: &[f32], rows: usize| -> Vec<f64> {
@@ -376,8 +375,9 @@ fn attention_equals_its_formula() {
                         };
                         let add = |i: usize, j: usize| match with_bias {
                             true => {
-                                let apart = most as i64 + i64::from(places[j]) - i64::from(places[i]);
-                                f64::from(bias[head * (2 * most + 1) + apart as usize])
+                                let distance = i64::from(positions[j]) - i64::from(positions[i]);
+                                let index = (max_distance as i64 + distance) as usize;
+                                f64::from(bias[head * (2 * max_distance + 1) + index])
                             }
                             false => 0.0,
                         };
@@ -387,26 +387,26 @@ fn attention_equals_its_formula() {
                             for (c, expected) in expected.iter().enumerate() {
                                 let far = distance(context[i * hidden + head * size + c], *expected, 1.0);
                                 worst = worst.max(far);
-                                assert!(far <= ulps::CONTEXT, "{} {heads}×{size} {rows} {keys}: {far}", path.name());
+                                assert!(far <= ulps::CONTEXT, "{}: {heads}×{size} {rows} {keys}: {far}", set.name());
                             }
                         }
                         let of_head = &weights[head * length * length..][..length * length];
                         let mut seen = 0.0;
                         for (i, p) in p.chunks(keys).enumerate() {
                             for (j, p) in p.iter().enumerate() {
-                                let weight = of_head[places[i] as usize * length + places[j] as usize];
+                                let weight = of_head[positions[i] as usize * length + positions[j] as usize];
                                 let far = distance(weight, *p, 1.0);
                                 worst_weight = worst_weight.max(far);
-                                assert!(far <= ulps::WEIGHTS, "{}: weight {weight}, not {p}", path.name());
+                                assert!(far <= ulps::WEIGHTS, "{}: weight {weight}, not {p}", set.name());
                                 seen += f64::from(weight);
                             }
                         }
                         let all: f64 = of_head.iter().map(|x| f64::from(*x)).sum();
-                        assert!((all - seen).abs() < 1e-9, "0 where there is no token");
+                        assert!((all - seen).abs() < 1e-9, "{}: 0 where there is no token", set.name());
                     }
                 }
             }
         }
-        println!("{} attention: context {worst:.2} ulp, weights {worst_weight:.2} ulp", path.name());
+        println!("{}: attention: context {worst:.2} ulp, weights {worst_weight:.2} ulp", set.name());
     }
 }

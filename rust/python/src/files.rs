@@ -170,7 +170,7 @@ impl TextBlock {
             let threads = threads::checked("threads", threads)?;
             let columns = batch::columns(&columns)?;
             let rows = py.detach(|| {
-                let pool = threads::pool(threads, self.block.bytes());
+                let pool = threads::pool_for_bytes(threads, self.block.bytes());
                 tokenizer.core.encode_batch::<u32>(&self.block.inputs(), &options.core, &columns, pool)
             });
             let rows = rows.map_err(|error| match error {

@@ -1,4 +1,8 @@
-//! The encoder of `wordpiece_kernels`: arrays in, arrays out. `wordpiece_bert.bert.rust` is its face.
+//! The encoder and the dense layers of `wordpiece_kernels` over NumPy arrays, for `wordpiece_bert.bert.engines.rust`.
+//!
+//! Arrays are validated by the Python side, which is the only caller: a wrong shape is a panic here, reported as an
+//! InternalError. Weights are copied when they are packed; embedding tables stay in their arrays and are only borrowed while
+//! a call runs. The interpreter is detached while Rust computes.
 
 use std::sync::Arc;
 
@@ -10,21 +14,23 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::encoder::{
-    self, Affine, Config, Dense, DistanceBias, Encoder, Layer, Pooled, Sequence, Tables, Tokens,
+    EmbeddingTables, Encoder, EncoderConfig, Layer, LayerNormWeights, PooledOutput, RelativeBiasTable, Sequence,
+    TokenColumns,
 };
-use wordpiece_kernels::gemm::Unpacked;
+use wordpiece_kernels::gemm::{Dense, UnpackedWeights, linear_unpacked};
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::pooling::Pooling;
-use wordpiece_kernels::{InstructionSet, Matrix};
+use wordpiece_kernels::{Execution, InstructionSet, Matrix};
+use wordpiece_parallel::ScratchPool;
 
 use crate::error::{self, guarded};
 use crate::threads;
 
-/// Numbers of a table or weight as they are kept: float32; or 16-bit numbers as their bits, and which they are.
-type Stored<'py> = (Bound<'py, PyAny>, String);
+/// The numbers of a table or weight and the name of their type: float32, or float16 or bfloat16 as uint16 bits.
+type StoredArray<'py> = (Bound<'py, PyAny>, String);
 
 /// A dense layer of a checkpoint: weight [out, in] and bias [out].
-type DenseArrays<'py> = (Stored<'py>, PyReadonlyArray1<'py, f32>);
+type DenseArrays<'py> = (StoredArray<'py>, PyReadonlyArray1<'py, f32>);
 
 /// A layer norm of a checkpoint: γ and β.
 type NormArrays<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>);
@@ -39,10 +45,10 @@ pub struct PackedLayer {
 
 #[pymethods]
 impl PackedLayer {
-    /// Pack the weights of a layer: query, key, value, and the dense layers and norms that follow; with `bf16` they are
-    /// multiplied as bfloat16.
+    /// Pack the weights of a layer: query, key and value, and the dense layers and layer norms behind them. With `bf16`, all
+    /// products are those of numbers rounded to bfloat16.
     #[new]
-    #[allow(clippy::too_many_arguments, reason = "the parts of a layer")]
+    #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of a layer by name")]
     fn new(
         py: Python<'_>,
         qkv: [DenseArrays<'_>; 3],
@@ -58,7 +64,7 @@ impl PackedLayer {
             let weights = qkv
                 .iter()
                 .chain([&output, &inner, &outer])
-                .map(|dense| Borrowed::new(&dense.0.0, &dense.0.1))
+                .map(|dense| BorrowedNumbers::new(&dense.0.0, &dense.0.1))
                 .collect::<PyResult<Vec<_>>>()?;
             let biases = qkv.iter().chain([&output, &inner, &outer]).map(|dense| &dense.1);
             let dense = weights
@@ -71,21 +77,21 @@ impl PackedLayer {
             let layer = py.detach(|| Layer {
                 qkv: Dense::new(&dense[..3], hidden, bf16),
                 output: Dense::new(&dense[3..4], hidden, bf16),
-                output_norm: Affine::new(output_norm.0, output_norm.1),
+                output_norm: LayerNormWeights::new(output_norm.0, output_norm.1),
                 inner: Dense::new(&dense[4..5], hidden, bf16),
                 outer: Dense::new(&dense[5..], intermediate, bf16),
-                outer_norm: Affine::new(outer_norm.0, outer_norm.1),
+                outer_norm: LayerNormWeights::new(outer_norm.0, outer_norm.1),
             });
             Ok(PackedLayer { layer: Arc::new(layer), hidden, intermediate })
         })
     }
 
-    /// Give back a weight: query, key, value, output, inner or outer; 16-bit numbers as their bits.
+    /// Return a weight [out, in]: query, key, value, output, inner or outer; 16-bit numbers as uint16 bits.
     fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| Ok(self.stored(py, name)?.0))
     }
 
-    /// For pickle: the class and what it is made of.
+    /// Return the class and the arguments of its constructor, for pickle and copy.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
         guarded(|| {
             let (this, py) = (slf.get(), slf.py());
@@ -94,12 +100,12 @@ impl PackedLayer {
                 let (dense, first, rows, _) = this.part(name)?;
                 Ok((this.stored(py, name)?, vector(dense.bias(first, rows))))
             };
-            let norm = |affine: &Affine| {
-                let [weight, bias] = affine.parts(this.hidden);
+            let norm = |norm: &LayerNormWeights| {
+                let [weight, bias] = norm.to_vecs(this.hidden);
                 (vector(weight), vector(bias))
             };
             let qkv = [dense("query")?, dense("key")?, dense("value")?];
-            let bf16 = this.layer.output.weights().is_pairs();
+            let bf16 = this.layer.output.weights().is_bf16_pairs();
             let (output_norm, outer_norm) = (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
             let parts =
                 (Vec::from(qkv), dense("output")?, output_norm, dense("inner")?, dense("outer")?, outer_norm, bf16);
@@ -109,7 +115,11 @@ impl PackedLayer {
 }
 
 impl PackedLayer {
-    /// The dense layer that a weight is in, its first panel there, and its shape.
+    /// Returns the dense layer that a weight is part of, its first panel in it, and its shape [out, in].
+    ///
+    /// # Errors
+    ///
+    /// InputError if there is no weight of this name.
     fn part(&self, name: &str) -> PyResult<(&Dense, usize, usize, usize)> {
         let (h, f, layer) = (self.hidden, self.intermediate, &self.layer);
         let width = wordpiece_kernels::panels(h);
@@ -124,74 +134,88 @@ impl PackedLayer {
         })
     }
 
-    fn stored<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Stored<'py>> {
+    /// Returns a weight [out, in] and the name of its type.
+    fn stored<'py>(&self, py: Python<'py>, name: &str) -> PyResult<StoredArray<'py>> {
         let (dense, first, rows, columns) = self.part(name)?;
         let shape = [rows, columns];
         Ok(match dense.weights().unpack(first, rows) {
-            Unpacked::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
-            Unpacked::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
-            Unpacked::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
+            UnpackedWeights::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
+            UnpackedWeights::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
+            UnpackedWeights::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
         })
     }
 }
 
-/// A table of embeddings as it is kept.
-struct Table {
+/// An embedding table [rows, E], in the array and type in which it is stored.
+struct EmbeddingTable {
     array: Py<PyAny>,
     dtype: String,
 }
 
-impl Table {
-    fn new((array, dtype): (Py<PyAny>, String)) -> Table {
-        Table { array, dtype }
+impl EmbeddingTable {
+    fn new((array, dtype): (Py<PyAny>, String)) -> EmbeddingTable {
+        EmbeddingTable { array, dtype }
     }
 
-    fn borrow<'py>(&self, py: Python<'py>) -> PyResult<Borrowed<'py>> {
-        Borrowed::new(self.array.bind(py), &self.dtype)
+    fn borrow<'py>(&self, py: Python<'py>) -> PyResult<BorrowedNumbers<'py>> {
+        BorrowedNumbers::new(self.array.bind(py), &self.dtype)
     }
 }
 
-/// An array of stored numbers while it is read.
-enum Borrowed<'py> {
+/// A stored array while it is read.
+enum BorrowedNumbers<'py> {
     F32(PyReadonlyArray2<'py, f32>),
-    Bits(PyReadonlyArray2<'py, u16>, bool),
+    /// 16-bit numbers as bits.
+    Bits {
+        array: PyReadonlyArray2<'py, u16>,
+        is_bf16: bool,
+    },
 }
 
-impl<'py> Borrowed<'py> {
-    fn new(array: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Borrowed<'py>> {
+impl<'py> BorrowedNumbers<'py> {
+    fn new(array: &Bound<'py, PyAny>, dtype: &str) -> PyResult<BorrowedNumbers<'py>> {
         Ok(match dtype {
-            "float32" => Borrowed::F32(array.extract()?),
-            half => Borrowed::Bits(array.extract()?, half == "bfloat16"),
+            "float32" => BorrowedNumbers::F32(array.extract()?),
+            half => BorrowedNumbers::Bits { array: array.extract()?, is_bf16: half == "bfloat16" },
         })
     }
 
+    /// Returns the numbers, row by row.
+    ///
+    /// # Errors
+    ///
+    /// If the array is not C-contiguous.
     fn numbers(&self) -> PyResult<Numbers<'_>> {
         Ok(match self {
-            Borrowed::F32(array) => Numbers::F32(array.as_slice()?),
-            Borrowed::Bits(array, true) => Numbers::Bf16(array.as_slice()?),
-            Borrowed::Bits(array, false) => Numbers::F16(array.as_slice()?),
+            BorrowedNumbers::F32(array) => Numbers::F32(array.as_slice()?),
+            BorrowedNumbers::Bits { array, is_bf16: true } => Numbers::Bf16(array.as_slice()?),
+            BorrowedNumbers::Bits { array, is_bf16: false } => Numbers::F16(array.as_slice()?),
         })
     }
 }
 
-/// An encoder, immutable.
+/// An encoder: packed layers and embedding tables. It never changes, so threads may share it.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct BertEncoder {
     core: Encoder,
-    words: Table,
-    types: Option<Table>,
-    positions: Table,
+    words: EmbeddingTable,
+    types: Option<EmbeddingTable>,
+    positions: EmbeddingTable,
 }
 
-/// What `BertEncoder.forward` returns: hidden states and attention weights.
-type Forward<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Vec<Bound<'py, PyArray4<f32>>>);
+/// What `BertEncoder.forward` returns: hidden states [B, length, H] and attention weights [B, N, length, length].
+type ForwardResult<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Vec<Bound<'py, PyArray4<f32>>>);
 
 #[pymethods]
 impl BertEncoder {
+    /// Combine packed layers, embedding tables [rows, E] and what else a model has; tables are kept, not copied.
+    ///
+    /// `distances` is the attention bias of MPNet, [N, 2·D + 1], by the distance key − query from −D to D; `path` the name
+    /// of an instruction set, None for the best that the CPU supports.
     #[new]
     #[pyo3(signature = (layers, words, positions, types, embedding_norm, projection, distances, *, embedding, heads,
         activation, eps, path=None))]
-    #[allow(clippy::too_many_arguments, reason = "the parts of an encoder")]
+    #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of an encoder by name")]
     fn new(
         layers: Vec<PyRef<'_, PackedLayer>>,
         words: (Py<PyAny>, String),
@@ -208,7 +232,7 @@ impl BertEncoder {
     ) -> PyResult<BertEncoder> {
         guarded(|| {
             let first = layers.first().ok_or_else(|| error::input("an encoder needs a layer".into()))?;
-            let config = Config {
+            let config = EncoderConfig {
                 hidden: first.hidden,
                 embedding,
                 heads,
@@ -218,45 +242,50 @@ impl BertEncoder {
             };
             let projection = match projection {
                 Some(((weight, dtype), bias)) => {
-                    let weight = Borrowed::new(&weight, &dtype)?;
+                    let weight = BorrowedNumbers::new(&weight, &dtype)?;
                     Some(Dense::new(&[(weight.numbers()?, bias.as_slice()?)], embedding, false))
                 }
                 None => None,
             };
-            let distances = match distances {
-                Some(bias) => {
-                    Some(DistanceBias { bias: bias.as_slice()?.to_vec(), most: (bias.shape()[1].max(1) - 1) / 2 })
-                }
+            let relative_bias = match distances {
+                Some(bias) => Some(RelativeBiasTable {
+                    bias: bias.as_slice()?.to_vec(),
+                    max_distance: (bias.shape()[1].max(1) - 1) / 2,
+                }),
                 None => None,
             };
             let core = Encoder {
                 config,
-                path: path_of(path)?,
-                embedding_norm: Affine::new(embedding_norm.0.as_slice()?, embedding_norm.1.as_slice()?),
+                instruction_set: instruction_set_of(path)?,
+                embedding_norm: LayerNormWeights::new(embedding_norm.0.as_slice()?, embedding_norm.1.as_slice()?),
                 projection,
                 layers: layers.iter().map(|layer| layer.layer.clone()).collect(),
-                distances,
-                spare: encoder::Spare::default(),
+                relative_bias,
+                scratch: ScratchPool::default(),
             };
-            let [words, positions] = [words, positions].map(Table::new);
-            Ok(BertEncoder { core, words, positions, types: types.map(Table::new) })
+            let [words, positions] = [words, positions].map(EmbeddingTable::new);
+            Ok(BertEncoder { core, words, positions, types: types.map(EmbeddingTable::new) })
         })
     }
 
-    /// Run the encoder over sequences whose tokens stand one behind the other, those that may be attended to first.
+    /// Run the encoder over the tokens of B sequences, one sequence after the other; in each, those that may be attended to
+    /// come first.
     ///
-    /// ids, types, positions and places: uint32 [tokens]; row_offsets and keys: int64 [B + 1] and [B]; vectors: float32
-    /// [tokens, E] in place of the table of words. Returns the states asked for by number, float32 [B, length, H], and,
-    /// where wanted, the attention weights, float32 [B, N, length, length]; 0 where there is no token.
-    #[pyo3(signature = (ids, types, positions, places, row_offsets, keys, vectors, length, states, attentions, threads))]
-    #[allow(clippy::too_many_arguments, reason = "the arrays of a batch")]
+    /// ids, types, position_ids and positions: uint32 [tokens], where an empty array stands for 0, or 0, 1, 2, … in each
+    /// sequence; row_offsets: int64 [B + 1]; keys, how many tokens may be attended to: int64 [B]; vectors: float32
+    /// [tokens, E] in place of the table of words. Return the hidden states numbered in `states`, float32 [B, length, H],
+    /// and, if requested, the attention weights of each layer, float32 [B, N, length, length]; rows are written at
+    /// `positions` and 0 elsewhere.
+    #[pyo3(signature = (ids, types, position_ids, positions, row_offsets, keys, vectors, length, states, attentions,
+        threads))]
+    #[allow(clippy::too_many_arguments, reason = "a Python signature: the arrays of a batch by name")]
     fn forward<'py>(
         &self,
         py: Python<'py>,
         ids: PyReadonlyArray1<'_, u32>,
         types: PyReadonlyArray1<'_, u32>,
+        position_ids: PyReadonlyArray1<'_, u32>,
         positions: PyReadonlyArray1<'_, u32>,
-        places: PyReadonlyArray1<'_, u32>,
         row_offsets: PyReadonlyArray1<'_, i64>,
         keys: PyReadonlyArray1<'_, i64>,
         vectors: Option<PyReadonlyArray2<'_, f32>>,
@@ -264,7 +293,7 @@ impl BertEncoder {
         states: Vec<usize>,
         attentions: bool,
         threads: Option<usize>,
-    ) -> PyResult<Forward<'py>> {
+    ) -> PyResult<ForwardResult<'py>> {
         guarded(|| {
             let (batch, config) = (keys.len(), &self.core.config);
             let new_states: Vec<_> =
@@ -300,11 +329,11 @@ impl BertEncoder {
                         sequence.attentions.push(to);
                     }
                 }
-                let tokens = Tokens {
+                let tokens = TokenColumns {
                     ids: ids.as_slice()?,
                     types: types.as_slice()?,
+                    position_ids: position_ids.as_slice()?,
                     positions: positions.as_slice()?,
-                    places: places.as_slice()?,
                 };
                 let vectors = vectors.as_ref().map(|vectors| vectors.as_slice()).transpose()?;
                 self.run(py, tokens, vectors, sequences, threads)?;
@@ -313,15 +342,16 @@ impl BertEncoder {
         })
     }
 
-    /// Run the encoder over rows of ids, and pool each: ids and positions uint32 [tokens] (positions may be empty),
-    /// row_offsets int64 [B + 1] -> float32 [B, modes · H].
-    #[pyo3(signature = (ids, positions, row_offsets, modes, skip, threads))]
-    #[allow(clippy::too_many_arguments, reason = "the arrays of a batch")]
+    /// Run the encoder over rows of ids and pool each: ids and position_ids uint32 [tokens] (position_ids may be empty for
+    /// 0, 1, 2, … in each row), row_offsets int64 [B + 1] -> float32 [B, modes · H]. The first `skip` tokens of each row, a
+    /// prompt, are excluded from pooling.
+    #[pyo3(signature = (ids, position_ids, row_offsets, modes, skip, threads))]
+    #[allow(clippy::too_many_arguments, reason = "a Python signature: the arrays of a batch by name")]
     fn pooled<'py>(
         &self,
         py: Python<'py>,
         ids: PyReadonlyArray1<'_, u32>,
-        positions: PyReadonlyArray1<'_, u32>,
+        position_ids: PyReadonlyArray1<'_, u32>,
         row_offsets: PyReadonlyArray1<'_, i64>,
         modes: Vec<String>,
         skip: usize,
@@ -346,29 +376,31 @@ impl BertEncoder {
                             attentions: Vec::new(),
                             length: tokens.len(),
                             tokens,
-                            pooled: Some(Pooled { modes: &modes, skip, to }),
+                            pooled: Some(PooledOutput { modes: &modes, skip, to }),
                         }
                     })
                     .collect();
-                let tokens = Tokens { ids: ids.as_slice()?, types: &[], positions: positions.as_slice()?, places: &[] };
+                let (ids, position_ids) = (ids.as_slice()?, position_ids.as_slice()?);
+                let tokens = TokenColumns { ids, types: &[], position_ids, positions: &[] };
                 self.run(py, tokens, None, sequences, threads)?;
             }
             Ok(vectors)
         })
     }
 
-    /// The instruction set that computes: avx512, avx2, neon or scalar.
+    /// The name of the instruction set that computes: avx512, avx2, neon or scalar.
     #[getter]
     fn path(&self) -> &'static str {
-        self.core.path.name()
+        self.core.instruction_set.name()
     }
 }
 
 impl BertEncoder {
+    /// Runs the encoder with the interpreter detached; `vectors` [tokens, E] replace the table of words.
     fn run(
         &self,
         py: Python<'_>,
-        tokens: Tokens<'_>,
+        tokens: TokenColumns<'_>,
         vectors: Option<&[f32]>,
         sequences: Vec<Sequence<'_>>,
         threads: Option<usize>,
@@ -376,17 +408,18 @@ impl BertEncoder {
         let words = self.words.borrow(py)?;
         let types = self.types.as_ref().map(|types| types.borrow(py)).transpose()?;
         let positions = self.positions.borrow(py)?;
-        let tables = Tables {
+        let tables = EmbeddingTables {
             words: vectors.map_or_else(|| words.numbers(), |vectors| Ok(Numbers::F32(vectors)))?,
-            types: types.as_ref().map(Borrowed::numbers).transpose()?,
+            types: types.as_ref().map(BorrowedNumbers::numbers).transpose()?,
             positions: positions.numbers()?,
         };
-        py.detach(|| self.core.run(tables, tokens, sequences, threads::team(threads)));
+        py.detach(|| self.core.run(tables, tokens, sequences, threads::pool(threads)));
         Ok(())
     }
 }
 
-/// Compute activation(x·Wᵀ + b) with a weight that is not packed: x [rows, in], weight [out, in], bias [out] -> [rows, out].
+/// Compute activation(x·Wᵀ + b) with a weight that is not packed: x [rows, in], weight [out, in], bias [out] ->
+/// float32 [rows, out].
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, activation, threads=None, path=None))]
 pub fn dense<'py>(
@@ -400,34 +433,36 @@ pub fn dense<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
         let (rows, k, n) = (x.shape()[0], weight.shape()[1], weight.shape()[0]);
-        let (activation, path) = (activation_of(activation)?, path_of(path)?);
+        let (activation, instruction_set) = (activation_of(activation)?, instruction_set_of(path)?);
         let (x, weight, bias) = (x.as_slice()?, weight.as_slice()?, bias.as_slice()?);
         let y = py.detach(|| {
-            let pool = threads::team(threads);
+            let execution = Execution { instruction_set, pool: threads::pool(threads) };
             let mut matrix = Matrix::default();
             matrix.fill_rows(rows, k, x);
-            wordpiece_kernels::gemm::linear_once(path, &matrix, weight, bias, activation, pool)
+            linear_unpacked(execution, &matrix, weight, bias, activation)
         });
         y.into_pyarray(py).reshape([rows, n])
     })
 }
 
-/// Name the instruction sets that this machine has, the best last.
+/// Return the names of the instruction sets that this CPU has, the best last.
 #[pyfunction]
 pub fn kernel_paths() -> Vec<&'static str> {
     InstructionSet::all_available().into_iter().map(InstructionSet::name).collect()
 }
 
-fn path_of(name: Option<&str>) -> PyResult<InstructionSet> {
+/// Returns the instruction set of this name, or the best one of this CPU.
+fn instruction_set_of(name: Option<&str>) -> PyResult<InstructionSet> {
     match name {
         None => Ok(InstructionSet::detect()),
         Some(name) => InstructionSet::all_available()
             .into_iter()
-            .find(|path| path.name() == name)
+            .find(|set| set.name() == name)
             .ok_or_else(|| error::input(format!("this machine has no {name:?}"))),
     }
 }
 
+/// Returns the activation of this name, one of `functional.ACTIVATIONS`.
 fn activation_of(name: &str) -> PyResult<Activation> {
     Ok(match name {
         "identity" => Activation::Identity,
@@ -443,6 +478,7 @@ fn activation_of(name: &str) -> PyResult<Activation> {
     })
 }
 
+/// Returns the pooling mode of this name, as sentence-transformers calls it.
 fn pooling_of(name: &str) -> PyResult<Pooling> {
     Ok(match name {
         "cls" => Pooling::Cls,

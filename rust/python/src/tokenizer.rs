@@ -318,7 +318,7 @@ impl Tokenizer {
                 None => items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?,
             };
             let rows = py.detach(|| {
-                let pool = threads::pool(threads, inputs.iter().map(Input::len).sum());
+                let pool = threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
                 self.core.encodings(&inputs, &options.core, pool)
             });
             let rows = rows.map_err(to_py)?;
@@ -353,7 +353,7 @@ impl Tokenizer {
             let threads = threads::checked("threads", threads)?;
             let columns = batch::columns(&columns)?;
             let encode = |inputs: &[Input<'_>]| {
-                let pool = || threads::pool(threads, inputs.iter().map(Input::len).sum());
+                let pool = || threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
                 if wide {
                     let rows = py.detach(|| self.core.encode_batch::<i64>(inputs, &options.core, &columns, pool()));
                     Rows::new(py, rows.map_err(to_py)?, &columns)

@@ -1,8 +1,15 @@
-//! Instruction sets: what each does in its own way, and the choice between them.
+//! Vector operations of each instruction set, and the dispatch to the one that was detected.
 //!
-//! The kernels are written once, over the trait [`Simd`]; each instruction set is a type that can be had only where the CPU
-//! has it. All do the same operations in the same order within a row. They differ in the number of lanes over which a sum
-//! is spread and, for [`scalar`], in rounding products: results agree to a few units in the last place.
+//! Computations are written once, as a [`Kernel`] over the trait [`Simd`]; [`run`] compiles each for every instruction set
+//! and picks one at run time. The capability tokens of [`wordpiece_parallel::instruction_set`] implement [`Simd`]: whoever
+//! has one may use the instructions.
+//!
+//! This module knows vectors and the shapes of tiles, and nothing of what is computed with them. `tile`, `gemm` and the
+//! other modules build on it; it imports none of them.
+//!
+//! Each instruction set does the same operations in the same order within a row. They differ in the number of lanes over
+//! which a sum is spread and, for [`Scalar`], in rounding products before they are added: results agree to a few units in
+//! the last place.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -11,153 +18,88 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
+mod simd;
 
-use crate::gemm::{PairTile, Tile};
-use crate::matrix::{PairRow, Row};
+pub use scalar::Scalar;
+pub use simd::{Kernel, MAX_TILE_ROWS, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs};
+pub use wordpiece_parallel::InstructionSet;
 
-/// Vectors of float32, and the tile of a matrix product.
+/// Runs a computation with the instructions of `instruction_set`.
 ///
-/// A value of a type that has this trait is the proof that the CPU has the instructions.
-pub trait Simd: Copy + Send + Sync {
-    /// A vector.
-    type V: Copy;
-
-    /// Numbers in a vector: a divisor of 32.
-    const LANES: usize;
-
-    /// Most rows of a tile.
-    const TILE: usize;
-
-    /// `x` in all lanes.
-    fn splat(self, x: f32) -> Self::V;
-    /// The columns of a row from `at` on.
-    fn load(self, row: &Row, at: usize) -> Self::V;
-    /// Writes the columns of a row from `at` on.
-    fn store(self, row: &mut Row, at: usize, x: Self::V);
-    /// x + y.
-    fn add(self, x: Self::V, y: Self::V) -> Self::V;
-    /// x − y.
-    fn sub(self, x: Self::V, y: Self::V) -> Self::V;
-    /// x·y.
-    fn mul(self, x: Self::V, y: Self::V) -> Self::V;
-    /// x/y.
-    fn div(self, x: Self::V, y: Self::V) -> Self::V;
-    /// x·y + z, rounded once where the CPU can.
-    fn fma(self, x: Self::V, y: Self::V, z: Self::V) -> Self::V;
-    /// The greater; `y` where one is NaN.
-    fn max(self, x: Self::V, y: Self::V) -> Self::V;
-    /// The smaller; `y` where one is NaN.
-    fn min(self, x: Self::V, y: Self::V) -> Self::V;
-    /// To the nearest integer.
-    fn round(self, x: Self::V) -> Self::V;
-    /// 2ⁿ for integers from −126 to 127.
-    fn pow2(self, n: Self::V) -> Self::V;
-    /// `a` where x < y, else `b`.
-    fn where_less(self, x: Self::V, y: Self::V, a: Self::V, b: Self::V) -> Self::V;
-    /// The first `n` lanes of `a`, the others of `b`.
-    fn first(self, n: usize, a: Self::V, b: Self::V) -> Self::V;
-    /// The sum of all lanes, in an order of its own that is always the same.
-    fn sum(self, x: Self::V) -> f32;
-    /// The greatest of all lanes.
-    fn greatest(self, x: Self::V) -> f32;
-
-    /// The first and the second bfloat16 of the pairs from `at` on, widened.
-    fn load_pairs(self, row: &PairRow, at: usize) -> [Self::V; 2];
-
-    /// One tile of a matrix product, as [`crate::gemm::multiply_tile`].
-    fn tile(self, tile: Tile<'_>);
-    /// One tile of a product of bfloat16 numbers, as [`crate::gemm::multiply_pair_tile`].
-    fn pair_tile(self, tile: PairTile<'_>);
-}
-
-/// A computation over some instruction set.
-pub trait Kernel {
-    /// What it returns.
-    type Output;
-
-    /// Does it. Implementations are `inline(always)`, so that they are compiled with the instructions of `simd`.
-    fn run<S: Simd>(self, simd: S) -> Self::Output;
-}
-
-/// The instruction sets, best last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InstructionSet {
-    /// Everywhere.
-    Scalar,
-    /// x86-64 with AVX2 and FMA.
-    #[cfg(target_arch = "x86_64")]
-    Avx2(avx2::Avx2),
-    /// x86-64 with AVX-512 F, DQ, BW and VL.
-    #[cfg(target_arch = "x86_64")]
-    Avx512(avx512::Avx512),
-    /// 64-bit Arm.
-    #[cfg(target_arch = "aarch64")]
-    Neon(neon::Neon),
-}
-
-impl InstructionSet {
-    /// All paths of this machine, the best last.
-    pub fn all_available() -> Vec<InstructionSet> {
+/// The dispatch is one branch; a kernel should do enough work to make up for it and for a call that is never inlined.
+#[inline]
+pub fn run<K: Kernel>(instruction_set: InstructionSet, kernel: K) -> K::Output {
+    match instruction_set {
+        InstructionSet::Scalar => Scalar.run(kernel),
         #[cfg(target_arch = "x86_64")]
-        let simd = [avx2::Avx2::new().map(InstructionSet::Avx2), avx512::Avx512::new().map(InstructionSet::Avx512)];
+        InstructionSet::Avx2(token) => token.run(kernel),
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512(token) => token.run(kernel),
         #[cfg(target_arch = "aarch64")]
-        let simd = [neon::Neon::new().map(InstructionSet::Neon)];
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let simd: [Option<InstructionSet>; 0] = [];
-        std::iter::once(InstructionSet::Scalar).chain(simd.into_iter().flatten()).collect()
-    }
-
-    /// The best path of this machine.
-    pub fn detect() -> InstructionSet {
-        InstructionSet::all_available().pop().unwrap_or(InstructionSet::Scalar)
-    }
-
-    /// Its name, as tests and benchmarks print it.
-    pub fn name(self) -> &'static str {
-        match self {
-            InstructionSet::Scalar => "scalar",
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2(_) => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512(_) => "avx512",
-            #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon(_) => "neon",
-        }
-    }
-
-    /// Does a computation with these instructions.
-    #[inline]
-    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        match self {
-            InstructionSet::Scalar => kernel.run(scalar::Scalar),
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2(isa) => isa.run(kernel),
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512(isa) => isa.run(kernel),
-            #[cfg(target_arch = "aarch64")]
-            InstructionSet::Neon(isa) => isa.run(kernel),
-        }
+        InstructionSet::Neon(token) => token.run(kernel),
     }
 }
 
-/// Calls `multiply_tile` with the number of rows that a tile has as a constant.
-macro_rules! tile_of_rows {
-    ($isa:expr, $tile:expr, $vectors:literal, $($rows:literal)*) => {
-        match $tile.out.len() {
-            $($rows => crate::gemm::multiply_tile::<_, $rows, $vectors>($isa, $tile),)*
-            rows => unreachable!("a tile of {rows} rows"),
-        }
-    };
-}
-pub(crate) use tile_of_rows;
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls `multiply_pair_tile` with the number of rows that a tile has as a constant.
-macro_rules! pair_tile_of_rows {
-    ($isa:expr, $dot:expr, $tile:expr, $vectors:literal, $($rows:literal)*) => {
-        match $tile.out.len() {
-            $($rows => crate::gemm::multiply_pair_tile::<_, _, $rows, $vectors>($isa, $dot, $tile),)*
-            rows => unreachable!("a tile of {rows} rows"),
+    use wordpiece_parallel::testing::instruction_sets;
+
+    use super::{Kernel, PairDot, PairTileKernel, Simd, run};
+    use crate::matrix::{PANEL, PairRow, Row};
+
+    fn panics(f: impl FnOnce()) -> bool {
+        catch_unwind(AssertUnwindSafe(f)).is_err()
+    }
+
+    /// Accesses vectors that end beyond a row by one lane, and by so much that `at + LANES` wraps around.
+    struct AccessBeyondRow;
+
+    impl Kernel for AccessBeyondRow {
+        type Output = bool;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> bool {
+            [PANEL - S::LANES + 1, PANEL, usize::MAX - S::LANES + 1, usize::MAX].into_iter().all(|at| {
+                let mut row = Row::ZERO;
+                panics(|| _ = simd.load(&row, at))
+                    && panics(|| simd.store(&mut row, at, simd.splat(1.0)))
+                    && panics(|| _ = simd.load_pairs(&PairRow([0; PANEL]), at))
+                    && row == Row::ZERO
+            })
         }
-    };
+    }
+
+    struct LoadPairsBeyondRow;
+
+    impl PairTileKernel for LoadPairsBeyondRow {
+        fn rows(&self) -> usize {
+            1
+        }
+
+        #[inline(always)]
+        fn run<S: Simd, D: PairDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
+            for at in [PANEL - S::LANES + 1, usize::MAX] {
+                assert!(panics(|| _ = dot.load(simd, &PairRow([0; PANEL]), at)));
+            }
+        }
+    }
+
+    impl Kernel for LoadPairsBeyondRow {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            simd.run_pair_tile(self);
+        }
+    }
+
+    #[test]
+    fn accesses_beyond_a_row_panic_also_where_the_end_wraps_around() {
+        for set in instruction_sets() {
+            assert!(run(set, AccessBeyondRow), "{}: an access beyond the row did not panic", set.name());
+            run(set, LoadPairsBeyondRow);
+        }
+    }
 }
-pub(crate) use pair_tile_of_rows;

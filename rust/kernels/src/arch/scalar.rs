@@ -1,13 +1,15 @@
-//! Plain Rust: what every machine can do, and the twin that the other paths are compared with.
+//! Portable Rust: arrays of 8 numbers in place of vectors. A tile is 4 rows × 8 columns; four cover a panel.
+//!
+//! It runs on every CPU and needs no `unsafe`. The compiler turns the loops into what vector instructions the target
+//! guarantees (SSE2 on x86-64).
 
-use super::{Simd, pair_tile_of_rows, tile_of_rows};
-use crate::gemm::{PairTile, Tile, Widened};
+use super::simd::{Kernel, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows, run_tile_of_rows};
 use crate::matrix::{PairRow, Row};
 
-/// Lanes of a vector: enough for the compiler to use what the baseline of a machine has.
+/// Lanes of a vector: a multiple of what the baseline vectors of any target hold.
 const LANES: usize = 8;
 
-/// Arrays in place of vectors.
+/// The instruction set of every CPU: its value needs no proof.
 #[derive(Clone, Copy)]
 pub struct Scalar;
 
@@ -22,7 +24,7 @@ impl Simd for Scalar {
     type V = V;
 
     const LANES: usize = LANES;
-    const TILE: usize = 4;
+    const TILE_ROWS: usize = 4;
 
     #[inline(always)]
     fn splat(self, x: f32) -> V {
@@ -61,7 +63,7 @@ impl Simd for Scalar {
 
     #[inline(always)]
     fn fma(self, x: V, y: V, z: V) -> V {
-        // Two roundings: without the instruction, mul_add is a call that takes fifty times as long.
+        // Rounded twice: where the instruction is missing, `mul_add` calls a function that takes fifty times as long.
         self.add(self.mul(x, y), z)
     }
 
@@ -77,7 +79,7 @@ impl Simd for Scalar {
 
     #[inline(always)]
     fn round(self, x: V) -> V {
-        // Adding 1.5·2²³ leaves no bits for a fraction; numbers here are far smaller than that.
+        // 1.5·2²³ + x has no bits left for the fraction of x.
         const MAGIC: f32 = 12_582_912.0;
         x.map(|x| (x + MAGIC) - MAGIC)
     }
@@ -115,13 +117,18 @@ impl Simd for Scalar {
         ]
     }
 
-    #[inline]
-    fn pair_tile(self, tile: PairTile<'_>) {
-        pair_tile_of_rows!(self, Widened, tile, 1, 1 2 3 4);
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        kernel.run(self)
     }
 
     #[inline]
-    fn tile(self, tile: Tile<'_>) {
-        tile_of_rows!(self, tile, 1, 1 2 3 4);
+    fn run_tile<T: TileKernel>(self, tile: T) {
+        run_tile_of_rows!(self, tile, 1, 1 2 3 4);
+    }
+
+    #[inline]
+    fn run_pair_tile<T: PairTileKernel>(self, tile: T) {
+        run_pair_tile_of_rows!(self, WidenedPairs, tile, 1, 1 2 3 4);
     }
 }

@@ -1,19 +1,23 @@
 //! Weights in the form in which tiles read them: by panels of 32 outputs, within a panel by input.
 
-use crate::arch::{InstructionSet, Kernel, Simd};
+use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
 use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
 
 /// The weights [N, K] of one or more dense layers with the same input, packed once.
 ///
-/// Those in 16 bits stay so; a panel is widened when it is used, once for all rows of a task.
-pub struct Packed {
-    rows: Rows,
+/// Weights in 16 bits stay so. Unless they are multiplied as bfloat16, a panel is widened when it is used, once for all rows
+/// of a task.
+pub struct PackedWeights {
+    rows: PackedRows,
+    /// K, the number of inputs.
     k: usize,
+    /// The number of panels of outputs, those of all layers.
     panels: usize,
 }
 
-enum Rows {
+/// The rows of all panels, one panel after the other: K rows for each, or ⌈K/2⌉ rows of pairs.
+enum PackedRows {
     F32(Vec<Row>),
     F16(Vec<HalfRow>),
     Bf16(Vec<HalfRow>),
@@ -22,20 +26,35 @@ enum Rows {
 
 /// One panel of packed weights, as it is multiplied.
 #[derive(Clone, Copy)]
-pub enum PanelRows<'a> {
+pub enum WeightPanel<'a> {
     /// float32, K rows.
     F32(&'a [Row]),
     /// bfloat16 to be multiplied as such, ⌈K/2⌉ rows.
     Pairs(&'a [PairRow]),
 }
 
-impl Packed {
-    /// Packs weights as [`Packed::new`], rounded to bfloat16, to be multiplied with numbers that are so too.
+impl PackedWeights {
+    /// Packs the weights of dense layers, each [N, K] with an N of its own. The outputs of each layer begin at a panel.
     ///
     /// # Panics
     ///
-    /// If the length of a weight is no multiple of `k`.
-    pub fn pairs(weights: &[Numbers<'_>], k: usize) -> Packed {
+    /// If the length of a weight is not a multiple of `k`, or the weights are not all of one type.
+    pub fn new(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
+        let rows = match weights.first() {
+            None | Some(Numbers::F32(_)) => PackedRows::F32(pack(weights, k, Row::ZERO)),
+            Some(Numbers::F16(_)) => PackedRows::F16(pack(weights, k, HalfRow::ZERO)),
+            Some(Numbers::Bf16(_)) => PackedRows::Bf16(pack(weights, k, HalfRow::ZERO)),
+        };
+        let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
+        PackedWeights { rows, k, panels }
+    }
+
+    /// Packs weights as [`PackedWeights::new`], rounded to bfloat16, to be multiplied by inputs that are rounded as well.
+    ///
+    /// # Panics
+    ///
+    /// If the length of a weight is not a multiple of `k`.
+    pub fn bf16_pairs(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
         let mut rows = Vec::new();
         let mut line = vec![0.0; k];
         for weight in weights {
@@ -53,78 +72,69 @@ impl Packed {
             }
         }
         let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
-        Packed { rows: Rows::Pairs(rows), k, panels }
+        PackedWeights { rows: PackedRows::Pairs(rows), k, panels }
     }
 
-    /// Whether rows must be rounded to bfloat16 before they are multiplied.
-    pub fn is_pairs(&self) -> bool {
-        matches!(self.rows, Rows::Pairs(_))
+    /// Whether the weights are multiplied as bfloat16, by inputs that must be rounded to it.
+    pub fn is_bf16_pairs(&self) -> bool {
+        matches!(self.rows, PackedRows::Pairs(_))
     }
 
-    /// Packs the weights of some dense layers, each [N, K] with as many rows as there are; the outputs of each begin a panel.
-    ///
-    /// # Panics
-    ///
-    /// If the length of a weight is no multiple of `k`, or the types differ.
-    pub fn new(weights: &[Numbers<'_>], k: usize) -> Packed {
-        let rows = match weights.first() {
-            None | Some(Numbers::F32(_)) => Rows::F32(pack(weights, k, Row::ZERO)),
-            Some(Numbers::F16(_)) => Rows::F16(pack(weights, k, HalfRow::ZERO)),
-            Some(Numbers::Bf16(_)) => Rows::Bf16(pack(weights, k, HalfRow::ZERO)),
-        };
-        let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
-        Packed { rows, k, panels }
-    }
-
-    /// How many inputs there are.
+    /// Returns K, the number of inputs.
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// How many panels of outputs there are.
+    /// Returns the number of panels of outputs.
     pub fn panels(&self) -> usize {
         self.panels
     }
 
-    /// One panel; `widened` is where one of 16 bits that is multiplied as float32 is widened to.
+    /// Returns one panel as it is multiplied. If it must be widened to float32 first, that is done into `widened`.
     #[inline]
-    pub fn panel<'a>(&'a self, path: InstructionSet, panel: usize, widened: &'a mut Vec<Row>) -> PanelRows<'a> {
+    pub fn panel<'a>(
+        &'a self,
+        instruction_set: InstructionSet,
+        panel: usize,
+        widened: &'a mut Vec<Row>,
+    ) -> WeightPanel<'a> {
         let range = panel * self.k..(panel + 1) * self.k;
         let (rows, is_bf16) = match &self.rows {
-            Rows::F32(rows) => return PanelRows::F32(&rows[range]),
-            Rows::Pairs(rows) => {
+            PackedRows::F32(rows) => return WeightPanel::F32(&rows[range]),
+            PackedRows::Pairs(rows) => {
                 let pairs = self.k.div_ceil(2);
-                return PanelRows::Pairs(&rows[panel * pairs..][..pairs]);
+                return WeightPanel::Pairs(&rows[panel * pairs..][..pairs]);
             }
-            Rows::F16(rows) => (rows, false),
-            Rows::Bf16(rows) => (rows, true),
+            PackedRows::F16(rows) => (rows, false),
+            PackedRows::Bf16(rows) => (rows, true),
         };
         widened.resize(self.k, Row::ZERO);
-        path.run(Widen { rows: &rows[range], is_bf16, to: widened });
-        PanelRows::F32(widened)
+        arch::run(instruction_set, WidenPanel { rows: &rows[range], is_bf16, to: widened });
+        WeightPanel::F32(widened)
     }
 
-    /// Gives back the weights [N, K] whose outputs begin with panel `first`, as they were packed; `n` is N.
-    pub fn unpack(&self, first: usize, n: usize) -> Unpacked {
+    /// Returns the weights [N, K] of the layer whose outputs begin at panel `first_panel`, bit for bit as they were packed;
+    /// `n` is N.
+    pub fn unpack(&self, first_panel: usize, n: usize) -> UnpackedWeights {
         match &self.rows {
-            Rows::F32(rows) => Unpacked::F32(unpack(&rows[first * self.k..], self.k, n)),
-            Rows::F16(rows) => Unpacked::F16(unpack(&rows[first * self.k..], self.k, n)),
-            Rows::Bf16(rows) => Unpacked::Bf16(unpack(&rows[first * self.k..], self.k, n)),
-            Rows::Pairs(rows) => {
+            PackedRows::F32(rows) => UnpackedWeights::F32(unpack(&rows[first_panel * self.k..], self.k, n)),
+            PackedRows::F16(rows) => UnpackedWeights::F16(unpack(&rows[first_panel * self.k..], self.k, n)),
+            PackedRows::Bf16(rows) => UnpackedWeights::Bf16(unpack(&rows[first_panel * self.k..], self.k, n)),
+            PackedRows::Pairs(rows) => {
                 let pairs = self.k.div_ceil(2);
                 let weight = |n: usize, k: usize| {
-                    let pair = rows[(first + n / PANEL) * pairs + k / 2].0[n % PANEL];
+                    let pair = rows[(first_panel + n / PANEL) * pairs + k / 2].0[n % PANEL];
                     if k.is_multiple_of(2) { pair as u16 } else { (pair >> 16) as u16 }
                 };
-                Unpacked::Bf16((0..n).flat_map(|n| (0..self.k).map(move |k| weight(n, k))).collect())
+                UnpackedWeights::Bf16((0..n).flat_map(|n| (0..self.k).map(move |k| weight(n, k))).collect())
             }
         }
     }
 }
 
-/// Weights [N, K] in the type in which they are kept.
+/// Weights [N, K], row by row, in the type in which they are kept.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Unpacked {
+pub enum UnpackedWeights {
     /// float32.
     F32(Vec<f32>),
     /// float16, as its bits.
@@ -133,22 +143,28 @@ pub enum Unpacked {
     Bf16(Vec<u16>),
 }
 
-/// Rows of a panel, whatever their type.
-trait PanelRow: Copy {
+/// A row of packed weights, of 32-bit or 16-bit numbers.
+trait PackedRow: Copy {
     type Number: Copy + Default;
 
     fn numbers(&mut self) -> &mut [Self::Number; PANEL];
-    fn of<'a>(weights: Numbers<'a>) -> &'a [Self::Number];
+
+    /// Returns weights as numbers of this type.
+    ///
+    /// # Panics
+    ///
+    /// If they are of another type.
+    fn weights<'a>(weights: Numbers<'a>) -> &'a [Self::Number];
 }
 
-impl PanelRow for Row {
+impl PackedRow for Row {
     type Number = f32;
 
     fn numbers(&mut self) -> &mut [f32; PANEL] {
         &mut self.0
     }
 
-    fn of<'a>(weights: Numbers<'a>) -> &'a [f32] {
+    fn weights<'a>(weights: Numbers<'a>) -> &'a [f32] {
         match weights {
             Numbers::F32(x) => x,
             _ => panic!("weights of different types"),
@@ -156,14 +172,14 @@ impl PanelRow for Row {
     }
 }
 
-impl PanelRow for HalfRow {
+impl PackedRow for HalfRow {
     type Number = u16;
 
     fn numbers(&mut self) -> &mut [u16; PANEL] {
         &mut self.0
     }
 
-    fn of<'a>(weights: Numbers<'a>) -> &'a [u16] {
+    fn weights<'a>(weights: Numbers<'a>) -> &'a [u16] {
         match weights {
             Numbers::F16(x) | Numbers::Bf16(x) => x,
             Numbers::F32(_) => panic!("weights of different types"),
@@ -171,9 +187,10 @@ impl PanelRow for HalfRow {
     }
 }
 
-fn pack<R: PanelRow>(weights: &[Numbers<'_>], k: usize, zero: R) -> Vec<R> {
+/// Packs weights [N, K] one after the other, each beginning at a panel; `zero` fills columns behind the last output.
+fn pack<R: PackedRow>(weights: &[Numbers<'_>], k: usize, zero: R) -> Vec<R> {
     let mut rows = Vec::with_capacity(weights.iter().map(|w| panels(w.len() / k.max(1)) * k).sum());
-    for weight in weights.iter().map(|weight| R::of(*weight)) {
+    for weight in weights.iter().map(|weight| R::weights(*weight)) {
         assert!(weight.len().is_multiple_of(k), "{} weights for {k} inputs", weight.len());
         for outputs in weight.chunks(PANEL * k) {
             let start = rows.len();
@@ -184,10 +201,11 @@ fn pack<R: PanelRow>(weights: &[Numbers<'_>], k: usize, zero: R) -> Vec<R> {
     rows
 }
 
-fn pack_rows<R: PanelRow>(outputs: &[R::Number], to: &mut [R]) {
-    let k = to.len();
-    // Some inputs of all outputs at a time, so that what is written stays in the cache.
+/// Transposes up to 32 outputs [n, K] into the first n columns of K rows.
+fn pack_rows<R: PackedRow>(outputs: &[R::Number], to: &mut [R]) {
+    /// Inputs that are written for all outputs before the next: few enough that their rows stay in the cache.
     const INPUTS: usize = 16;
+    let k = to.len();
     for (block, to) in to.chunks_mut(INPUTS).enumerate() {
         for (n, weights) in outputs.chunks_exact(k).enumerate() {
             for (weight, row) in weights[block * INPUTS..].iter().zip(to.iter_mut()) {
@@ -197,7 +215,8 @@ fn pack_rows<R: PanelRow>(outputs: &[R::Number], to: &mut [R]) {
     }
 }
 
-fn unpack<R: PanelRow>(rows: &[R], k: usize, n: usize) -> Vec<R::Number> {
+/// Reverses [`pack`] for the first layer in `rows`, which has `n` outputs.
+fn unpack<R: PackedRow>(rows: &[R], k: usize, n: usize) -> Vec<R::Number> {
     let mut weights = vec![R::Number::default(); n * k];
     for (outputs, panel) in weights.chunks_mut(PANEL * k).zip(rows.chunks(k)) {
         for (n, weights) in outputs.chunks_exact_mut(k).enumerate() {
@@ -209,43 +228,47 @@ fn unpack<R: PanelRow>(rows: &[R], k: usize, n: usize) -> Vec<R::Number> {
     weights
 }
 
-/// Packs up to 32 outputs [n, K] into K rows; columns from n on are left.
-pub fn pack_panel(outputs: &[f32], to: &mut [Row]) {
+/// Packs up to 32 outputs [n, K] into the first n columns of K rows; the other columns keep what they hold.
+pub(super) fn pack_panel(outputs: &[f32], to: &mut [Row]) {
     pack_rows(outputs, to);
 }
 
-/// Rounds the first `k` columns of rows to bfloat16; those behind them become 0.
-pub struct Round<'a> {
+/// Rounds the first `k` columns of `x` to bfloat16, and sets the columns behind them to 0.
+pub(super) struct RoundRows<'a> {
     pub x: View<'a>,
     pub k: usize,
+    /// ⌈K/32⌉ panels with the rows of `x`.
     pub to: &'a mut [HalfRow],
 }
 
-impl Kernel for Round<'_> {
+// The two kernels below are plain loops: the compiler vectorizes them with the instructions that `run` enables.
+
+impl Kernel for RoundRows<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         for (p, to) in self.to.chunks_mut(self.x.len().max(1)).enumerate() {
-            let there = (self.k - p * PANEL).min(PANEL);
+            let valid = (self.k - p * PANEL).min(PANEL);
             for (from, to) in self.x.panel(p).iter().zip(to) {
                 for (x, to) in from.0.iter().zip(&mut to.0) {
                     *to = f32_to_bf16(*x);
                 }
-                to.0[there..].fill(0);
+                to.0[valid..].fill(0);
             }
         }
     }
 }
 
-/// Widens a panel. Plain loops: with the instructions of a path the compiler makes vectors of them.
-struct Widen<'a> {
+/// Widens a panel of 16-bit weights to float32.
+struct WidenPanel<'a> {
     rows: &'a [HalfRow],
+    /// Whether they are bfloat16; otherwise they are float16.
     is_bf16: bool,
     to: &'a mut [Row],
 }
 
-impl Kernel for Widen<'_> {
+impl Kernel for WidenPanel<'_> {
     type Output = ();
 
     #[inline(always)]

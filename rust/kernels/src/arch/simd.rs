@@ -1,0 +1,203 @@
+//! The traits between instruction sets and loops: vector operations on one side, computations over them on the other.
+
+use crate::matrix::{PairRow, Row};
+
+/// An upper bound of [`Simd::TILE_ROWS`] for all instruction sets: the length of arrays with an element for each row of a
+/// tile.
+pub const MAX_TILE_ROWS: usize = 16;
+
+/// Vectors of float32 and what they are made for: the tile of a matrix product.
+///
+/// A value of a type with this trait proves that the CPU has the instructions, so every method is safe to call. All methods
+/// of an implementation are `inline(always)`: they become single instructions inside a [`Kernel`], which is compiled with
+/// the features of the instruction set, and would be calls anywhere else.
+///
+/// Implementations do the same operations in the same order within each element. They differ in [`LANES`](Simd::LANES), over
+/// which a sum is spread, and in whether [`fma`](Simd::fma) rounds once or twice.
+pub trait Simd: Copy + Send + Sync {
+    /// A vector of [`LANES`](Simd::LANES) numbers.
+    type V: Copy;
+
+    /// How many numbers a vector holds; divides [`PANEL`](crate::PANEL).
+    const LANES: usize;
+
+    /// The most rows that a tile can have, from 1 to [`MAX_TILE_ROWS`]: as many as leave the sums of a tile in registers.
+    const TILE_ROWS: usize;
+
+    /// Returns `x` in all lanes.
+    fn splat(self, x: f32) -> Self::V;
+
+    /// Reads the columns `at..at + LANES` of a row.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the row.
+    fn load(self, row: &Row, at: usize) -> Self::V;
+
+    /// Writes the columns `at..at + LANES` of a row.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the row.
+    fn store(self, row: &mut Row, at: usize, x: Self::V);
+
+    /// Returns x + y.
+    fn add(self, x: Self::V, y: Self::V) -> Self::V;
+
+    /// Returns x − y.
+    fn sub(self, x: Self::V, y: Self::V) -> Self::V;
+
+    /// Returns x·y.
+    fn mul(self, x: Self::V, y: Self::V) -> Self::V;
+
+    /// Returns x/y.
+    fn div(self, x: Self::V, y: Self::V) -> Self::V;
+
+    /// Returns x·y + z, rounded once where the CPU has the instruction, else twice.
+    fn fma(self, x: Self::V, y: Self::V, z: Self::V) -> Self::V;
+
+    /// Returns the maximum of each lane; `y` where one of the two is NaN.
+    fn max(self, x: Self::V, y: Self::V) -> Self::V;
+
+    /// Returns the minimum of each lane; `y` where one of the two is NaN.
+    fn min(self, x: Self::V, y: Self::V) -> Self::V;
+
+    /// Rounds to the nearest integer, ties to even, for |x| below 2²².
+    fn round(self, x: Self::V) -> Self::V;
+
+    /// Returns 2ⁿ, for integers n from −126 to 127.
+    fn pow2(self, n: Self::V) -> Self::V;
+
+    /// Returns `a` where x < y, else `b`.
+    fn where_less(self, x: Self::V, y: Self::V, a: Self::V, b: Self::V) -> Self::V;
+
+    /// Returns the first `n` lanes of `a` and the remaining lanes of `b`; all of `a` if `n` is at least `LANES`.
+    fn first(self, n: usize, a: Self::V, b: Self::V) -> Self::V;
+
+    /// Returns the sum of all lanes, in an order that is fixed for each instruction set.
+    fn sum(self, x: Self::V) -> f32;
+
+    /// Returns the maximum of all lanes; unspecified if one is NaN.
+    fn greatest(self, x: Self::V) -> f32;
+
+    /// Reads the pairs `at..at + LANES` of a row and widens them: the first number of each pair, and the second.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the row.
+    fn load_pairs(self, row: &PairRow, at: usize) -> [Self::V; 2];
+
+    /// Runs a computation, compiled with the features of this instruction set.
+    fn run<K: Kernel>(self, kernel: K) -> K::Output;
+
+    /// Runs a computation over a tile of float32 numbers, with the shape that suits the registers as constants.
+    ///
+    /// It is compiled as a function by itself, however many kernels call it.
+    ///
+    /// # Panics
+    ///
+    /// If the tile has no rows, or more than [`TILE_ROWS`](Simd::TILE_ROWS).
+    fn run_tile<T: TileKernel>(self, tile: T);
+
+    /// Runs a computation over a tile of bfloat16 pairs, as [`run_tile`](Simd::run_tile), with the best way to multiply
+    /// pairs that the CPU has.
+    ///
+    /// # Panics
+    ///
+    /// If the tile has no rows, or more than [`TILE_ROWS`](Simd::TILE_ROWS).
+    fn run_pair_tile<T: PairTileKernel>(self, tile: T);
+}
+
+/// A computation that is written once and compiled for every instruction set.
+pub trait Kernel {
+    /// What it returns.
+    type Output;
+
+    /// Computes it. Implementations, and all functions that they call with `simd`, are `inline(always)`: only then are they
+    /// compiled with the features of the instruction set.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// A computation over a tile: a few rows by one panel.
+pub trait TileKernel {
+    /// How many rows the tile has.
+    fn rows(&self) -> usize;
+
+    /// Computes it for `ROWS` rows, `VECTORS` vectors of each at a time; `inline(always)`, as [`Kernel::run`].
+    fn run<S: Simd, const ROWS: usize, const VECTORS: usize>(self, simd: S);
+}
+
+/// A computation over a tile of bfloat16 pairs.
+pub trait PairTileKernel {
+    /// How many rows the tile has.
+    fn rows(&self) -> usize;
+
+    /// Computes it for `ROWS` rows, `VECTORS` vectors of each at a time; `inline(always)`, as [`Kernel::run`].
+    fn run<S: Simd, D: PairDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D);
+}
+
+/// A way to multiply pairs of bfloat16 numbers and add both products to a float32 sum.
+pub trait PairDot<S: Simd>: Copy {
+    /// A pair in each lane.
+    type Pairs: Copy;
+
+    /// Reads the pairs `at..at + S::LANES` of a row.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the row.
+    fn load(self, simd: S, row: &PairRow, at: usize) -> Self::Pairs;
+
+    /// Returns one pair, the first number in the lower half of `pair`, in all lanes.
+    fn splat(self, simd: S, pair: u32) -> Self::Pairs;
+
+    /// Returns sum + a₀·b₀ + a₁·b₁ for the pairs (a₀, a₁) and (b₀, b₁) of each lane.
+    fn dot(self, simd: S, a: Self::Pairs, b: Self::Pairs, sum: S::V) -> S::V;
+}
+
+/// The [`PairDot`] of CPUs without an instruction for it: pairs are widened to float32, which is exact, and multiplied so.
+#[derive(Clone, Copy)]
+pub struct WidenedPairs;
+
+impl<S: Simd> PairDot<S> for WidenedPairs {
+    type Pairs = [S::V; 2];
+
+    #[inline(always)]
+    fn load(self, simd: S, row: &PairRow, at: usize) -> [S::V; 2] {
+        simd.load_pairs(row, at)
+    }
+
+    #[inline(always)]
+    fn splat(self, simd: S, pair: u32) -> [S::V; 2] {
+        [simd.splat(f32::from_bits(pair << 16)), simd.splat(f32::from_bits(pair & 0xffff_0000))]
+    }
+
+    #[inline(always)]
+    fn dot(self, simd: S, a: [S::V; 2], b: [S::V; 2], sum: S::V) -> S::V {
+        simd.fma(a[1], b[1], simd.fma(a[0], b[0], sum))
+    }
+}
+
+/// Calls [`TileKernel::run`] with the rows of a tile, one of those listed, and the given number of vectors as constants.
+macro_rules! run_tile_of_rows {
+    ($simd:expr, $tile:expr, $vectors:literal, $($rows:literal)*) => {{
+        let tile = $tile;
+        match tile.rows() {
+            $($rows => tile.run::<_, $rows, $vectors>($simd),)*
+            rows => unreachable!("a tile of {rows} rows"),
+        }
+    }};
+}
+pub(super) use run_tile_of_rows;
+
+/// Calls [`PairTileKernel::run`] as `run_tile_of_rows!` does [`TileKernel::run`].
+macro_rules! run_pair_tile_of_rows {
+    ($simd:expr, $dot:expr, $tile:expr, $vectors:literal, $($rows:literal)*) => {{
+        let tile = $tile;
+        match tile.rows() {
+            $($rows => tile.run::<_, _, $rows, $vectors>($simd, $dot),)*
+            rows => unreachable!("a tile of {rows} rows"),
+        }
+    }};
+}
+pub(super) use run_pair_tile_of_rows;

@@ -1,0 +1,174 @@
+//! Dense layers: a matrix product over packed or plain weights, with its epilogue.
+
+use wordpiece_parallel::map_with;
+
+use super::epilogue::Epilogue;
+use super::pack::{PackedWeights, RoundRows, WeightPanel, pack_panel};
+use crate::activation::Activation;
+use crate::arch::{self, Kernel, Simd};
+use crate::execution::Execution;
+use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, ViewMut, pad_to_panels, panels};
+use crate::numbers::Numbers;
+use crate::tile::{PairTile, Tile, tiles};
+
+/// A dense layer, or several with the same input that are computed as one: packed weights and their bias.
+pub struct Dense {
+    weights: PackedWeights,
+    /// A row for each panel of outputs; 0 behind the last output of a layer.
+    bias: Vec<Row>,
+}
+
+impl Dense {
+    /// Packs dense layers with the same `k` inputs, each a weight [N, K] and a bias [N].
+    ///
+    /// The outputs of each layer begin at a panel. With `bf16`, weights are rounded to bfloat16 and multiplied as such.
+    ///
+    /// # Panics
+    ///
+    /// If the length of a weight is not N·K, or the weights are not all of one type.
+    pub fn new(layers: &[(Numbers<'_>, &[f32])], k: usize, bf16: bool) -> Dense {
+        let weights: Vec<Numbers<'_>> = layers.iter().map(|layer| layer.0).collect();
+        let weights = if bf16 { PackedWeights::bf16_pairs(&weights, k) } else { PackedWeights::new(&weights, k) };
+        Dense::from_parts(weights, layers.iter().flat_map(|layer| pad_to_panels(layer.1)).collect())
+    }
+
+    /// Combines packed weights with a bias that has a row for each of their panels.
+    ///
+    /// # Panics
+    ///
+    /// If the numbers of panels differ.
+    pub fn from_parts(weights: PackedWeights, bias: Vec<Row>) -> Dense {
+        assert!(bias.len() == weights.panels(), "{} panels of bias for {} of weights", bias.len(), weights.panels());
+        Dense { weights, bias }
+    }
+
+    /// Returns the bias of `n` outputs, the first of which begins panel `first_panel`.
+    pub fn bias(&self, first_panel: usize, n: usize) -> Vec<f32> {
+        self.bias[first_panel..].iter().flat_map(|row| row.0).take(n).collect()
+    }
+
+    /// Returns the packed weights.
+    pub fn weights(&self) -> &PackedWeights {
+        &self.weights
+    }
+}
+
+/// Computes x·Wᵀ + b and its epilogue into `out`; the threads share the panels of outputs.
+///
+/// `x` is [rows, K] and `out` [rows, N] with the panels of `dense`. Sums are float32. Where the weights are multiplied as
+/// bfloat16, `x` is rounded to it first, into `rounded`, a scratch buffer that only grows; otherwise that is not used.
+///
+/// # Panics
+///
+/// If `x` has fewer than K columns, `x` and `out` differ in rows, or `out` lacks a panel.
+pub fn linear(
+    execution: Execution<'_>,
+    x: View<'_>,
+    dense: &Dense,
+    epilogue: Epilogue<'_>,
+    mut out: ViewMut<'_>,
+    rounded: &mut Vec<HalfRow>,
+) {
+    let Dense { weights, bias } = dense;
+    let Execution { instruction_set, pool } = execution;
+    let k = weights.k();
+    assert!(x.width() >= panels(k) && x.len() == out.len());
+    let mut half = None;
+    if weights.is_bf16_pairs() {
+        let len = panels(k) * x.len();
+        rounded.resize(len.max(rounded.len()), HalfRow::ZERO);
+        arch::run(instruction_set, RoundRows { x, k, to: &mut rounded[..len] });
+        half = Some(View::new(&rounded[..len], x.len()));
+    }
+    if pool.is_some() {
+        map_with(out.each_panel().into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
+            let weights = weights.panel(instruction_set, panel, widened);
+            arch::run(instruction_set, ProductPanel { x, half, weights, bias: &bias[panel], epilogue, panel, out });
+        });
+    } else {
+        let mut widened = Vec::new();
+        for (panel, bias) in bias.iter().enumerate() {
+            let weights = weights.panel(instruction_set, panel, &mut widened);
+            let out = out.panel(panel);
+            arch::run(instruction_set, ProductPanel { x, half, weights, bias, epilogue, panel, out });
+        }
+    }
+}
+
+/// Computes activation(x·Wᵀ + b) with plain float32 weights [N, K], one panel of which is packed at a time.
+///
+/// For weights that are used too seldom, or are too many, to be kept packed. Returns [rows, N], row by row.
+///
+/// # Panics
+///
+/// If `weights` is not N·K long for the N of `bias`, or `x` has fewer than K columns.
+pub fn linear_unpacked(
+    execution: Execution<'_>,
+    x: &Matrix,
+    weights: &[f32],
+    bias: &[f32],
+    activation: Activation,
+) -> Vec<f32> {
+    /// Panels that are computed before they are copied to the result: what lies between stays small however large N is.
+    const PANELS_AT_ONCE: usize = 64;
+    let (x, n) = (x.view(), bias.len());
+    let (rows, k) = (x.len(), weights.len() / n.max(1));
+    assert!(weights.len() == n * k && (rows == 0 || x.width() >= panels(k)));
+    let epilogue = Epilogue::Activation(activation);
+    let compute_panel = |panel: usize, packed: &mut Vec<Row>, out: &mut [Row]| {
+        let columns = panel * PANEL..(panel * PANEL + PANEL).min(n);
+        packed.resize(k, Row::ZERO);
+        pack_panel(&weights[columns.start * k..columns.end * k], packed);
+        let mut bias_row = Row::ZERO;
+        bias_row.0[..columns.len()].copy_from_slice(&bias[columns]);
+        let weights = WeightPanel::F32(packed);
+        let product = ProductPanel { x, half: None, weights, bias: &bias_row, epilogue, panel, out };
+        arch::run(execution.instruction_set, product);
+    };
+    let mut result = vec![0.0; rows * n];
+    let mut part = Matrix::default();
+    for first in (0..panels(n)).step_by(PANELS_AT_ONCE) {
+        let columns = first * PANEL..((first + PANELS_AT_ONCE) * PANEL).min(n);
+        let each_panel = part.reshape(rows, columns.len()).view_mut().each_panel();
+        map_with(each_panel.into_iter().enumerate().collect(), execution.pool, Vec::new, |packed, (p, out)| {
+            compute_panel(first + p, packed, out)
+        });
+        for (row, to) in result.chunks_exact_mut(n).enumerate() {
+            part.copy_row(row, &mut to[columns.clone()]);
+        }
+    }
+    result
+}
+
+/// One panel of the outputs of a dense layer, for all rows.
+struct ProductPanel<'a> {
+    /// The input [rows, K].
+    x: View<'a>,
+    /// The input rounded to bfloat16; there if the weights are pairs.
+    half: Option<View<'a, HalfRow>>,
+    weights: WeightPanel<'a>,
+    bias: &'a Row,
+    epilogue: Epilogue<'a>,
+    /// The number of the panel.
+    panel: usize,
+    out: &'a mut [Row],
+}
+
+impl Kernel for ProductPanel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for rows in tiles(self.out.len(), S::TILE_ROWS) {
+            let out = &mut self.out[rows.clone()];
+            match (self.weights, self.half) {
+                (WeightPanel::F32(b), _) => simd.run_tile(Tile { a: self.x.rows(rows.clone()), b, out }),
+                (WeightPanel::Pairs(b), Some(half)) => {
+                    simd.run_pair_tile(PairTile { a: half.rows(rows.clone()), b, out });
+                }
+                (WeightPanel::Pairs(_), None) => unreachable!("`linear` rounds the input of weights in pairs"),
+            }
+            self.epilogue.apply(simd, self.bias, self.panel, rows, out);
+        }
+    }
+}

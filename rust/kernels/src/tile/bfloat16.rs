@@ -1,0 +1,56 @@
+//! The tile of bfloat16 numbers: products of pairs, sums in float32.
+
+use super::shape::BLOCK_PANELS;
+use crate::arch::{PairDot, PairTileKernel, Simd};
+use crate::matrix::{HalfRow, PANEL, PairRow, Row, View};
+
+/// How many pairs of columns a panel has.
+const PAIRS: usize = PANEL / 2;
+
+/// A tile of a product, out = a·b, of bfloat16 numbers, with as many rows of `a` as `out` has.
+pub struct PairTile<'a> {
+    /// The rows [rows, K], K rounded up to an even number. The column added by rounding up must be 0.
+    pub a: View<'a, HalfRow>,
+    /// One panel of packed weights [⌈K/2⌉, 32] of pairs.
+    pub b: &'a [PairRow],
+    /// The sums [rows, 32], overwritten.
+    pub out: &'a mut [Row],
+}
+
+impl PairTileKernel for PairTile<'_> {
+    fn rows(&self) -> usize {
+        self.out.len()
+    }
+
+    #[inline(always)]
+    fn run<S: Simd, D: PairDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
+        let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        for at in (0..PANEL).step_by(VECTORS * S::LANES) {
+            for (block, b) in self.b.chunks(BLOCK_PANELS * PAIRS).enumerate() {
+                let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
+                for (p, b) in b.chunks(PAIRS).enumerate() {
+                    let a = self.a.panel(block * BLOCK_PANELS + p);
+                    let a: &[HalfRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
+                    for (k, b) in b.iter().enumerate().take(PAIRS) {
+                        let mut vectors = [dot.splat(simd, 0); VECTORS];
+                        for (v, vector) in vectors.iter_mut().enumerate() {
+                            *vector = dot.load(simd, b, at + v * S::LANES);
+                        }
+                        for (row, sums) in a.iter().zip(&mut sums) {
+                            let a = dot.splat(simd, row.pair(k));
+                            for (sum, b) in sums.iter_mut().zip(vectors) {
+                                *sum = dot.dot(simd, a, b, *sum);
+                            }
+                        }
+                    }
+                }
+                for (row, sums) in out.iter_mut().zip(sums) {
+                    for (v, sum) in sums.into_iter().enumerate() {
+                        let at = at + v * S::LANES;
+                        simd.store(row, at, if block == 0 { sum } else { simd.add(simd.load(row, at), sum) });
+                    }
+                }
+            }
+        }
+    }
+}

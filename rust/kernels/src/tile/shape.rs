@@ -1,0 +1,33 @@
+//! How a product is cut: rows into tiles, sums over K into blocks.
+
+use std::ops::Range;
+
+/// Panels of K over which the sum of an element stays in a register: 512 products.
+///
+/// The sums of blocks are then added, which keeps the rounding error of long sums small.
+pub const BLOCK_PANELS: usize = 16;
+
+/// Cuts `0..rows` into as few ranges of at most `max_rows` as possible, whose lengths differ by at most one.
+#[inline(always)]
+pub fn tiles(rows: usize, max_rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = rows.div_ceil(max_rows);
+    (0..count).map(move |i| i * rows / count..(i + 1) * rows / count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tiles;
+
+    #[test]
+    fn tiles_cover_all_rows_and_differ_by_one_at_most() {
+        for most in 1..20 {
+            for rows in 0..200 {
+                let cut: Vec<_> = tiles(rows, most).collect();
+                assert_eq!(cut.iter().flat_map(Clone::clone).collect::<Vec<_>>(), (0..rows).collect::<Vec<_>>());
+                let sizes = || cut.iter().map(ExactSizeIterator::len);
+                assert!(sizes().all(|size| (1..=most).contains(&size)));
+                assert!(sizes().max().unwrap_or(0) <= sizes().min().unwrap_or(0) + 1);
+            }
+        }
+    }
+}
