@@ -1,14 +1,37 @@
-//! Tokens to model inputs: windows, special tokens, padding.
+//! Tokens → rows: `Encoding`, truncation, post-processors and padding of `tokenizers`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::text::Token;
-use super::{Encoding, Padding, PostProcessor, Refusal, Side, Strategy, TemplatePiece, Truncation};
+use super::config::{Padding, PostProcessor, Refusal, Side, Strategy, TemplatePiece, Truncation};
+use super::matcher::Token;
 
-/// All that is known of one token.
+/// One encoded row. All lists but `overflowing` have one entry per token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Encoding {
+    /// The ids of the tokens.
+    pub ids: Vec<u32>,
+    /// The tokens as text; for an added token, the text that it covers.
+    pub tokens: Vec<String>,
+    /// The characters of the text (or word) that each token covers, end exclusive.
+    pub offsets: Vec<(usize, usize)>,
+    /// The word that each token belongs to.
+    pub word_ids: Vec<Option<u32>>,
+    /// The segment of each token.
+    pub type_ids: Vec<u32>,
+    /// The text that each token comes from, 0 or 1.
+    pub sequence_ids: Vec<Option<usize>>,
+    /// 0 for padding, 1 for all other tokens.
+    pub attention_mask: Vec<u32>,
+    /// 1 for special tokens and padding, 0 for the tokens of a text.
+    pub special_tokens_mask: Vec<u32>,
+    /// The other windows, if the row was truncated.
+    pub overflowing: Vec<Encoding>,
+}
+
+/// Everything known about one token of a row.
 #[derive(Clone, Debug)]
-struct Row {
+struct RowToken {
     id: u32,
     token: String,
     offsets: (usize, usize),
@@ -18,38 +41,39 @@ struct Row {
     special: u32,
 }
 
-/// An encoding on its way.
+/// A row under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
-    rows: Vec<Row>,
+    tokens: Vec<RowToken>,
     overflowing: Vec<Draft>,
-    /// Which rows belong to the first and to the second text. Empty: not told yet.
+    /// The tokens that come from the first and from the second text. Empty if not known yet.
     sequences: BTreeMap<usize, Range<usize>>,
 }
 
-fn special(id: u32, token: &str, type_id: u32) -> Row {
-    Row { id, token: token.to_owned(), offsets: (0, 0), word: None, type_id, attention: 1, special: 1 }
+/// Returns a special token.
+fn special(id: u32, token: &str, type_id: u32) -> RowToken {
+    RowToken { id, token: token.to_owned(), offsets: (0, 0), word: None, type_id, attention: 1, special: 1 }
 }
 
 impl Draft {
-    /// Numbers the words, or gives all of them one number.
+    /// Returns the row of a list of words. Words are numbered in order, unless all get the same number `word`.
     pub(super) fn of_words(words: Vec<Vec<Token>>, word: Option<u32>, type_id: u32) -> Self {
-        let mut rows = Vec::new();
+        let mut row = Vec::new();
         for (i, tokens) in words.into_iter().enumerate() {
             for Token { id, text, offsets } in tokens {
                 let word = Some(word.unwrap_or(i as u32));
-                rows.push(Row { id, token: text, offsets, word, type_id, attention: 1, special: 0 });
+                row.push(RowToken { id, token: text, offsets, word, type_id, attention: 1, special: 0 });
             }
         }
-        Self { rows, ..Self::default() }
+        Self::of_tokens(row)
     }
 
-    fn of_rows(rows: Vec<Row>) -> Self {
-        Self { rows, ..Self::default() }
+    fn of_tokens(tokens: Vec<RowToken>) -> Self {
+        Self { tokens, ..Self::default() }
     }
 
-    /// One after the other. Every window of one is combined with every window of the other; those with a window of the
-    /// first have those of the second hang on them again.
+    /// Concatenates two rows. Every window of one is combined with every window of the other; combinations with an
+    /// overflowing window of the first have the combinations with windows of the second nested in them again.
     pub(super) fn merge(self, other: Self) -> Self {
         let mut overflowing = Vec::new();
         for mine in &self.overflowing {
@@ -61,34 +85,36 @@ impl Draft {
         for theirs in &other.overflowing {
             overflowing.push(self.clone().merge(theirs.clone()));
         }
-        let Self { mut rows, mut sequences, .. } = self;
-        let shift = rows.len();
+        let Self { mut tokens, mut sequences, .. } = self;
+        let shift = tokens.len();
         for (sequence, range) in other.sequences {
             sequences.insert(sequence, range.start + shift..range.end + shift);
         }
-        rows.extend(other.rows);
-        Self { rows, overflowing, sequences }
+        tokens.extend(other.tokens);
+        Self { tokens, overflowing, sequences }
     }
 
+    /// Records that all tokens come from one text.
     fn set_sequence(&mut self, sequence: usize) {
-        self.sequences.insert(sequence, 0..self.rows.len());
+        self.sequences.insert(sequence, 0..self.tokens.len());
     }
 
+    /// Returns the text that each token comes from.
     fn sequence_ids(&self) -> Vec<Option<usize>> {
-        let mut ids = vec![None; self.rows.len()];
-        // Counted, not looked up: where only the second text is told, all belongs to the first, as in the reference
-        // implementation (seen without a post-processor).
+        let mut ids = vec![None; self.tokens.len()];
+        // By count, not by key: if only the second text is recorded, all tokens are attributed to the first, as in
+        // `tokenizers` (which shows without a post-processor).
         for sequence in 0..self.sequences.len().max(1) {
-            let range = self.sequences.get(&sequence).cloned().unwrap_or(0..self.rows.len());
+            let range = self.sequences.get(&sequence).cloned().unwrap_or(0..self.tokens.len());
             ids[range].fill(Some(sequence));
         }
         ids
     }
 
-    /// Keeps `keep` tokens; the rest goes into windows of as many, each of which has `stride` tokens in common with the
+    /// Keeps `keep` tokens; the rest overflows into windows of that size, each of which shares `stride` tokens with the
     /// one before.
     fn truncate(self, keep: usize, stride: usize, direction: Side) -> Result<Self, Refusal> {
-        let n = self.rows.len();
+        let n = self.tokens.len();
         if keep >= n {
             return Ok(self);
         }
@@ -122,22 +148,23 @@ impl Draft {
                 }
             }
         }
-        let mut windows = windows.into_iter().map(|window| Self::of_rows(self.rows[window].to_vec()));
+        let mut windows = windows.into_iter().map(|window| Self::of_tokens(self.tokens[window].to_vec()));
         let first = windows.next().unwrap_or_default();
         Ok(Self { overflowing: windows.collect(), ..first })
     }
 
+    /// Pads the row and its overflow to `length` tokens.
     fn pad(&mut self, length: usize, padding: &Padding) {
         for window in &mut self.overflowing {
             window.pad(length, padding);
         }
-        let missing = length.saturating_sub(self.rows.len());
-        let pad = Row { attention: 0, ..special(padding.pad_id, &padding.pad_token, padding.pad_type_id) };
+        let missing = length.saturating_sub(self.tokens.len());
+        let pad = RowToken { attention: 0, ..special(padding.pad_id, &padding.pad_token, padding.pad_type_id) };
         let pads = vec![pad; missing];
         match padding.direction {
-            Side::Right => self.rows.extend(pads),
+            Side::Right => self.tokens.extend(pads),
             Side::Left => {
-                self.rows.splice(0..0, pads);
+                self.tokens.splice(0..0, pads);
                 for range in self.sequences.values_mut() {
                     *range = range.start + missing..range.end + missing;
                 }
@@ -145,23 +172,23 @@ impl Draft {
         }
     }
 
-    /// The lists that are handed out.
+    /// Returns the finished row.
     pub(super) fn finish(self) -> Encoding {
         Encoding {
-            ids: self.rows.iter().map(|row| row.id).collect(),
-            tokens: self.rows.iter().map(|row| row.token.clone()).collect(),
-            offsets: self.rows.iter().map(|row| row.offsets).collect(),
-            word_ids: self.rows.iter().map(|row| row.word).collect(),
-            type_ids: self.rows.iter().map(|row| row.type_id).collect(),
+            ids: self.tokens.iter().map(|token| token.id).collect(),
+            tokens: self.tokens.iter().map(|token| token.token.clone()).collect(),
+            offsets: self.tokens.iter().map(|token| token.offsets).collect(),
+            word_ids: self.tokens.iter().map(|token| token.word).collect(),
+            type_ids: self.tokens.iter().map(|token| token.type_id).collect(),
             sequence_ids: self.sequence_ids(),
-            attention_mask: self.rows.iter().map(|row| row.attention).collect(),
-            special_tokens_mask: self.rows.iter().map(|row| row.special).collect(),
+            attention_mask: self.tokens.iter().map(|token| token.attention).collect(),
+            special_tokens_mask: self.tokens.iter().map(|token| token.special).collect(),
             overflowing: self.overflowing.into_iter().map(Self::finish).collect(),
         }
     }
 }
 
-/// How many special tokens a post-processor adds.
+/// Returns how many special tokens a post-processor adds to a row.
 pub(super) fn added_tokens(post: Option<&PostProcessor>, pair: bool, add_special_tokens: bool) -> usize {
     match post {
         None => 0,
@@ -177,8 +204,8 @@ pub(super) fn added_tokens(post: Option<&PostProcessor>, pair: bool, add_special
     }
 }
 
-/// Refuses a template with a name that means nothing, with a second text where there is but one, or with a special
-/// token that has not as many ids as tokens.
+/// Refuses a template that contains an undefined name, uses the second text for a single one, or defines a special token
+/// with different numbers of ids and tokens.
 pub(super) fn check_post_processor(post: &PostProcessor) -> Result<(), Refusal> {
     let PostProcessor::Template { single, pair, special_tokens } = post else {
         return Ok(());
@@ -202,7 +229,7 @@ pub(super) fn check_post_processor(post: &PostProcessor) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// How many tokens of the text are left room for; refused if the special tokens alone are too many.
+/// Returns how many tokens of text fit in a row; refused if the special tokens alone exceed it.
 fn budget(truncation: &Truncation, added: usize) -> Result<usize, Refusal> {
     let max_length = truncation.max_length;
     max_length
@@ -210,7 +237,7 @@ fn budget(truncation: &Truncation, added: usize) -> Result<usize, Refusal> {
         .ok_or_else(|| Refusal::input(format!("max_length {max_length} with {added} special tokens")))
 }
 
-/// What can be said of the options before any text is seen.
+/// Refuses options that are wrong whatever the text.
 pub(super) fn check_truncation(truncation: &Truncation, added: usize) -> Result<(), Refusal> {
     let (stride, room) = (truncation.stride, budget(truncation, added)?);
     if stride > 0 && stride >= room {
@@ -219,7 +246,7 @@ pub(super) fn check_truncation(truncation: &Truncation, added: usize) -> Result<
     Ok(())
 }
 
-/// Cuts one text or two so that they fit, together with the special tokens that will be added.
+/// Truncates a text or a pair so that it fits together with the special tokens that will be added.
 pub(super) fn truncate_pair(
     first: Draft,
     second: Option<Draft>,
@@ -228,7 +255,7 @@ pub(super) fn truncate_pair(
 ) -> Result<(Draft, Option<Draft>), Refusal> {
     let Truncation { stride, direction, strategy, .. } = *truncation;
     let room = budget(truncation, added)?;
-    let (a, b) = (first.rows.len(), second.as_ref().map_or(0, |second| second.rows.len()));
+    let (a, b) = (first.tokens.len(), second.as_ref().map_or(0, |second| second.tokens.len()));
     if a + b <= room {
         return Ok((first, second));
     }
@@ -247,11 +274,11 @@ pub(super) fn truncate_pair(
             debug_assert!(keep_long <= long);
             if a > b { (keep_long, keep_short) } else { (keep_short, keep_long) }
         }
-        (Strategy::OnlySecond, None) => return Err(Refusal::input("only_second, but no second text is there".into())),
+        (Strategy::OnlySecond, None) => return Err(Refusal::input("only_second, but there is no second text".into())),
         (Strategy::OnlyFirst, _) if a > excess => (a - excess, b),
         (Strategy::OnlySecond, Some(_)) if b > excess => (a, b - excess),
         (Strategy::OnlyFirst | Strategy::OnlySecond, _) => {
-            let message = format!("{excess} tokens have to go; {strategy:?} is too short (lengths {a} and {b})");
+            let message = format!("cannot remove {excess} tokens: {strategy:?} is too short (lengths {a} and {b})");
             return Err(Refusal::input(message));
         }
     };
@@ -260,7 +287,7 @@ pub(super) fn truncate_pair(
     Ok((first, second))
 }
 
-/// Puts one text or two together with the special tokens.
+/// Combines a text or a pair with the special tokens.
 pub(super) fn post_process(
     post: Option<&PostProcessor>,
     mut first: Draft,
@@ -268,7 +295,7 @@ pub(super) fn post_process(
     add_special_tokens: bool,
 ) -> Draft {
     let Some(post) = post else {
-        // Nobody says here which rows are whose, but for the windows that are kept, and only if there are two texts.
+        // Tokens are attributed to texts only for the kept windows of a pair.
         let Some(mut second) = second else { return first };
         first.set_sequence(0);
         second.set_sequence(1);
@@ -279,14 +306,14 @@ pub(super) fn post_process(
         for window in &mut draft.overflowing {
             window.set_sequence(sequence);
         }
-        for row in &mut draft.rows {
-            row.type_id = sequence as u32;
+        for token in &mut draft.tokens {
+            token.type_id = sequence as u32;
         }
     }
     match post {
         PostProcessor::Bert { cls, sep } => {
-            let cls = || Draft::of_rows(vec![special(cls.1, &cls.0, 0)]);
-            let sep = |type_id| Draft::of_rows(vec![special(sep.1, &sep.0, type_id)]);
+            let cls = || Draft::of_tokens(vec![special(cls.1, &cls.0, 0)]);
+            let sep = |type_id| Draft::of_tokens(vec![special(sep.1, &sep.0, type_id)]);
             if add_special_tokens {
                 first = cls().merge(first).merge(sep(0));
                 second = second.map(|second| second.merge(sep(1)));
@@ -299,21 +326,21 @@ pub(super) fn post_process(
         PostProcessor::Template { single, pair, special_tokens } => {
             let template = if second.is_some() { pair } else { single };
             let mut all = Draft::default();
-            let mut place = |mut draft: Draft, type_id: u32| {
-                for row in &mut draft.rows {
-                    row.type_id = type_id; // of the kept window only: the others keep 0 and 1
+            let mut append = |mut draft: Draft, type_id: u32| {
+                for token in &mut draft.tokens {
+                    token.type_id = type_id; // only in the kept window: the others keep 0 and 1
                 }
                 all = std::mem::take(&mut all).merge(draft);
             };
             for piece in template {
                 match piece {
-                    TemplatePiece::A(type_id) => place(first.clone(), *type_id),
-                    TemplatePiece::B(type_id) => place(second.clone().unwrap_or_default(), *type_id),
+                    TemplatePiece::A(type_id) => append(first.clone(), *type_id),
+                    TemplatePiece::B(type_id) => append(second.clone().unwrap_or_default(), *type_id),
                     TemplatePiece::Special(name, type_id) if add_special_tokens => {
                         let token = &special_tokens[name];
                         let pairs = token.ids.iter().zip(&token.tokens);
-                        place(
-                            Draft::of_rows(pairs.map(|(&id, token)| special(id, token, *type_id)).collect()),
+                        append(
+                            Draft::of_tokens(pairs.map(|(&id, token)| special(id, token, *type_id)).collect()),
                             *type_id,
                         );
                     }
@@ -325,9 +352,9 @@ pub(super) fn post_process(
     }
 }
 
-/// Makes all equally long, their windows too.
+/// Pads all rows of a batch, and their overflow, to one length.
 pub(super) fn pad(drafts: &mut [Draft], padding: &Padding) {
-    let longest = drafts.iter().map(|draft| draft.rows.len()).max().unwrap_or(0);
+    let longest = drafts.iter().map(|draft| draft.tokens.len()).max().unwrap_or(0);
     let mut length = padding.length.unwrap_or(longest);
     if padding.multiple_of > 0 {
         length = length.next_multiple_of(padding.multiple_of);
