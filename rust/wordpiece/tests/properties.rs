@@ -1,11 +1,16 @@
-//! The pipeline equals the slow, obvious tokenizer: random configurations, random texts.
+//! The pipeline equals the reference implementation, for random configurations and random texts.
+//!
+//! Every property runs without the fast path and on every instruction set of the CPU; a failure names the one that differs
+//! in its first line. `FUZZ=100` multiplies the number of cases; `WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,avx2` turns an
+//! instruction set that would be skipped into a failure.
 
 mod support;
 
 use proptest::prelude::*;
-use wordpiece::{BatchRows, Columns, EncodeOptions, Encoding, Input, InstructionSet, Tokenizer, reference};
+use support::engines::on_all_engines;
+use wordpiece::{BatchRows, Columns, EncodeOptions, Encoding, Input, Tokenizer, reference};
 
-/// Tiny alphabets meet every rule of matching; the rest of Unicode meets every rule of normalization.
+/// Tiny alphabets exercise every rule of matching, the rest of Unicode every rule of normalization.
 fn text() -> impl Strategy<Value = String> {
     let character = prop_oneof![
         8 => prop::sample::select(vec!['a', 'b', 'A', 'é', ' ', '#']),
@@ -169,13 +174,21 @@ fn config() -> impl Strategy<Value = reference::Config> {
     )
 }
 
-/// The tokenizer without the fast path, and on every instruction set of this machine.
-fn on_all_paths(tokenizer: &Tokenizer) -> Vec<Tokenizer> {
-    let paths = InstructionSet::all_available().into_iter().map(Some).chain([None]);
-    paths.map(|path| tokenizer.clone().on_path(path)).collect()
+/// Prefixes the reason of a failure with the name of the engine, so that it is in the first line of the report.
+fn on(engine: &str, result: Result<(), TestCaseError>) -> Result<(), TestCaseError> {
+    result.map_err(|error| match error {
+        TestCaseError::Fail(reason) => TestCaseError::fail(format!("{engine}: {reason}")),
+        rejected => rejected,
+    })
 }
 
-/// Both tokenizers; `None` where both refuse the configuration.
+/// Returns the number of cases of a property: `usual` times the environment variable `FUZZ`, if set.
+fn cases(usual: u32) -> u32 {
+    let factor = std::env::var("FUZZ").ok().map_or(1, |factor| factor.parse().expect("FUZZ is a whole number"));
+    usual.saturating_mul(factor)
+}
+
+/// Returns both tokenizers, or `None` if both refuse the configuration.
 fn both(config: &reference::Config) -> Option<(reference::Tokenizer, Tokenizer)> {
     let slow = reference::Tokenizer::new(config.clone());
     let fast = support::definition(config).and_then(Tokenizer::new);
@@ -183,21 +196,22 @@ fn both(config: &reference::Config) -> Option<(reference::Tokenizer, Tokenizer)>
         (Ok(slow), Ok(fast)) => Some((slow, fast)),
         (Err(_), Err(_)) => None,
         (Ok(_), Err(error)) => {
-            // The reference tokenizer checks truncation when it is made, the pipeline when it is used.
+            // The reference implementation checks more when a tokenizer is created, never less.
             panic!("only the pipeline refuses: {error}")
         }
         (Err(_), Ok(fast)) => {
-            // It also refuses a token that normalizes to nothing when a later one with the same content replaces it.
+            // It checks truncation when a tokenizer is created, the pipeline when it is used. It also refuses a token that
+            // normalizes to nothing if a later one with the same content replaces it.
             let options = support::options(config, true);
             let refused = options.truncation.is_some_and(|it| it.check(fast.special_tokens_added(false)).is_err());
             let replaced = fast.added_tokens().len() < config.added_tokens.len();
-            assert!(refused || replaced, "only the reference tokenizer refuses {config:?}");
+            assert!(refused || replaced, "only the reference implementation refuses {config:?}");
             None
         }
     }
 }
 
-/// What a batch must hold, worked out from the complete encodings.
+/// Returns the arrays that a batch must contain, derived from the complete encodings.
 fn expected_rows(encodings: &[Encoding], columns: &Columns) -> BatchRows {
     let mut rows = BatchRows { row_offsets: vec![0], ..BatchRows::default() };
     for (i, encoding) in encodings.iter().enumerate() {
@@ -235,27 +249,27 @@ fn expected_rows(encodings: &[Encoding], columns: &Columns) -> BatchRows {
     rows
 }
 
-/// All columns, ids alone, or any of them.
+/// Any set of columns, with only ids and the usual three more likely.
 fn columns() -> impl Strategy<Value = Columns> {
-    let any = any::<[bool; 8]>().prop_map(|wanted| Columns {
-        type_ids: wanted[0],
-        attention_mask: wanted[1],
-        special_tokens_mask: wanted[2],
-        offsets: wanted[3],
-        word_ids: wanted[4],
-        sequence_ids: wanted[5],
-        windows: wanted[6],
-        n_tokens: wanted[7],
+    let any = any::<[bool; 8]>().prop_map(|requested| Columns {
+        type_ids: requested[0],
+        attention_mask: requested[1],
+        special_tokens_mask: requested[2],
+        offsets: requested[3],
+        word_ids: requested[4],
+        sequence_ids: requested[5],
+        windows: requested[6],
+        n_tokens: requested[7],
     });
     let masks = Columns { type_ids: true, attention_mask: true, ..Columns::default() };
     prop_oneof![2 => any, 1 => Just(Columns::default()), 1 => Just(masks)]
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: support::cases(6_000), max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(6_000), max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_pipeline_equals_the_reference_tokenizer(
+    fn the_pipeline_equals_the_reference_implementation(
         config in config(),
         inputs in prop::collection::vec(input(), 1..3),
         special in any::<bool>(),
@@ -265,37 +279,47 @@ proptest! {
         let options = support::options(&config, special);
         let given: Vec<_> = inputs.iter().map(support::input).collect();
         let expected = slow.encode_batch(&inputs, special);
-        for fast in on_all_paths(&fast) {
-            let encodings = fast.encodings(&given, &options, None);
-            match (&expected, encodings) {
-                (Ok(expected), Ok(encodings)) => {
-                    let got: Vec<_> = encodings.iter().map(support::as_reference).collect();
-                    prop_assert_eq!(expected, &got, "{:?}", fast.path());
-                    let batch: BatchRows = fast.encode_batch(&given, &options, &columns, None).unwrap();
-                    let wide: BatchRows<i64> = fast.encode_batch(&given, &options, &columns, None).unwrap();
-                    let widened = |list: &[u32]| list.iter().map(|&number| i64::from(number)).collect::<Vec<_>>();
-                    prop_assert_eq!(widened(&batch.ids), wide.ids);
-                    prop_assert_eq!(widened(&batch.attention_mask), wide.attention_mask);
-                    prop_assert_eq!(widened(&batch.type_ids), wide.type_ids);
-                    prop_assert_eq!(batch, expected_rows(&encodings, &columns));
-                }
-                (Err(_), Err(error)) => {
-                    let batch = fast.encode_batch::<u32>(&given, &options, &columns, None);
-                    prop_assert_eq!(batch, Err(error));
-                }
-                (expected, got) => prop_assert!(false, "{:?}\n{:?}", expected, got),
-            }
+        for (engine, fast) in on_all_engines(&fast) {
+            on(engine, equals_reference(&fast, &given, &options, &columns, &expected))?;
         }
     }
+}
 
+/// Checks the encodings and the batch of one engine against the result of the reference implementation.
+fn equals_reference(
+    fast: &Tokenizer,
+    inputs: &[Input<'_>],
+    options: &EncodeOptions,
+    columns: &Columns,
+    expected: &Result<Vec<reference::Encoding>, reference::Refusal>,
+) -> Result<(), TestCaseError> {
+    match (expected, fast.encodings(inputs, options, None)) {
+        (Ok(expected), Ok(encodings)) => {
+            let got: Vec<_> = encodings.iter().map(support::as_reference).collect();
+            prop_assert_eq!(expected, &got);
+            let batch: BatchRows = fast.encode_batch(inputs, options, columns, None).unwrap();
+            let wide: BatchRows<i64> = fast.encode_batch(inputs, options, columns, None).unwrap();
+            let widened = |list: &[u32]| list.iter().map(|&number| i64::from(number)).collect::<Vec<_>>();
+            prop_assert_eq!(widened(&batch.ids), wide.ids);
+            prop_assert_eq!(widened(&batch.attention_mask), wide.attention_mask);
+            prop_assert_eq!(widened(&batch.type_ids), wide.type_ids);
+            prop_assert_eq!(batch, expected_rows(&encodings, columns));
+        }
+        (Err(_), Err(error)) => {
+            let batch = fast.encode_batch::<u32>(inputs, options, columns, None);
+            prop_assert_eq!(batch, Err(error));
+        }
+        (expected, got) => prop_assert!(false, "{:?}\n{:?}", expected, got),
+    }
+    Ok(())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: support::cases(60), max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(60), max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
-    /// Texts of several chunks, whose words lie across their edges, and one table that forgets.
+    /// Texts that span several chunks, with words across their boundaries, and enough words to evict entries of the cache.
     #[test]
-    fn long_texts_equal_the_reference_tokenizer(
+    fn long_texts_equal_the_reference_implementation(
         config in config(),
         parts in prop::collection::vec(text(), 1..12),
         order in prop::collection::vec(any::<prop::sample::Index>(), 300..900),
@@ -306,24 +330,28 @@ proptest! {
         let text: String = order.iter().map(|at| at.get(&parts).as_str()).collect();
         let expected = slow.encode(&text.as_str().into(), false).unwrap();
         let options = support::options(&config, false);
-        for fast in on_all_paths(&fast) {
+        for (engine, fast) in on_all_engines(&fast) {
             let got = support::as_reference(&fast.encode(&Input::single(&text), &options).unwrap());
-            prop_assert!(expected == got, "{:?} on {:?}", fast.path(), text);
-            // What is cut off need not be looked at; what stays is the same.
+            prop_assert!(expected == got, "{engine}: differs on {:?}", text);
             let options = EncodeOptions { truncation: cut, ..options.clone() };
-            let half = (text.len() / 2..).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-            let inputs = [Input::single(&text), Input::pair(&text, &text[half..])];
-            for input in &inputs {
-                let batch = |columns| fast.encode_batch::<u32>(std::slice::from_ref(input), &options, &columns, None);
-                // To count the tokens all of them must be found.
-                let whole = batch(Columns { n_tokens: true, ..Columns::default() });
-                match (whole, batch(Columns::default())) {
-                    (Ok(whole), Ok(start)) => {
-                        prop_assert_eq!((whole.ids, whole.truncated), (start.ids, start.truncated));
-                    }
-                    (whole, start) => prop_assert_eq!(whole.map(|it| it.ids), start.map(|it| it.ids)),
-                }
-            }
+            on(engine, truncates_early(&fast, &text, &options))?;
         }
     }
+}
+
+/// Checks that a row is the same whether tokenization stops once the row is full or continues to count all tokens.
+fn truncates_early(fast: &Tokenizer, text: &str, options: &EncodeOptions) -> Result<(), TestCaseError> {
+    let half = (text.len() / 2..).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    for input in &[Input::single(text), Input::pair(text, &text[half..])] {
+        let batch = |columns| fast.encode_batch::<u32>(std::slice::from_ref(input), options, &columns, None);
+        // Counting the tokens requires all of them.
+        let complete = batch(Columns { n_tokens: true, ..Columns::default() });
+        match (complete, batch(Columns::default())) {
+            (Ok(complete), Ok(start)) => {
+                prop_assert_eq!((complete.ids, complete.truncated), (start.ids, start.truncated));
+            }
+            (complete, start) => prop_assert_eq!(complete.map(|it| it.ids), start.map(|it| it.ids)),
+        }
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
-//! The cases of `tests/data/cases/*.toml`: what they hold, how they are read, and what runs them.
+//! The cases of `tests/data/cases/*.toml`: their schema, how they are read, and how they run.
 //!
-//! The folder's README.md has the schema. A case knows nothing of the engines; an [`Engine`] is anything that can be
-//! built from a case and asked what the case asks.
+//! README.md in that folder documents the schema. A case is independent of the engines; an [`Engine`] is anything that can
+//! be built from a case and answer its queries.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// One file.
+/// The contents of one file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -20,7 +20,7 @@ struct File {
     cases: Vec<Case>,
 }
 
-/// A vocabulary: its name in the file, its tokens by id, or tokens with any ids.
+/// A vocabulary: its name in the file, its tokens in the order of their ids, or tokens with arbitrary ids.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Vocab {
@@ -29,7 +29,7 @@ pub enum Vocab {
     Map(BTreeMap<String, u32>),
 }
 
-/// `"none"`, a name that stands for something common, or the table of a tokenizer.json.
+/// A component of the pipeline: `"none"`, the name of a common one, or the table of a tokenizer.json.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Component {
@@ -62,7 +62,7 @@ pub struct AddedToken {
 }
 
 impl AddedToken {
-    /// As the reference implementation: looked for in the normalized text unless special.
+    /// Returns whether it is searched for in the normalized text; by default if it is not special, as in `tokenizers`.
     pub fn normalized(&self) -> bool {
         self.normalized.unwrap_or(!self.special)
     }
@@ -111,7 +111,7 @@ fn yes() -> bool {
     true
 }
 
-/// A text, or its words.
+/// A text, or the words of one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Text {
@@ -119,7 +119,7 @@ pub enum Text {
     Words(Vec<String>),
 }
 
-/// One text or pair.
+/// A single text or a pair.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -140,7 +140,7 @@ pub struct Decode {
 pub struct Lookup {
     #[serde(default)]
     pub token_to_id: BTreeMap<String, u32>,
-    /// The keys are ids.
+    /// The keys are ids; TOML allows only strings.
     #[serde(default)]
     pub id_to_token: BTreeMap<String, String>,
     #[serde(default)]
@@ -148,7 +148,7 @@ pub struct Lookup {
     pub vocab_size: Option<usize>,
 }
 
-/// An expected encoding; -1 stands for none.
+/// An expected encoding; -1 means none.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Encoding {
@@ -164,16 +164,16 @@ pub struct Encoding {
     pub overflowing: Vec<Encoding>,
 }
 
-/// One case. `Default` values are those of the schema.
+/// One case. Omitted values have the defaults of the schema.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub name: String,
-    /// What it shows, in a sentence.
+    /// What it demonstrates, in a sentence.
     pub shows: String,
-    /// The number of a deliberate difference from the reference implementation,
+    /// The number of a deliberate difference from `tokenizers`.
     pub differs: Option<String>,
-    /// and what that does instead (or the wording of its error).
+    /// What `tokenizers` does instead, or the wording of its error.
     pub reference: Option<String>,
 
     pub vocab: Option<Vocab>,
@@ -202,14 +202,15 @@ pub struct Case {
     pub encodings: Vec<Encoding>,
     pub decoded: Option<String>,
     pub vocab_read: Option<BTreeMap<String, u32>>,
-    /// The class of the error, and what its message has to name.
+    /// The Python class of the expected error.
     pub error: Option<String>,
+    /// Strings that the message of the error must contain.
     #[serde(default)]
     pub names: Vec<String>,
 }
 
 impl Case {
-    /// Tokens and ids, by id.
+    /// Returns the tokens and their ids, by id.
     pub fn vocab(&self) -> Vec<(String, u32)> {
         match self.vocab.as_ref().expect("the case has a vocabulary") {
             Vocab::Named(name) => panic!("no vocabulary {name:?} in the file"),
@@ -218,13 +219,13 @@ impl Case {
         }
     }
 
-    /// The id of a token of the vocabulary.
+    /// Returns the id of a token of the vocabulary.
     fn id_of(&self, token: &str) -> u32 {
         let vocab = self.vocab();
         vocab.iter().rfind(|(other, _)| other == token).unwrap_or_else(|| panic!("{token:?} in the vocabulary")).1
     }
 
-    /// The normalizer as in a tokenizer.json, defaults filled in; `Null`: none.
+    /// Returns the normalizer as in a tokenizer.json, with defaults filled in; `Null` if there is none.
     pub fn normalizer(&self) -> Value {
         match &self.normalizer {
             None => fill_normalizer(&json!({"type": "BertNormalizer"})),
@@ -233,7 +234,7 @@ impl Case {
         }
     }
 
-    /// The pre-tokenizer as in a tokenizer.json; `Null`: none.
+    /// Returns the pre-tokenizer as in a tokenizer.json; `Null` if there is none.
     pub fn pre_tokenizer(&self) -> Value {
         match &self.pre_tokenizer {
             None => json!({"type": "BertPreTokenizer"}),
@@ -242,7 +243,7 @@ impl Case {
         }
     }
 
-    /// The decoder as in a tokenizer.json; `Null`: none.
+    /// Returns the decoder as in a tokenizer.json; `Null` if there is none.
     pub fn decoder(&self) -> Value {
         match &self.decoder {
             None => json!({"type": "WordPiece", "prefix": "##", "cleanup": true}),
@@ -251,7 +252,7 @@ impl Case {
         }
     }
 
-    /// The post-processor as in a tokenizer.json; `Null`: none.
+    /// Returns the post-processor as in a tokenizer.json; `Null` if there is none.
     pub fn post_processor(&self) -> Value {
         match &self.post_processor {
             None => Value::Null,
@@ -292,7 +293,7 @@ impl Case {
         json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special_tokens})
     }
 
-    /// The whole tokenizer as a tokenizer.json, truncation and padding included: for engines that read such files.
+    /// Returns the entire tokenizer as a tokenizer.json, including truncation and padding.
     #[allow(dead_code, reason = "for engines that read tokenizer.json")]
     pub fn tokenizer_json(&self) -> String {
         let vocab: Map<String, Value> = self.vocab().into_iter().map(|(token, id)| (token, json!(id))).collect();
@@ -334,7 +335,7 @@ impl Case {
         .to_string()
     }
 
-    /// A file gives every added token an id; where the case does not, it is the one that the token gets.
+    /// Returns the added tokens as in a tokenizer.json, which states an id for each: by default the one it is assigned.
     fn added_tokens_with_ids(&self) -> Vec<Value> {
         let mut ids: BTreeMap<String, u32> = self.vocab().into_iter().collect();
         let mut next = ids.len() as u32;
@@ -348,7 +349,7 @@ impl Case {
                 ids.insert(content.clone(), next);
                 next += 1;
             }
-            // A token without content is ignored, whatever its id.
+            // A token without content is ignored, so its id does not matter.
             let id = ids.get(content).copied().unwrap_or(next);
             tokens.push(json!({
                 "id": token.id.unwrap_or(id),
@@ -384,26 +385,27 @@ fn fill_normalizer(table: &Value) -> Value {
     filled
 }
 
-/// Why an engine did not answer.
+/// Why an engine failed to answer.
 #[derive(Debug)]
 pub struct Failure {
-    /// The class of the error, by its name in Python.
+    /// The name of the Python class of the error.
     pub class: &'static str,
     pub message: String,
 }
 
-/// Something that tokenizes, built from a case and asked what the case asks.
+/// A tokenizer under test: built from a case, and able to answer its queries.
 pub trait Engine: Sized {
-    /// Printed with every failure.
+    /// The name to report failures with.
     const NAME: &'static str;
 
-    /// Why this case is left out, if it is.
-    fn leaves_out(_case: &Case) -> Option<&'static str> {
+    /// Returns the reason why the engine skips a case, if it does.
+    fn skips(_case: &Case) -> Option<&'static str> {
         None
     }
 
-    fn build(case: &Case) -> Result<Self, Failure>;
-    /// The encodings of `case.inputs`, as one batch.
+    /// Builds every variant of the engine (one per instruction set), each with its name.
+    fn build(case: &Case) -> Result<Vec<(&'static str, Self)>, Failure>;
+    /// Returns the encodings of `case.inputs`, as one batch.
     fn encode(&self, case: &Case) -> Result<Vec<Encoding>, Failure>;
     fn decode(&self, decode: &Decode) -> Result<String, Failure>;
     fn token_to_id(&self, token: &str) -> Option<u32>;
@@ -412,7 +414,7 @@ pub trait Engine: Sized {
     fn read_vocab_txt(text: &str) -> Result<BTreeMap<String, u32>, Failure>;
 }
 
-/// All cases with the name of their file.
+/// Reads all cases, each with the name of its file.
 pub fn load() -> Vec<(String, Case)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/cases");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -437,35 +439,61 @@ pub fn load() -> Vec<(String, Case)> {
     all
 }
 
-/// Runs every case through an engine; fails with all that went wrong.
+/// Runs every case on an engine and panics with all failures, each naming the variant that failed.
 pub fn run<E: Engine>() {
     let cases = load();
     assert!(cases.len() > 100, "only {} cases were found", cases.len());
     let mut wrong = Vec::new();
     for (file, case) in &cases {
-        if let Some(reason) = E::leaves_out(case) {
-            println!("{}: leaves out {file}/{}: {reason}", E::NAME, case.name);
+        if let Some(reason) = E::skips(case) {
+            println!("{}: skips {file}/{}: {reason}", E::NAME, case.name);
             continue;
         }
-        if let Err(difference) = check::<E>(case) {
-            let told = case.differs.as_ref().map(|number| format!(" [differs: {number}]")).unwrap_or_default();
+        for (variant, difference) in check::<E>(case) {
+            let number = case.differs.as_ref().map(|number| format!(" [differs: {number}]")).unwrap_or_default();
             let other = case.reference.as_ref().map(|did| format!("\n  tokenizers: {did}")).unwrap_or_default();
-            wrong.push(format!("{file}/{} ({}){told}\n{difference}{other}", case.name, case.shows));
+            wrong.push(format!("{variant}: {file}/{} ({}){number}\n{difference}{other}", case.name, case.shows));
         }
     }
-    assert!(wrong.is_empty(), "{}: {} of {} cases\n\n{}", E::NAME, wrong.len(), cases.len(), wrong.join("\n\n"));
+    assert!(
+        wrong.is_empty(),
+        "{}\n\n{} failures in {} cases of the engine {}",
+        wrong.join("\n\n"),
+        wrong.len(),
+        cases.len(),
+        E::NAME
+    );
 }
 
-/// Runs one case; says what is different.
-fn check<E: Engine>(case: &Case) -> Result<(), String> {
-    match (answer::<E>(case), &case.error) {
+/// Runs one case on every variant of an engine; returns the differences, with the name of the variant.
+fn check<E: Engine>(case: &Case) -> Vec<(&'static str, String)> {
+    if let Some(text) = &case.vocab_txt {
+        let differences = E::read_vocab_txt(text).map(|got| {
+            let same = Some(&got) == case.vocab_read.as_ref();
+            let difference = || format!("  vocabulary {got:?}\n  expected   {:?}", case.vocab_read);
+            if same { Vec::new() } else { vec![difference()] }
+        });
+        return judge(case, differences).err().map(|difference| (E::NAME, difference)).into_iter().collect();
+    }
+    match E::build(case) {
+        Err(failure) => judge(case, Err(failure)).err().map(|difference| (E::NAME, difference)).into_iter().collect(),
+        Ok(variants) => {
+            let judged = |(name, engine): &(&'static str, E)| Some((*name, judge(case, answer(engine, case)).err()?));
+            variants.iter().filter_map(judged).collect()
+        }
+    }
+}
+
+/// Compares the differences that were found, or the failure, with the error that the case expects, if any.
+fn judge(case: &Case, outcome: Result<Vec<String>, Failure>) -> Result<(), String> {
+    match (outcome, &case.error) {
         (Ok(differences), None) if differences.is_empty() => Ok(()),
         (Ok(differences), None) => Err(differences.join("\n")),
         (Ok(_), Some(class)) => Err(format!("  no error, expected {class}")),
         (Err(failure), None) => Err(format!("  {}: {}", failure.class, failure.message)),
         (Err(failure), Some(class)) => {
             let unnamed: Vec<&String> = case.names.iter().filter(|name| !failure.message.contains(*name)).collect();
-            // What is wrong in a file that sets options is told when it is loaded.
+            // Options that a file sets are checked when it is loaded, so the class of the error can be that of the file.
             if failure.class != class && !(class == "InputError" && failure.class == "TokenizerFormatError") {
                 return Err(format!("  {} instead of {class}: {}", failure.class, failure.message));
             }
@@ -474,16 +502,9 @@ fn check<E: Engine>(case: &Case) -> Result<(), String> {
     }
 }
 
-fn answer<E: Engine>(case: &Case) -> Result<Vec<String>, Failure> {
+/// Asks an engine everything that the case asks; returns the differences from the expected answers.
+fn answer<E: Engine>(engine: &E, case: &Case) -> Result<Vec<String>, Failure> {
     let mut differences = Vec::new();
-    if let Some(text) = &case.vocab_txt {
-        let got = E::read_vocab_txt(text)?;
-        if Some(&got) != case.vocab_read.as_ref() {
-            differences.push(format!("  vocabulary {got:?}\n  expected   {:?}", case.vocab_read));
-        }
-        return Ok(differences);
-    }
-    let engine = E::build(case)?;
     if !case.inputs.is_empty() {
         let got = engine.encode(case)?;
         for (i, (got, expected)) in got.iter().zip(&case.encodings).enumerate() {

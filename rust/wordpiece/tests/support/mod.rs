@@ -1,4 +1,6 @@
-//! The reference tokenizer's configuration as a definition of the pipeline, and its encodings beside the pipeline's.
+//! Conversions between the reference implementation and the pipeline, for tests that compare them.
+
+pub mod engines;
 
 use wordpiece::inputs::{PadLength, Padding, PostProcessor, SequenceId, Side, SpecialToken, Template, TemplatePiece};
 use wordpiece::inputs::{Truncation, TruncationStrategy};
@@ -6,7 +8,7 @@ use wordpiece::normalize::{BertNormalizer, Normalizer};
 use wordpiece::split::{PreTokenizer, SplitBehavior};
 use wordpiece::{AddedToken, Definition, EncodeOptions, Encoding, Input, Text, Vocab, reference};
 
-/// The definition of the same tokenizer.
+/// Returns the definition of the same tokenizer.
 pub fn definition(config: &reference::Config) -> wordpiece::Result<Definition> {
     Ok(Definition {
         vocab: Vocab::new(config.vocab.iter().map(|(token, id)| (token.as_str(), *id)))?,
@@ -23,7 +25,7 @@ pub fn definition(config: &reference::Config) -> wordpiece::Result<Definition> {
     })
 }
 
-/// The options of a call that does what the configuration says.
+/// Returns the options of a call that behaves as configured.
 pub fn options(config: &reference::Config, add_special_tokens: bool) -> EncodeOptions {
     EncodeOptions {
         add_special_tokens,
@@ -34,7 +36,7 @@ pub fn options(config: &reference::Config, add_special_tokens: bool) -> EncodeOp
     }
 }
 
-/// The same input.
+/// Returns the same input.
 pub fn input(input: &reference::Input) -> Input<'_> {
     Input { first: text(&input.first), second: input.second.as_ref().map(text) }
 }
@@ -46,7 +48,7 @@ fn text(sequence: &reference::Sequence) -> Text<'_> {
     }
 }
 
-/// The pipeline's encoding as the reference tokenizer writes it.
+/// Returns an encoding of the pipeline in the form of the reference implementation.
 pub fn as_reference(encoding: &Encoding) -> reference::Encoding {
     reference::Encoding {
         ids: encoding.ids.clone(),
@@ -162,10 +164,4 @@ fn padding(padding: &reference::Padding) -> Padding {
         token: padding.pad_token.clone(),
         side: side(padding.direction),
     }
-}
-
-/// How many cases a property is tried on: so many, times what the environment variable `FUZZ` says.
-pub fn cases(usual: u32) -> u32 {
-    let factor = std::env::var("FUZZ").ok().map_or(1, |factor| factor.parse().expect("FUZZ is a whole number"));
-    usual.saturating_mul(factor)
 }
