@@ -229,9 +229,9 @@ def test_a_wrong_option_of_a_vocabulary_is_told(options: dict[str, Any], told: s
         ({"[UNK]": 0, "a": -1}, "id of vocab item 1 is int -1"),
         ({"[UNK]": 0, "a": 2**32}, "id of vocab item 1 is int 4294967296"),
         ({"[UNK]": 0, "a": "1"}, "id of vocab item 1 is str '1'"),
-        ({"[UNK]"}, "a vocabulary is a path, a list of tokens or a dict of tokens and ids, not set"),
-        (b"[UNK]", "a vocabulary is a path.*not bytes"),
-        (None, "a vocabulary is a path.*not NoneType"),
+        ({"[UNK]"}, "a vocabulary must be a path, a list of tokens or a dict of tokens and ids, not set"),
+        (b"[UNK]", "a vocabulary must be a path.*not bytes"),
+        (None, "a vocabulary must be a path.*not NoneType"),
     ],
     ids=ids_of,
 )

@@ -185,10 +185,10 @@ def test_compressed_files_are_read_as_they_were(compress: Any) -> None:  # noqa:
 @pytest.mark.parametrize(
     ("files", "options", "complaint"),
     [
-        ([], {}, "no file to read"),
+        ([], {}, "files is empty"),
         (["-", "-"], {}, "only once"),
         ("folder", {}, "folder: is a folder"),
-        (b"t", {}, "files are paths, or - for standard input, not bytes: b't'"),
+        (b"t", {}, "files must be paths, or - for standard input, not bytes: b't'"),
         (["t", 5], {}, "not int: 5"),
         ("t", {"separator": b"\n"}, "separator must be a str"),
         ("t", {"separator": ""}, "the separator is empty"),
@@ -196,7 +196,7 @@ def test_compressed_files_are_read_as_they_were(compress: Any) -> None:  # noqa:
         ("t", {"field": "a..b"}, "empty key"),
         ("t", {"field": "a", "column": "b"}, "either field, for JSON lines, or column"),
         ("t", {"errors": "ignore"}, "errors must be 'strict', 'replace' or 'skip', not \"ignore\""),
-        ("x.jsonl", {}, "x.jsonl: name the field that has the texts: field='text' (--jsonl-field text)"),
+        ("x.jsonl", {}, "x.jsonl: pass the field that holds the texts: field='text' (--jsonl-field text)"),
         ("x.ndjson.gz", {"column": "a"}, "field='text'"),
         ("x.parquet", {}, "column='text'"),
         ("-", {"column": "a"}, "Parquet cannot be read from standard input"),
@@ -286,7 +286,7 @@ def test_a_null_is_an_error_or_left_out() -> None:
     assert read_all(reader) == [("x", "t row 0"), ("y", "t row 2")]
     assert reader.skipped_count == 2
     assert [pair for pair, _ in read_all(TextReader("t", column=("a", "b"), errors="skip"))] == [("x", "1")]
-    with pytest.raises(wb.errors.InputError, match=r"^t: no column 'text'; there are: 'a', 'b', 'n'"):
+    with pytest.raises(wb.errors.InputError, match=r"^t: no column 'text'; its columns are 'a', 'b', 'n'"):
         read_all(TextReader("t", column="text"))
     with pytest.raises(wb.errors.InputError, match=r"^t: the column 'n' is int64, not text"):
         read_all(TextReader("t", column="n"))
@@ -412,10 +412,10 @@ def test_ids_are_of_the_type_that_was_asked_for(suffix: str, dtype: Any) -> None
 def test_a_type_that_does_not_hold_the_ids_is_refused() -> None:
     Path("t").write_text("far\n")
     large = wb.Tokenizer.from_vocab(["[UNK]", *(f"t{i}" for i in range(1 << 16))])
-    with pytest.raises(wb.errors.InputError, match=r"uint16 holds ids up to 65,535, and the vocabulary has 65,537"):
+    with pytest.raises(wb.errors.InputError, match=r"uint16 holds ids up to 65,535, but the vocabulary has 65,537"):
         large.encode_files("t", "out.npy", dtype="uint16")
     gaps = wb.Tokenizer.from_vocab({"[UNK]": 0, "far": 70_000})
-    with pytest.raises(wb.errors.InputError, match="uint16 does not hold the id 70000"):
+    with pytest.raises(wb.errors.InputError, match="the id 70000 does not fit uint16"):
         gaps.encode_files("t", "out.npy", dtype="uint16")
     for dtype in ("int8", "float32", "no", None):
         with pytest.raises(wb.errors.InputError, match="dtype must be one of 'uint16'"):
@@ -444,7 +444,7 @@ def test_rows_that_do_not_fit_the_padding_are_an_error() -> None:
     tok = tokenizer()
     Path("t").write_text("a\nb\na b c d e\n")
     with pytest.raises(
-        wb.errors.InputError, match=r"^t line 3: 7 tokens, and rows are padded to 4: pass truncation=True"
+        wb.errors.InputError, match=r"^t line 3: 7 tokens, but rows are padded to 4: pass truncation=True"
     ):
         tok.encode_files("t", "out.npy", padding="max_length", max_length=4)
     for longest, options in [(tok, {"padding": True}), (with_file_settings(padding={}), {})]:
@@ -498,7 +498,7 @@ def test_left_out_texts_are_counted() -> None:
         ("out", {}, "tokens are written as"),
         ("folder.npy", {}, "is a folder"),
         ("none/out.npy", {}, "does not exist"),
-        ("out.npy", {"is_split_into_words": True}, "files hold texts"),
+        ("out.npy", {"is_split_into_words": True}, "they hold texts, not lists of words"),
         ("out.npy", {"wrong": 1}, "unknown option 'wrong'"),
         ("out.npy", {"truncation": True}, "needs a max_length"),
         ("out.npy", {"threads": 0}, "threads must be"),

@@ -340,7 +340,7 @@ def test_a_table_of_another_program_is_read(tmp_path: Path) -> None:
         ("\t1\n", "a word is empty"),
         (f"a\t{1 << 64}\n", "above 0"),
         ("# wordpiece_bert.schema=word-counts/9\na\t1\n", "word-counts/9"),
-        ("# wordpiece_bert.schema=word-counts/1\n# wordpiece_bert.words=2\na\t1\n", "not whole"),
+        ("# wordpiece_bert.schema=word-counts/1\n# wordpiece_bert.words=2\na\t1\n", "incomplete"),
         ("# wordpiece_bert.schema=word-counts/1\n# wordpiece_bert.pipeline={}\na\t1\n", "count again"),
     ],
 )
@@ -357,7 +357,7 @@ def test_words_that_the_settings_would_cut_are_told(tmp_path: Path) -> None:
     counts.save(tmp_path / "counts.tsv")
     content = (tmp_path / "counts.tsv").read_text().replace("known", "well-known")
     (tmp_path / "counts.tsv").write_text(content)
-    with pytest.raises(TrainingError, match="'well-known' is not a word"):
+    with pytest.raises(TrainingError, match="'well-known' is not a single word"):
         wb.WordCounts.load(tmp_path / "counts.tsv")
 
 
@@ -376,9 +376,9 @@ def test_tables_that_are_wrong_are_told(tmp_path: Path) -> None:
         with pytest.raises(TrainingError, match=message):
             wb.WordCounts.load(written(**columns))
     (tmp_path / "no.parquet").write_bytes(b"no parquet")
-    with pytest.raises(TrainingError, match="not a file of this kind"):
+    with pytest.raises(TrainingError, match="invalid file"):
         wb.WordCounts.load(tmp_path / "no.parquet")
     with pytest.raises(FileNotFoundError):
         wb.WordCounts.load(tmp_path / "missing.parquet")
-    with pytest.raises(InputError, match=r"end in \.parquet, \.arrow"):
+    with pytest.raises(InputError, match=r"suffixes \.parquet, \.arrow"):
         wb.WordCounts.load(tmp_path / "counts.csv")

@@ -1,4 +1,4 @@
-"""The tokenizer's face: what it is made of, what it can be asked, how it is saved. The work is done in `_core`."""
+"""The `Tokenizer` class: construction, encoding, decoding, the vocabulary, and saving. `_core` does the work."""
 
 from __future__ import annotations
 
@@ -44,32 +44,42 @@ if TYPE_CHECKING:
 __all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "Tokenizer"]
 
 StrPath = str | os.PathLike[str]
-#: A text; with ``is_split_into_words=True`` the words of one.
+#: A text, or with ``is_split_into_words=True`` the words of one.
 Text = Union[str, "Sequence[str]", "npt.NDArray[Any]"]
-#: What becomes a row of a batch: a text, or a pair of texts.
+#: An item of a batch: a text, or a pair of texts.
 Item = Union[Text, "tuple[Text, Text]"]
-#: Many of them: an iterable, an array of NumPy, a column of Arrow.
+#: Items: an iterable, a NumPy array, or an Arrow column.
 Batch = Union["Iterable[Item]", "ArrowArray", "ArrowStream"]
-#: A list of ids, an array, anything that yields whole numbers.
+#: Token ids: a list, an array, or any iterable of integers.
 Ids = Union["Iterable[SupportsIndex]", "npt.NDArray[Any]"]
 
 _OPTIONS = frozenset(EncodeOptions.__annotations__)
 
-# Calls with different options that are kept ready.
-_REMEMBERED = 64
+# Size of the cache of checked options, in combinations of options.
+_CACHED_OPTIONS = 64
 
-# How many of a vocab.txt's oddities a warning tells; the rest it counts.
-_ODDITIES_TOLD = 5
+# A warning about a vocab.txt describes this many lines, and counts the rest.
+_LINES_SHOWN = 5
 
 
 class Tokenizer:
-    """A WordPiece tokenizer: text to BERT's inputs, and back.
+    """A WordPiece tokenizer: converts text to the inputs of BERT models, and token ids back to text.
 
-    Nothing ever changes one: threads may share it, and the answer is the same whatever their number. It can be pickled,
-    copied and compared; equal are those that answer the same because they are made of the same.
+    A tokenizer is immutable. Threads may share it, and results do not depend on the number of threads. It can be
+    pickled, copied and compared; two tokenizers are equal if they have the same definition.
 
-    `from_vocab`, `from_file`, `from_json` and `from_pretrained` make one; `encode` shows all about one text,
-    `encode_batch` gives flat arrays, and the call, ``tokenizer(texts, padding=True)``, what transformers' does.
+    Create one with `from_vocab`, `from_file`, `from_json` or `from_pretrained`. `encode` returns all details of one
+    text, `encode_batch` flat arrays for many, and ``tokenizer(texts, padding=True)`` the same arrays as in
+    transformers.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+    >>> tokenizer.encode_ids("Unaffordable")
+    array([1, 3, 4, 5, 2], dtype=uint32)
+    >>> tokenizer.decode([1, 3, 4, 5, 2])
+    'unaffordable'
     """
 
     __slots__ = ("_defaults", "_fingerprint", "_inner", "_plain", "_resolved", "_settings")
@@ -77,13 +87,13 @@ class Tokenizer:
     _inner: _core.Tokenizer
     _settings: FolderSettings
     _defaults: Defaults
-    # Worked out when first needed: the options of a call that gives none, of calls with others, and the fingerprint.
+    # Computed on first use: the options of a call without keywords, those of other calls, and the fingerprint.
     _plain: _core.Options | None
     _resolved: dict[tuple[object, ...], tuple[bool, _core.Options]]
     _fingerprint: str | None
 
     def __init__(self) -> None:
-        message = "make a Tokenizer with from_vocab, from_file, from_json or from_pretrained"
+        message = "create a Tokenizer with from_vocab, from_file, from_json or from_pretrained"
         raise TypeError(message)
 
     @classmethod
@@ -99,10 +109,10 @@ class Tokenizer:
 
     @classmethod
     def _from_core(cls, core: _core.Tokenizer) -> Self:
-        """Wrap a tokenizer that no folder describes: the roles are guessed, and no other setting is made."""
+        """Wrap a core tokenizer that comes from no folder: its roles are inferred, and all other settings are absent."""
         return cls._build(core, FolderSettings(special_tokens=core.roles()))
 
-    # --- making one
+    # --- construction
 
     @classmethod
     def from_vocab(
@@ -122,46 +132,55 @@ class Tokenizer:
         max_input_chars_per_word: int = 100,
         strict: bool = False,
     ) -> Self:
-        """Make a BERT tokenizer of a vocabulary.
+        """Create a BERT tokenizer from a vocabulary.
 
-        The five special tokens are registered (found in a text as they are, left out by `decode`) where the vocabulary
-        has them. With `cls_token` and `sep_token` rows are ``[CLS] A [SEP]`` and ``[CLS] A [SEP] B [SEP]``; without one
-        of them nothing is put around texts.
+        Those of the five special tokens that the vocabulary has are registered: they are matched in texts as they are,
+        and `decode` omits them. If the vocabulary has both `cls_token` and `sep_token`, rows are ``[CLS] A [SEP]`` and
+        ``[CLS] A [SEP] B [SEP]``; otherwise no special tokens are added.
 
         Parameters
         ----------
-        vocab
-            Path of a vocab.txt (one token a line, its id the line), tokens in the order of their ids, or token -> id.
-        lowercase
-            Lower-case texts.
-        strip_accents
-            Drop combining marks; None: as `lowercase`.
-        clean_text
-            Drop control characters, make every white space a space.
-        tokenize_chinese_chars
-            Make every ideograph a word.
-        unk_token, cls_token, sep_token, pad_token, mask_token
-            The special tokens. `unk_token` must be in the vocabulary, the others may be.
-        continuing_subword_prefix
-            What marks a piece that continues a word.
-        max_input_chars_per_word
-            A word of more characters is `unk_token`.
-        strict
-            A vocab.txt with blank or double lines, white space at the end of a line or a byte order mark is an error,
-            not a warning.
+        vocab : path, sequence of str, or mapping of str to int
+            A vocab.txt (one token per line, whose id is the line number from 0), the tokens in the order of their ids,
+            or token -> id.
+        lowercase : bool, default True
+            Convert texts to lower case.
+        strip_accents : bool, optional
+            Remove combining marks after decomposition. Defaults to the value of `lowercase`.
+        clean_text : bool, default True
+            Remove control characters, and replace every white space character by a space.
+        tokenize_chinese_chars : bool, default True
+            Treat every Chinese ideograph as a word.
+        unk_token, cls_token, sep_token, pad_token, mask_token : str
+            The special tokens; by default ``[UNK]``, ``[CLS]``, ``[SEP]``, ``[PAD]`` and ``[MASK]``. The vocabulary
+            must have `unk_token`, and may have the others.
+        continuing_subword_prefix : str, default "##"
+            The prefix of a piece that continues a word.
+        max_input_chars_per_word : int, default 100
+            A word of more characters becomes `unk_token`.
+        strict : bool, default False
+            Raise an error instead of a warning for a vocab.txt with blank or duplicate lines, white space at the end of
+            a line, or a byte order mark.
+
+        Returns
+        -------
+        Tokenizer
+            The tokenizer, without truncation or padding.
 
         Raises
         ------
         VocabError
-            An empty vocabulary, one without `unk_token`, two tokens with one id, a token twice in a list, not UTF-8;
-            with `strict` whatever else would be a warning.
+            The vocabulary is empty, has no `unk_token`, has two tokens with one id or a duplicate token in a list, or
+            is not UTF-8. With `strict`, also for everything that would be a warning.
         ModelNotFoundError
-            There is no such file.
+            The file does not exist.
+        InputError
+            An option has the wrong type or is out of range.
 
         Warns
         -----
         VocabWarning
-            Lines of a vocab.txt that are probably not meant. Every id remains the number of its line.
+            Lines of a vocab.txt look like mistakes. Every id is still the number of its line.
         """
         flags = {
             "lowercase": lowercase,
@@ -188,35 +207,56 @@ class Tokenizer:
                 max_input_chars_per_word=whole_number("max_input_chars_per_word", max_input_chars_per_word, 0),
             )
         if oddities:
-            more = len(oddities) - _ODDITIES_TOLD
-            told = oddities[:_ODDITIES_TOLD] + ([f"and {more:,} more such lines"] if more > 0 else [])
-            warnings.warn(f"{path}: {'; '.join(told)}", VocabWarning, stacklevel=2)
+            more = len(oddities) - _LINES_SHOWN
+            shown = oddities[:_LINES_SHOWN] + ([f"and {more:,} more such lines"] if more > 0 else [])
+            warnings.warn(f"{path}: {'; '.join(shown)}", VocabWarning, stacklevel=2)
         return cls._build(core, FolderSettings(special_tokens=roles))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read the text of a tokenizer.json.
+        """Create a tokenizer from the text of a tokenizer.json.
 
-        Every component that WordPiece files use is supported; another is refused by its name. Truncation and padding
-        that the file sets hold where `encode`, `encode_batch` and `encodings` say nothing.
+        All components that WordPiece files use are supported. The file's truncation and padding are the defaults of
+        `encode`, `encode_batch` and `encodings`.
+
+        Parameters
+        ----------
+        text : str
+            The JSON text.
+
+        Returns
+        -------
+        Tokenizer
+            A tokenizer that returns the same ids as `tokenizers` does for the file.
 
         Raises
         ------
         TokenizerFormatError
-            Not JSON, or something in it is wrong or not supported; the message names the component and the field.
+            The text is not JSON, or a part of it is invalid or not supported; the message names the component and the
+            field.
         VocabError
-            An empty vocabulary, one without its unknown token, two tokens with one id.
+            The vocabulary is empty, has no unknown token, or has two tokens with one id.
         """
         return cls._from_core(_core.Tokenizer.from_json(text))
 
     @classmethod
     def from_file(cls, path: StrPath) -> Self:
-        """Read a tokenizer.json, as `from_json`.
+        """Create a tokenizer from a tokenizer.json file, as `from_json` does from its text.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Returns
+        -------
+        Tokenizer
+            The tokenizer.
 
         Raises
         ------
         ModelNotFoundError
-            There is no such file.
+            The file does not exist.
         TokenizerFormatError, VocabError
             As for `from_json`; the message begins with the path.
         """
@@ -231,29 +271,34 @@ class Tokenizer:
 
     @classmethod
     def from_pretrained(cls, name: StrPath, *, revision: str | None = None) -> Self:
-        """Load the tokenizer of a model that is on this machine; nothing is ever downloaded.
+        """Load the tokenizer of a model that is on this machine. Nothing is downloaded.
 
-        The folder's tokenizer.json is followed as it is, and where there is none its vocab.txt with the options of
-        tokenizer_config.json; special and added tokens of the other files come on top.
+        The tokenizer.json of the model's folder is used as it is. If there is none, its vocab.txt is used with the
+        options of tokenizer_config.json. Special and added tokens of the folder's other files are added.
 
         Parameters
         ----------
-        name
+        name : str or os.PathLike
             ``"minilm"``, a folder, or ``"org/name"`` in the local Hugging Face cache.
-        revision
-            Of a model in the Hugging Face cache.
+        revision : str, optional
+            Branch, tag or commit of a model in the Hugging Face cache; ``"main"`` by default.
+
+        Returns
+        -------
+        Tokenizer
+            The tokenizer.
 
         Raises
         ------
         ModelNotFoundError
-            No such model is here, or its folder has neither tokenizer.json nor vocab.txt.
+            There is no such model on this machine, or its folder has neither tokenizer.json nor vocab.txt.
         TokenizerFormatError, VocabError
-            A file is broken, contradicts itself or is not supported.
+            A file is invalid, contradicts itself or is not supported.
 
         Warns
         -----
         UserWarning
-            tokenizer_config.json contradicts tokenizer.json, or states other ids for added tokens.
+            tokenizer_config.json contradicts tokenizer.json, or gives other ids for added tokens.
         """
         folder = find_model(name, revision=revision)
         loaded = load_folder(folder)
@@ -264,13 +309,13 @@ class Tokenizer:
 
     @classmethod
     def _load(cls, folder: Path, loaded: LoadedFolder) -> Self:
-        """Build what a folder describes."""
+        """Build the tokenizer that a folder describes."""
         settings = loaded.settings
         if loaded.json is not None:
             with _naming(folder / "tokenizer.json"):
                 tokenizer = cls.from_json(loaded.json)
         else:
-            assert loaded.vocab is not None, "a folder has one of the two"
+            assert loaded.vocab is not None, "load_folder returns one of the two"
             roles: dict[str, Any] = dict(settings.special_tokens)
             tokenizer = cls.from_vocab(
                 loaded.vocab.path,
@@ -289,22 +334,27 @@ class Tokenizer:
         return tokenizer
 
     def with_added_tokens(self, tokens: Iterable[str | AddedToken], *, special: bool = False) -> Self:
-        """Make a tokenizer that has more added tokens; this one stays as it is.
+        """Return a tokenizer with more added tokens. This one does not change.
 
-        A token of the vocabulary keeps its id, a new one gets the next after all others. One that was added before
-        takes the new flags.
+        A token that the vocabulary has keeps its id; a new one gets the next id after all others. For a token added
+        before, the new flags replace the old ones.
 
         Parameters
         ----------
-        tokens
-            Strings, or `AddedToken` for those with flags.
-        special
-            All of them are special tokens: `decode` leaves them out, and they are searched for in the text as it is.
+        tokens : iterable of str or AddedToken
+            The tokens; `AddedToken` for tokens with flags.
+        special : bool, default False
+            Add all of them as special tokens: `decode` omits them, and they are matched in the original text.
+
+        Returns
+        -------
+        Tokenizer
+            The new tokenizer.
 
         Raises
         ------
         InputError
-            An empty token, one that normalization turns into nothing, or something that is no token.
+            A token is empty, or becomes empty by normalization, or is neither a str nor an `AddedToken`.
         """
         if isinstance(tokens, str | AddedToken):
             message = f"tokens must be a list of tokens, not the single token {str(tokens)!r}"
@@ -324,25 +374,50 @@ class Tokenizer:
     # --- encoding
 
     def encode(self, text: Text, pair: Text | None = None, **options: Unpack[EncodeOptions]) -> Encoding:
-        """Encode one text, or a pair of texts, with everything there is to know about the result.
+        """Encode one text, or a pair of texts, with all details.
 
         Parameters
         ----------
-        text, pair
-            Each a str; with ``is_split_into_words=True`` a list of words. An empty `pair` is one, None is none.
+        text : str
+            The text; with ``is_split_into_words=True`` a list of words.
+        pair : str, optional
+            The second text of a pair. An empty str makes a pair; None does not.
         **options
-            As in `EncodeOptions`: truncation, max_length, padding and so on.
+            Those of `EncodeOptions`: `truncation`, `max_length`, `padding` and so on.
+
+        Returns
+        -------
+        Encoding
+            Ids, tokens, offsets, word ids, masks, and the further windows of a truncated text.
 
         Raises
         ------
         InputError
-            Something else than text, a lone surrogate, or a wrong option.
+            An argument is not text, has a lone surrogate, or an option is wrong.
         """
         split, resolved = self._resolve(options)
         return self._inner.encode(text, pair, split, resolved)
 
     def encode_ids(self, text: str, pair: str | None = None) -> npt.NDArray[np.uint32]:
-        """Encode one text, or a pair, into ids, uint32 [n]: those of ``encode(text).ids``, the shortest way."""
+        """Encode one text, or a pair, to ids: the fastest way for single texts.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        pair : str, optional
+            The second text of a pair.
+
+        Returns
+        -------
+        ndarray of uint32
+            The ids of ``encode(text, pair)``, shape [n].
+
+        Raises
+        ------
+        InputError
+            An argument is not a str, or has a lone surrogate.
+        """
         return self._inner.encode_ids(text, pair, self._plain or self._resolve({})[1])
 
     def encode_batch(
@@ -357,31 +432,37 @@ class Tokenizer:
         threads: int | None = None,
         **options: Unpack[EncodeOptions],
     ) -> RaggedBatch:
-        """Encode a batch into flat arrays: the fastest way.
+        """Encode a batch to flat arrays: the fastest way for many texts.
 
         Parameters
         ----------
-        texts
-            A list (or another iterable, an array) of texts and of pairs, ``(text, pair)``; with
-            ``is_split_into_words=True`` each text is a list of words. Or a column of Arrow from any library, which is
-            read in place: strings, a table or struct of two columns of strings for pairs, lists of strings for words.
-        return_offsets, return_word_ids, return_sequence_ids
-            What to work out beside ids.
-        return_overflowing_tokens
-            The windows that truncation cuts off become rows too, each after those of its text before it.
-        return_n_tokens
-            How many tokens each text had before it was cut.
-        threads
-            How many threads work; by default what `set_num_threads` set, else what this process may use.
+        texts : iterable, array or Arrow column
+            Texts and pairs ``(text, pair)``; with ``is_split_into_words=True`` each text is a list of words. An Arrow
+            column of any library is read in place: strings, a table or struct of two string columns for pairs, or
+            lists of strings for words.
+        return_offsets, return_word_ids, return_sequence_ids : bool, default False
+            Compute these fields of `RaggedBatch` too.
+        return_overflowing_tokens : bool, default False
+            Add the further windows of a truncated text as rows after its first.
+        return_n_tokens : bool, default False
+            Count the tokens of each text before truncation.
+        threads : int, optional
+            Number of threads. By default the number set with `set_num_threads`, or else all CPUs that this process may
+            use.
         **options
-            As for `encode`.
+            Those of `EncodeOptions`.
+
+        Returns
+        -------
+        RaggedBatch
+            The rows in the order of the texts.
 
         Raises
         ------
         InputError
-            As for `encode`, and a null in a column; the message has the index of the item.
+            As for `encode`, and for a null in a column. The message has the index of the item.
         """
-        columns = _chosen(
+        columns = _requested(
             offsets=return_offsets,
             word_ids=return_word_ids,
             sequence_ids=return_sequence_ids,
@@ -402,29 +483,29 @@ class Tokenizer:
         )
 
     def iter_files(self, files: StrPath | Iterable[StrPath], **options: Unpack[FileOptions]) -> Iterator[RaggedBatch]:
-        """Encode texts out of files that may be larger than memory, block by block.
+        """Encode the texts of files block by block, in memory that does not grow with their size.
 
         Parameters
         ----------
-        files
-            A path, or paths; ``-`` is standard input. Gzip and Zstandard are decompressed.
+        files : path, or iterable of paths
+            The files; ``-`` is standard input. Gzip and Zstandard are decompressed.
         **options
-            As in `FileOptions`: what stands between texts or holds them, what to do about bad ones, what to work out,
-            and the options of `encode`.
+            Those of `FileOptions`: how texts are separated or stored, what to do with invalid ones, which fields to
+            compute, and the options of `encode`.
 
         Returns
         -------
         Iterator of RaggedBatch
-            The rows of some megabytes of text each, in the order of the files; `overflow_to_sample` counts from the
-            first text of its batch.
+            Batches of the rows of a few megabytes of text, in the order of the files. `overflow_to_sample` counts from
+            the first text of its batch.
 
         Raises
         ------
         InputError
-            As for `encode_batch`, and for texts that cannot be read; the message has file, line and byte offset. Also
-            padding to the longest row: a stream has none, pad to a ``max_length``.
+            As for `encode_batch`, and for a text that cannot be read; the message has the file, line and byte offset.
+            Also for padding to the longest row, which a stream does not know: pad to a ``max_length``.
         OSError
-            A file that is not there or cannot be read.
+            A file does not exist or cannot be read.
         """
         return (batch for _, batch in FileEncoder(self._inner, files, self._resolve, options))
 
@@ -437,34 +518,42 @@ class Tokenizer:
         show_progress_bar: bool | None = None,
         **options: Unpack[FileOptions],
     ) -> EncodeSummary:
-        """Encode texts out of files into a file, in memory that does not grow with them.
+        """Encode the texts of files and write the rows to a file, in memory that does not grow with their size.
 
-        Under its final name the output is whole or not there, whatever interrupts the work.
+        The output is written atomically: it appears under its name when it is complete, and an interrupted call leaves
+        nothing.
 
         Parameters
         ----------
-        files, **options
+        files : path, or iterable of paths
             As for `iter_files`.
-        output
-            The file to make or to replace. ``X.npy``: the ids of all rows as one array [n], with the places where rows
-            begin, int64 [rows + 1], in ``X.row_offsets.npy``; with ``padding="max_length"`` one array [rows, length].
-            What else is asked for is in ``X.offsets.npy`` and so on. ``.arrow`` (``.arrows``: a stream) and
-            ``.parquet``: a table with a row for each row and the columns ``ids`` and what else was asked for; they need
-            pyarrow. ``.jsonl``: the same as JSON lines. With truncation there is a column ``truncated``.
-        dtype
-            Of the ids: uint16 (where the vocabulary allows it), uint32, int32 or int64.
-        show_progress_bar
-            None: where standard error is a terminal and tqdm is installed.
+        output : path
+            The file to create or replace; its suffix determines the format.
+
+            - ``X.npy``: the ids of all rows as one array [n], with the indices at which rows begin in
+              ``X.row_offsets.npy``, int64 [rows + 1]; with ``padding="max_length"`` one array [rows, length]. Other
+              requested fields are in ``X.offsets.npy`` and so on.
+            - ``.arrow`` (a file), ``.arrows`` (a stream) and ``.parquet``: a table with the column ``ids`` and one for
+              each other requested field. These need pyarrow.
+            - ``.jsonl``: the same as JSON lines.
+
+            With truncation there is a column ``truncated``.
+        dtype : dtype_like, default "uint32"
+            The type of ids: uint16 (if the vocabulary is small enough), uint32, int32 or int64.
+        show_progress_bar : bool, optional
+            By default a bar is shown if standard error is a terminal and tqdm is installed.
+        **options
+            Those of `FileOptions`, as for `iter_files`.
 
         Returns
         -------
         EncodeSummary
-            How many texts, rows and tokens, what was cut, what was left out.
+            Counts of texts, rows and tokens, and the texts that were truncated or skipped.
 
         Raises
         ------
         InputError, OSError
-            As for `iter_files`; also for an output that cannot be made, and ids that `dtype` does not hold.
+            As for `iter_files`, and for an output that cannot be created or an id that does not fit `dtype`.
         """
         return write_encoded(
             FileEncoder(self._inner, files, self._resolve, options),
@@ -481,12 +570,27 @@ class Tokenizer:
         threads: int | None = None,
         **options: Unpack[EncodeOptions],
     ) -> list[Encoding]:
-        """Encode a batch into an `Encoding` for each text: all about each, the complete and slower way.
+        """Encode a batch to one `Encoding` per text: complete, and slower than `encode_batch`.
 
         Parameters
         ----------
-        texts, threads, **options
-            As for `encode_batch`. Encodings of texts that were cut hold their text, of a column the whole column.
+        texts : iterable, array or Arrow column
+            As for `encode_batch`.
+        threads : int, optional
+            As for `encode_batch`.
+        **options
+            Those of `EncodeOptions`.
+
+        Returns
+        -------
+        list of Encoding
+            In the order of the texts. The encoding of a truncated text keeps a reference to its text, or to the entire
+            column.
+
+        Raises
+        ------
+        InputError
+            As for `encode_batch`.
         """
         split, resolved = self._resolve(options)
         return self._inner.encodings(texts, split, resolved, threads)
@@ -507,48 +611,51 @@ class Tokenizer:
         threads: int | None = None,
         **options: Unpack[EncodeOptions],
     ) -> BatchEncoding:
-        """Encode texts into model inputs, as a tokenizer of transformers does when it is called.
+        """Encode texts to model inputs, with the arguments and results of transformers' tokenizers.
 
-        Unlike for `encode`, truncation and padding that the tokenizer's file sets do not hold, and `max_length` without
-        padding truncates by itself.
+        Two defaults differ from `encode`: the truncation and padding of the tokenizer's file are ignored, and
+        `max_length` without padding turns truncation on.
 
         Parameters
         ----------
-        text
-            A text, or a list or column of texts and pairs as for `encode_batch`. One text makes a batch of one row.
-        text_pair
-            The second text, or a list or column of as many second texts.
-        return_tensors
-            ``"np"``: arrays; None: lists, for a single text those of its row.
-        dtype
-            Of the arrays, int64 or int32.
-        return_token_type_ids, return_attention_mask
-            By default what the model takes, which is both unless its folder says otherwise.
-        return_overflowing_tokens
-            The windows that truncation cuts off become rows too; ``overflow_to_sample_mapping`` has the text of each.
-        return_special_tokens_mask, return_offsets_mapping, return_length
-            With ``special_tokens_mask``, ``offset_mapping``, ``length`` (padding included).
-        threads
+        text : str, iterable or Arrow column
+            A text, or texts and pairs as for `encode_batch`. A single text makes a batch of one row.
+        text_pair : str, iterable or Arrow column, optional
+            The second text, or as many second texts as there are texts.
+        return_tensors : {"np", None}, default "np"
+            ``"np"`` for arrays, None for lists; for a single text, the lists of its row.
+        dtype : dtype_like, default "int64"
+            The type of the arrays, int64 or int32.
+        return_token_type_ids, return_attention_mask : bool, optional
+            By default those that the model accepts: both, unless its folder says otherwise.
+        return_overflowing_tokens : bool, default False
+            Add the further windows of a truncated text as rows; ``overflow_to_sample_mapping`` has the index of each
+            row's text.
+        return_special_tokens_mask, return_offsets_mapping, return_length : bool, default False
+            Add ``special_tokens_mask``, ``offset_mapping``, ``length`` (padding included).
+        threads : int, optional
             As for `encode_batch`.
         **options
-            As for `encode`.
+            Those of `EncodeOptions`.
 
         Returns
         -------
         BatchEncoding
-            ``input_ids``, ``token_type_ids``, ``attention_mask`` and what else was asked for, [rows, length] each.
+            ``input_ids``, ``token_type_ids``, ``attention_mask`` and the other requested arrays, [rows, length] each.
 
         Raises
         ------
         InputError
-            As for `encode_batch`; also rows of unequal length as arrays (pass ``padding=True``), and lists of texts and
-            second texts of unequal length.
+            As for `encode_batch`; also if arrays are requested and rows differ in length (pass ``padding=True``), and
+            if there are more or fewer second texts than texts.
         """
         if return_tensors not in ("np", None):
-            message = f"return_tensors must be 'np' or None, not {return_tensors!r}; np.asarray goes on from there"
+            message = (
+                f"return_tensors must be 'np' or None, not {return_tensors!r}; other libraries convert NumPy arrays"
+            )
             raise InputError(message)
         names = self._settings.model_input_names
-        columns = _chosen(
+        columns = _requested(
             type_ids="token_type_ids" in names if return_token_type_ids is None else return_token_type_ids,
             attention_mask="attention_mask" in names if return_attention_mask is None else return_attention_mask,
             special_tokens_mask=return_special_tokens_mask,
@@ -558,29 +665,29 @@ class Tokenizer:
         split, resolved = self._resolve(options, like_transformers=True)
         single = self._inner.is_single(text, split)
         texts, pairs = (text, text_pair) if not single else ([text], None if text_pair is None else [text_pair])
-        wanted = None if return_tensors is None else _dtype(dtype)
-        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, wanted == np.int64, threads)
-        return model_inputs(rows, dtype=wanted, single=single, return_length=return_length)
+        array_type = None if return_tensors is None else _dtype(dtype)
+        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, array_type == np.int64, threads)
+        return model_inputs(rows, dtype=array_type, single=single, return_length=return_length)
 
     def _resolve(self, options: EncodeOptions, *, like_transformers: bool = False) -> tuple[bool, _core.Options]:
-        """Decide the options of a call: whether texts are lists of words, and the rest."""
+        """Return whether texts are lists of words, and the core's options, from the cache where possible."""
         if not options and not like_transformers:
             if self._plain is None:
                 self._plain = resolve(self._inner, self._defaults)
             return False, self._plain
-        # Types too: True equals 1, and is another option.
+        # With the types of values, because True equals 1 but means something else.
         key = (like_transformers, *options, *options.values(), *map(type, options.values()))
         try:
             known = self._resolved.get(key)
-        except TypeError:  # a list where no list is taken: what is wrong with it is told there
-            return self._decide(options, like_transformers=like_transformers)
+        except TypeError:  # an unhashable value, such as a list; the checks report it
+            return self._resolve_uncached(options, like_transformers=like_transformers)
         if known is None:
-            known = self._decide(options, like_transformers=like_transformers)
-            if len(self._resolved) < _REMEMBERED:
+            known = self._resolve_uncached(options, like_transformers=like_transformers)
+            if len(self._resolved) < _CACHED_OPTIONS:
                 self._resolved[key] = known
         return known
 
-    def _decide(self, options: EncodeOptions, *, like_transformers: bool) -> tuple[bool, _core.Options]:
+    def _resolve_uncached(self, options: EncodeOptions, *, like_transformers: bool) -> tuple[bool, _core.Options]:
         unknown = options.keys() - _OPTIONS
         if unknown:
             message = f"unknown option {min(unknown)!r}; the options are {', '.join(sorted(_OPTIONS))}"
@@ -590,7 +697,22 @@ class Tokenizer:
         return split, resolve(self._inner, self._defaults, like_transformers=like_transformers, **rest)
 
     def tokenize(self, text: str, pair: str | None = None, *, add_special_tokens: bool = False) -> list[str]:
-        """Return the tokens of a text, or of a pair: not cut, not padded, by default nothing around them."""
+        """Return the tokens of a text, or of a pair, without truncation and padding.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        pair : str, optional
+            The second text of a pair.
+        add_special_tokens : bool, default False
+            Add the special tokens of the template.
+
+        Returns
+        -------
+        list of str
+            The tokens in order.
+        """
         options = EncodeOptions(add_special_tokens=add_special_tokens, truncation=False, padding=False)
         return self.encode(text, pair, **options).tokens
 
@@ -604,23 +726,29 @@ class Tokenizer:
         clean_up_tokenization_spaces: bool | None = None,
         strict: bool = False,
     ) -> str:
-        """Turn ids into text.
+        """Convert ids to text.
 
         Parameters
         ----------
-        ids
-            A list or an array of ids [n], or one id.
-        skip_special_tokens
-            Leave special added tokens out.
-        clean_up_tokenization_spaces
-            Drop the spaces before punctuation and in contractions; None: as the tokenizer's decoder says.
-        strict
-            An id without a token is an InputError; else it is passed over, as the reference does.
+        ids : list, array or int
+            Ids [n], or one id.
+        skip_special_tokens : bool, default True
+            Omit special added tokens.
+        clean_up_tokenization_spaces : bool, optional
+            Remove the spaces before punctuation and in contractions. Defaults to the setting of the tokenizer's
+            decoder.
+        strict : bool, default False
+            Raise InputError for an id that has no token, instead of skipping it as `tokenizers` does.
+
+        Returns
+        -------
+        str
+            The text.
 
         Raises
         ------
         InputError
-            Something that is no id; the message has its index.
+            A value is not an id; the message has its index.
         """
         return self._inner.decode(ids, skip_special_tokens, clean_up_tokenization_spaces, strict)
 
@@ -632,17 +760,35 @@ class Tokenizer:
         clean_up_tokenization_spaces: bool | None = None,
         strict: bool = False,
     ) -> list[str]:
-        """Turn lists of ids (a list of lists, an array [rows, length], a `RaggedBatch`) into texts, as `decode`."""
+        """Convert rows of ids to texts.
+
+        Parameters
+        ----------
+        ids : iterable of ids
+            A list of lists, an array [rows, length], or a `RaggedBatch`.
+        skip_special_tokens, clean_up_tokenization_spaces, strict
+            As for `decode`.
+
+        Returns
+        -------
+        list of str
+            One text per row.
+
+        Raises
+        ------
+        InputError
+            A value is not an id; the message has its row and index.
+        """
         return self._inner.decode_batch(ids, skip_special_tokens, clean_up_tokenization_spaces, strict)
 
     # --- the vocabulary
 
     def token_to_id(self, token: str) -> int | None:
-        """Return the id of a token, added ones included; None if there is no such token."""
+        """Return the id of a token, added tokens included, or None if there is no such token."""
         return self._inner.token_to_id(token)
 
     def id_to_token(self, token_id: int) -> str | None:
-        """Return the token of an id, added ones included; None if the id has none."""
+        """Return the token of an id, added tokens included, or None if the id has no token."""
         return self._inner.id_to_token(token_id)
 
     @overload
@@ -652,7 +798,7 @@ class Tokenizer:
     def convert_tokens_to_ids(self, tokens: list[str] | tuple[str, ...]) -> list[int]: ...
 
     def convert_tokens_to_ids(self, tokens: str | list[str] | tuple[str, ...]) -> int | list[int]:
-        """Return the id of a token or of each of several; of one that does not exist that of the unknown token."""
+        """Return the id of a token, or of each in a list; an unknown one gets that of the unknown token."""
         if isinstance(tokens, str):
             found = self._inner.token_to_id(tokens)
             return self._inner.unk_id if found is None else found
@@ -667,29 +813,35 @@ class Tokenizer:
     def convert_ids_to_tokens(
         self, ids: int | Iterable[int], *, skip_special_tokens: bool = False
     ) -> str | list[str | None] | None:
-        """Return the token of an id or of each of several, None where there is none.
+        """Return the token of an id, or of each in a list; None for an id without a token.
 
-        With `skip_special_tokens` special added tokens are left out of a list.
+        With `skip_special_tokens`, special added tokens are omitted from a list.
         """
         if isinstance(ids, int | np.integer):
             return self._inner.id_to_token(ids)
         return [self._inner.id_to_token(i) for i in ids if not (skip_special_tokens and self._inner.is_special(i))]
 
     def get_vocab(self, *, with_added_tokens: bool = True) -> dict[str, int]:
-        """Return all tokens with their ids, those of the model by id, then the added ones that it does not have."""
+        """Return token -> id: the model's tokens by id, then the added tokens that the model does not have.
+
+        Parameters
+        ----------
+        with_added_tokens : bool, default True
+            Include the added tokens.
+        """
         return self._inner.vocab(with_added_tokens)
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens of the model, without added ones; ``len(tokenizer)`` counts those too."""
+        """The number of tokens of the model, without added tokens; ``len(tokenizer)`` includes them."""
         return self._inner.vocab_size(False)  # noqa: FBT003
 
     @property
     def memory_bytes_per_thread(self) -> int:
-        """The most memory that words remembered between texts take, in bytes, for each thread at work.
+        """The upper bound of the word cache, in bytes per thread.
 
-        Words that were met are found again at once. However many different ones come, the memory stays below this: then
-        words are forgotten, and worked out again when they come back. 0 for a tokenizer that remembers none.
+        The cache holds the pieces of words seen before. When it is full, words are evicted and computed again when they
+        recur, so the memory stays below this bound for any number of distinct words. 0 for a tokenizer without a cache.
         """
         return self._inner.memory_bytes_per_thread
 
@@ -701,7 +853,7 @@ class Tokenizer:
 
     @property
     def added_tokens(self) -> dict[int, AddedToken]:
-        """The added tokens by id, in the order in which they were added."""
+        """Id -> added token, in the order in which they were added."""
         return {
             token_id: AddedToken(
                 content,
@@ -715,7 +867,7 @@ class Tokenizer:
         }
 
     def num_special_tokens_to_add(self, *, pair: bool = False) -> int:
-        """Return how many special tokens are put around one text, or around two."""
+        """Return how many special tokens the template adds to a text, or with `pair` to a pair."""
         return self._inner.special_tokens_added(pair)
 
     # --- special tokens
@@ -730,27 +882,27 @@ class Tokenizer:
 
     @property
     def unk_token(self) -> str | None:
-        """What a word becomes that has no pieces."""
+        """The token for a word that the vocabulary cannot represent."""
         return self._role("unk_token")
 
     @property
     def cls_token(self) -> str | None:
-        """The token that begins a row; None if the vocabulary has none."""
+        """The token at the start of a row; None if the vocabulary has none."""
         return self._role("cls_token")
 
     @property
     def sep_token(self) -> str | None:
-        """The token that ends each text; None if the vocabulary has none."""
+        """The token at the end of each text; None if the vocabulary has none."""
         return self._role("sep_token")
 
     @property
     def pad_token(self) -> str | None:
-        """The token that fills rows up; None if the vocabulary has none."""
+        """The token that rows are padded with; None if the vocabulary has none."""
         return self._role("pad_token")
 
     @property
     def mask_token(self) -> str | None:
-        """The token that hides a piece in training; None if the vocabulary has none."""
+        """The token that replaces masked tokens; None if the vocabulary has none."""
         return self._role("mask_token")
 
     @property
@@ -780,7 +932,7 @@ class Tokenizer:
 
     @property
     def all_special_tokens(self) -> list[str]:
-        """The tokens with a role and the other special added tokens, each once."""
+        """The tokens with a role and all other special added tokens, without duplicates."""
         roles = [token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None]
         added = [token.content for token in self.added_tokens.values() if token.special]
         return list(dict.fromkeys([*roles, *added]))
@@ -794,43 +946,62 @@ class Tokenizer:
 
     @property
     def model_max_length(self) -> int | None:
-        """The longest row that the model takes, special tokens included; None if no file says it."""
+        """The maximum length of a row for the model, special tokens included; None if no file states it."""
         return self._settings.model_max_length
 
     @property
     def truncation(self) -> TruncationSettings | None:
-        """The truncation that the tokenizer.json sets, with the names of `tokenizers`; None for none."""
+        """The truncation settings of the tokenizer.json, with the names that `tokenizers` uses; None if it has none."""
         return self._inner.truncation
 
     @property
     def padding(self) -> PaddingSettings | None:
-        """The padding that the tokenizer.json sets, with the names of `tokenizers`; None for none."""
+        """The padding settings of the tokenizer.json, with the names that `tokenizers` uses; None if it has none."""
         return self._inner.padding
 
     @property
     def truncation_side(self) -> Literal["left", "right"]:
-        """Where texts are cut if a call does not say it."""
+        """The side on which texts are truncated by default."""
         return self._defaults.truncation_side
 
     @property
     def padding_side(self) -> Literal["left", "right"]:
-        """Where rows are filled up if a call does not say it."""
+        """The side on which rows are padded by default."""
         return self._defaults.padding_side
 
-    # --- saving, comparing
+    # --- saving and comparing
 
     def to_json(self) -> str:
-        """Return the text of a tokenizer.json, which `tokenizers` reads with the same answers."""
+        """Return the text of a tokenizer.json, from which `tokenizers` makes a tokenizer with the same results."""
         return self._inner.to_json()
 
     def save(self, path: StrPath) -> None:
-        """Write a tokenizer.json; under its final name it is whole or not there."""
+        """Write a tokenizer.json, atomically.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
         write_text(Path(path), self.to_json())
 
     def save_pretrained(self, folder: StrPath) -> None:
-        """Write a model folder, which transformers reads with the same ids.
+        """Write a model folder that transformers loads with the same ids.
 
-        tokenizer.json, tokenizer_config.json, special_tokens_map.json, and vocab.txt where it can hold the vocabulary.
+        The files are tokenizer.json, tokenizer_config.json, special_tokens_map.json, and vocab.txt if that format can
+        represent the vocabulary. Each is written atomically.
+
+        Parameters
+        ----------
+        folder : path
+            The folder; it is created if need be.
+
+        Raises
+        ------
+        InputError
+            There is a file of that name.
+        OSError
+            A file cannot be written.
         """
         roles = {role: token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None}
         write_folder(
@@ -841,7 +1012,7 @@ class Tokenizer:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 in hex of all that the tokenizer is made of: the same in every process, for caches of its results."""
+        """SHA-256 of the tokenizer's definition, in hex. It is the same in every process: a key for cached results."""
         if self._fingerprint is None:
             settings = self._settings
             beside = {
@@ -887,12 +1058,12 @@ class Tokenizer:
 
 
 def _restore(cls: type[Tokenizer], text: str, settings: FolderSettings) -> Tokenizer:
-    """Make a tokenizer of what its pickle holds."""
+    """Create a tokenizer from the contents of its pickle."""
     return cls._build(_core.Tokenizer.from_json(text), settings)
 
 
 def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:
-    """Collect what a folder says and, where it says nothing, its tokenizer.json."""
+    """Return the settings of a folder, and where it has none, those of its tokenizer.json."""
     truncation, padding = core.truncation, core.padding
     pad_token = settings.special_tokens.get("pad_token", SPECIAL_TOKEN_ROLES["pad_token"])
     pad_id = core.token_to_id(pad_token)
@@ -912,7 +1083,7 @@ def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:
 
 @contextlib.contextmanager
 def _naming(path: StrPath | None) -> Iterator[None]:
-    """Put a file's path before what is wrong with it."""
+    """Prefix errors about a file with its path."""
     try:
         yield
     except (VocabError, TokenizerFormatError) as error:
@@ -926,7 +1097,7 @@ def _read(path: StrPath) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError as cause:
-        message = f"no file {os.fspath(path)!r}; it was looked for at {Path(path).absolute()}"
+        message = f"no file {os.fspath(path)!r}: there is nothing at {Path(path).absolute()}"
         raise ModelNotFoundError(message) from cause
 
 
@@ -937,7 +1108,7 @@ def _vocabulary(vocab: object) -> bytes | list[Any] | dict[Any, Any]:
         return dict(vocab)
     if isinstance(vocab, Iterable) and not isinstance(vocab, bytes | bytearray | AbstractSet):
         return list(vocab)
-    message = f"a vocabulary is a path, a list of tokens or a dict of tokens and ids, not {type(vocab).__name__}"
+    message = f"a vocabulary must be a path, a list of tokens or a dict of tokens and ids, not {type(vocab).__name__}"
     raise InputError(message)
 
 
@@ -945,14 +1116,15 @@ def _fields(token: AddedToken | AddedTokenFields) -> tuple[str, bool, bool, bool
     return token.content, token.single_word, token.lstrip, token.rstrip, token.normalized, token.special
 
 
-def _chosen(**columns: bool) -> list[str]:
-    return [column for column, wanted in columns.items() if wanted]
+def _requested(**columns: bool) -> list[str]:
+    """Return the names of the columns that are True."""
+    return [column for column, requested in columns.items() if requested]
 
 
-def _dtype(asked: npt.DTypeLike) -> np.dtype[Any]:
+def _dtype(dtype_like: npt.DTypeLike) -> np.dtype[Any]:
     with contextlib.suppress(TypeError):
-        dtype = np.dtype(asked)
+        dtype = np.dtype(dtype_like)
         if dtype in (np.dtype(np.int64), np.dtype(np.int32)):
             return dtype
-    message = f"dtype must be 'int64' or 'int32', not {asked!r}"
+    message = f"dtype must be 'int64' or 'int32', not {dtype_like!r}"
     raise InputError(message)

@@ -1,8 +1,8 @@
-"""Corpora: texts out of files that may be larger than memory, and what becomes of them into files.
+"""Encoding of corpora: texts are read from files and rows are written to files, both possibly larger than memory.
 
-`Tokenizer.encode_files` and `Tokenizer.iter_files` are the ways in. `texts` (and `parquet`) read, `encode` encodes
-block by block, `table` has the columns of what came out, `writers` puts them into files. Texts never become Python
-objects on the way.
+`Tokenizer.encode_files` and `Tokenizer.iter_files` are the public entry points. `texts` and `parquet` read blocks of
+texts, `encode` encodes them, `table` has the columns of the result, and `writers` writes them. Texts never become
+Python objects. These modules work on the core's tokenizer and do not import the class `Tokenizer`.
 """
 
 from wordpiece_bert.corpus.encode import EncodeSummary, FileOptions

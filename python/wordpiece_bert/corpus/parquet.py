@@ -1,4 +1,4 @@
-"""Columns of Parquet files as blocks of texts, in bounded memory. Needs pyarrow."""
+"""Reads columns of Parquet files as blocks of texts, in bounded memory. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = ["import_pyarrow", "parquet_blocks"]
 
-# As for other files about so many bytes a block. The sizes that a file tells are those of its encodings: of a text that
-# stands in a million rows it has one copy, and memory a million. So rows are few as well.
+# The size of a block, about as for other files. The sizes in a file's metadata are those of its encodings: a text that
+# is repeated in a million rows is stored once, but decoded a million times. Therefore the rows are limited as well.
 BLOCK_BYTES = 4 << 20
 BLOCK_ROWS = 1 << 14
 
-#: The bytes of a column, where its strings end, and which of them are not null (None: all).
+#: The UTF-8 bytes of a column, the end of each string in them, and which strings are not null (None if all).
 Strings = tuple["npt.NDArray[np.uint8]", "npt.NDArray[np.int64]", "npt.NDArray[np.bool_] | None"]
 
 NO_BYTES = np.empty(0, np.uint8)
 
 
 def import_pyarrow(what: str) -> Any:  # noqa: ANN401
-    """Import pyarrow, or tell how to get it."""
+    """Import pyarrow, or raise InputError with the command that installs it."""
     try:
         import pyarrow.parquet
     except ImportError as cause:
@@ -40,26 +40,28 @@ def import_pyarrow(what: str) -> Any:  # noqa: ANN401
 def parquet_blocks(
     files: Sequence[tuple[str, int]], columns: Sequence[str], errors: str
 ) -> Iterator[tuple[_core.TextBlock, int]]:
-    """Open Parquet files one after the other and yield their texts.
+    """Read Parquet files one after the other.
 
     Parameters
     ----------
-    files
+    files : sequence of (str, int)
         Paths and sizes in bytes.
-    columns
+    columns : sequence of str
         One column, or two for pairs.
-    errors
+    errors : str
         As for `TextReader`.
 
     Yields
     ------
-    tuple
-        A block, and how many bytes had been read by then, in proportion to the rows.
+    block : _core.TextBlock
+        The texts.
+    bytes_read : int
+        How many bytes have been read, estimated from the number of rows.
 
     Raises
     ------
     InputError
-        pyarrow is not installed; a file is not Parquet or has no such column, or one that is not text; a null.
+        pyarrow is not installed, a file is not Parquet, a column is missing or not text, or a text is null.
     """
     pyarrow = import_pyarrow("reading Parquet")
     return _blocks(pyarrow, files, columns, errors)
@@ -74,7 +76,7 @@ def _blocks(
     before = 0
     for name, size in files:
         try:
-            # Through a small buffer, and not a row group at once: those may be of any size.
+            # A small buffer instead of an entire row group, which may be of any size.
             file = pyarrow.parquet.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)
         except pyarrow.ArrowInvalid as cause:
             message = f"{name}: not a Parquet file: {cause}"
@@ -82,7 +84,9 @@ def _blocks(
         with file:
             _check_columns(pyarrow, name, file.schema_arrow, columns)
             rows = 0
-            for batch in file.iter_batches(_rows_a_block(file.metadata, columns), columns=list(dict.fromkeys(columns))):
+            for batch in file.iter_batches(
+                _rows_per_block(file.metadata, columns), columns=list(dict.fromkeys(columns))
+            ):
                 strings = [_strings(pyarrow, batch.column(column)) for column in columns]
                 block = _core.TextBlock.from_arrow(name, rows, strings, errors)
                 rows += batch.num_rows
@@ -93,7 +97,7 @@ def _blocks(
 def _check_columns(pyarrow: Any, name: str, schema: Any, columns: Sequence[str]) -> None:  # noqa: ANN401
     for column in columns:
         if schema.names.count(column) != 1:
-            message = f"{name}: no column {column!r}; there are: {', '.join(map(repr, schema.names))}"
+            message = f"{name}: no column {column!r}; its columns are {', '.join(map(repr, schema.names))}"
             raise InputError(message)
         kind = schema.field(column).type
         if pyarrow.types.is_dictionary(kind):
@@ -103,8 +107,8 @@ def _check_columns(pyarrow: Any, name: str, schema: Any, columns: Sequence[str])
             raise InputError(message)
 
 
-def _rows_a_block(metadata: Any, columns: Sequence[str]) -> int:  # noqa: ANN401
-    """Work out how many rows make a block where they are as long as the longest row group's are on the average."""
+def _rows_per_block(metadata: Any, columns: Sequence[str]) -> int:  # noqa: ANN401
+    """Return how many rows fill a block, by the average row of the row group with the longest rows."""
     most = 1.0
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
@@ -115,7 +119,7 @@ def _rows_a_block(metadata: Any, columns: Sequence[str]) -> int:  # noqa: ANN401
 
 
 def _strings(pyarrow: Any, array: Any) -> Strings:  # noqa: ANN401
-    """Look at the buffers of an array of strings, of whatever kind."""
+    """Return the buffers of an Arrow array of strings, of any string type."""
     array = array.cast(pyarrow.large_string())
     if not len(array):
         return NO_BYTES, np.empty(0, np.int64), None

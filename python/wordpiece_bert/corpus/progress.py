@@ -1,4 +1,4 @@
-"""How far a reader has come, on the terminal."""
+"""A progress bar for reading files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["progress"]
 
 @contextmanager
 def progress(texts: TextReader, *, show: bool | None) -> Iterator[Callable[[], object]]:
-    """Show a bar of the bytes read; what is yielded brings it up to date.
+    """Show a bar of the bytes read, and yield a function that updates it.
 
     Parameters
     ----------
-    texts
+    texts : TextReader
         The reader to follow.
-    show
-        None: where standard error is a terminal and tqdm is installed.
+    show : bool or None
+        Whether to show the bar. None shows it if standard error is a terminal and tqdm is installed.
 
     Raises
     ------
     InputError
-        `show` is True, and tqdm is not installed.
+        `show` is True and tqdm is not installed.
     """
     installed = importlib.util.find_spec("tqdm") is not None
     if show and not installed:

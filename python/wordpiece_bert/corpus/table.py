@@ -1,4 +1,4 @@
-"""An encoded block as a table: the columns that files of every format have."""
+"""An encoded block as a table, with the same columns for every file format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ID_DTYPES", "TOKEN_COLUMNS", "Table", "id_dtype"]
 
 ID_DTYPES = ("uint16", "uint32", "int32", "int64")
 
-#: Columns with one entry a token; the others have one a row.
+#: Columns with one entry per token; the others have one per row.
 TOKEN_COLUMNS = ("ids", "offsets", "word_ids", "sequence_ids")
 
 
@@ -28,11 +28,11 @@ class Table:
 
     Attributes
     ----------
-    row_offsets
-        Where each row begins in the columns that have one entry a token, int64 [rows + 1].
-    columns
-        By name: ``ids`` [n], ``offsets`` int64 [n, 2], ``word_ids`` and ``sequence_ids`` int32 [n], -1 for none; and of
-        each row ``truncated`` (bool, whether its text was cut), ``n_tokens`` and ``overflow_to_sample`` (int64).
+    row_offsets : ndarray of int64
+        The index at which each row begins in columns with one entry per token, and the end of the last, [rows + 1].
+    columns : dict of str to ndarray
+        Per token ``ids`` [n], ``offsets`` int64 [n, 2], ``word_ids`` and ``sequence_ids`` int32 [n], -1 for none. Per
+        row ``truncated`` (bool, whether its text was truncated), ``n_tokens`` and ``overflow_to_sample`` (int64).
     """
 
     row_offsets: npt.NDArray[np.int64]
@@ -43,23 +43,23 @@ class Table:
 
     @classmethod
     def of(cls, batch: RaggedBatch, *, dtype: np.dtype[Any], first_text: int, truncated: bool) -> Table:
-        """Make the table of a batch.
+        """Return the table of a batch.
 
         Parameters
         ----------
-        batch
-            The batch.
-        dtype
-            Of the ids.
-        first_text
-            How many texts come before those of the batch.
-        truncated
-            With the column of that name.
+        batch : RaggedBatch
+            The rows.
+        dtype : numpy.dtype
+            The type of the column ``ids``.
+        first_text : int
+            The number of texts before those of the batch, which is added to ``overflow_to_sample``.
+        truncated : bool
+            Include the column ``truncated``.
 
         Raises
         ------
         InputError
-            `dtype` does not hold an id.
+            An id does not fit `dtype`.
         """
         columns: dict[str, npt.NDArray[Any]] = {"ids": _cast(batch.ids, dtype)}
         for name in TOKEN_COLUMNS[1:]:
@@ -75,26 +75,32 @@ class Table:
         return cls(batch.row_offsets, columns)
 
 
-def id_dtype(asked: npt.DTypeLike, vocabulary: int) -> np.dtype[Any]:
-    """Check the number type of ids, and that it holds those of a vocabulary of that size."""
+def id_dtype(dtype_like: npt.DTypeLike, vocabulary: int) -> np.dtype[Any]:
+    """Return the type for ids of a vocabulary with `vocabulary` tokens.
+
+    Raises
+    ------
+    InputError
+        The type is not one of `ID_DTYPES`, or is too small for the largest id.
+    """
     try:
-        dtype = np.dtype(asked)
+        dtype = np.dtype(dtype_like)
     except TypeError:
         dtype = np.dtype(object)
     if dtype not in [np.dtype(name) for name in ID_DTYPES]:
-        message = f"dtype must be one of {', '.join(map(repr, ID_DTYPES))}, not {asked!r}"
+        message = f"dtype must be one of {', '.join(map(repr, ID_DTYPES))}, not {dtype_like!r}"
         raise InputError(message)
     if vocabulary - 1 > np.iinfo(dtype).max:
         message = (
-            f"{dtype} holds ids up to {np.iinfo(dtype).max:,}, and the vocabulary has {vocabulary:,}: use 'uint32'"
+            f"{dtype} holds ids up to {np.iinfo(dtype).max:,}, but the vocabulary has {vocabulary:,}: use 'uint32'"
         )
         raise InputError(message)
     return dtype
 
 
 def _cast(ids: npt.NDArray[np.uint32], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    # A vocabulary may have gaps, and templates any id, so its size does not settle it.
+    # The size of the vocabulary is not enough: its ids may have gaps, and a template may have any id.
     if dtype.itemsize <= ids.itemsize and dtype != ids.dtype and ids.size and ids.max() > np.iinfo(dtype).max:
-        message = f"{dtype} does not hold the id {ids.max()}: use 'uint32'"
+        message = f"the id {ids.max()} does not fit {dtype}: use 'uint32'"
         raise InputError(message)
     return ids.astype(dtype, copy=False)

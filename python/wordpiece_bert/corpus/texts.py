@@ -1,4 +1,4 @@
-"""Texts out of files, block by block."""
+"""Reads the texts of files, block by block."""
 
 from __future__ import annotations
 
@@ -23,70 +23,71 @@ Errors = Literal["strict", "replace", "skip"]
 
 
 class ReadingOptions(TypedDict, total=False):
-    """How files are read, as in `TextReader`."""
+    """The options for reading files, as for `TextReader`."""
 
-    #: What texts end with; None: each file is one text. ``"\\n"`` by default, and ``\\r\\n`` is one as well.
+    #: What texts end with; ``"\\n"`` by default, which includes ``\\r\\n``. None reads each file as one text.
     separator: str | None
     #: The files hold JSON lines, with the text in this field (``"text"``, ``"meta.title"``); two fields make pairs.
     field: Fields | None
     #: The files are Parquet, with the texts in this column; two columns make pairs.
     column: Fields | None
-    #: What to do about a text that cannot be read; "strict" by default.
+    #: What to do with a text that cannot be read; "strict" by default.
     errors: Errors
 
 
 STDIN = "-"
-# Files whose lines are no texts, and what takes the texts out of them: an argument, an option of the command.
+# Suffixes of files whose lines are not texts -> the argument, and the command-line option, that selects their texts.
 FIELD = ("field", "--jsonl-field")
 COLUMN = ("column", "--parquet-column")
 HOLDERS = {".jsonl": FIELD, ".ndjson": FIELD, ".parquet": COLUMN}
 COMPRESSED = (".gz", ".zst")
-# Texts left out whose reasons are kept; the others are counted.
-SKIPPED_TOLD = 20
+# The reasons for this many skipped texts are kept; the rest is counted.
+REASONS_KEPT = 20
 
 
 class TextReader:
-    r"""Reads texts out of files: lines, parts between separators, whole files, fields of JSON lines, Parquet columns.
+    r"""Reads the texts of files: lines or other separated parts, whole files, fields of JSON lines, Parquet columns.
 
-    Iterated over, it yields blocks: some megabytes of whole texts, each with the place it comes from. All but Parquet
-    is read on a thread of its own, a block or two ahead. Gzip and Zstandard are decompressed, a byte order mark at the
-    start of a file is left out. An empty text is a text; what follows the last separator is one where it is not empty.
+    Iteration yields blocks of a few megabytes. A block holds complete texts and knows the location of each. Except for
+    Parquet, a background thread reads one or two blocks ahead. Gzip and Zstandard are decompressed, and a byte order
+    mark at the start of a file is skipped. An empty text counts as a text; the part after the last separator counts
+    only if it is not empty.
 
     Parameters
     ----------
-    files
-        A path, or paths; ``-`` is standard input.
-    separator
-        What texts end with. Of ``"\n"`` a ``\r`` before it goes with it, and no other character ends a line; any other
-        separator is taken as it is. None: each file is one text.
-    field
-        The files hold JSON lines, and the text stands in this field: a key, or keys with dots between (``meta.title``,
-        ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs. Blank lines hold nothing.
-    column
-        The files are Parquet, and the texts are this column; two make pairs. Needs pyarrow.
-    errors
-        ``"strict"``: a text that cannot be read (bytes that are no UTF-8; a line that is no JSON; a field or value that
-        is missing or no text) is an error with its file, line and byte offset, or row. ``"replace"``: bytes that are no
-        UTF-8 become U+FFFD. ``"skip"``: such texts are left out and counted.
-    block_texts
-        The most texts in a block.
+    files : path, or iterable of paths
+        The files; ``-`` is standard input.
+    separator : str or None, default "\n"
+        What texts end with. ``"\n"`` includes a ``\r`` before it, and no other character ends a line; any other
+        separator is matched literally. None reads each file as one text.
+    field : str or (str, str), optional
+        The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
+        ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs. Blank lines are ignored.
+    column : str or (str, str), optional
+        The files are Parquet with the texts in this column; two columns make pairs. Needs pyarrow.
+    errors : {"strict", "replace", "skip"}, default "strict"
+        What to do with a text that cannot be read: invalid UTF-8, a line that is not JSON, a field or value that is
+        missing or not text. ``"strict"`` raises an error with its file, line and byte offset, or row. ``"replace"``
+        replaces invalid UTF-8 by U+FFFD, and raises for the rest. ``"skip"`` skips and counts such texts.
+    block_texts : int, optional
+        The largest number of texts in a block.
 
     Attributes
     ----------
-    size
-        Bytes to be read in all; None where nobody can know.
-    bytes_read, count, skipped_count
-        Bytes and texts read so far, texts left out.
-    skipped
-        What was wrong with the first texts left out, and where.
+    size : int or None
+        The size of all files in bytes; None if it is unknown, as for standard input.
+    bytes_read, count, skipped_count : int
+        The bytes and texts read, and the texts skipped, so far.
+    skipped : list of str
+        The locations and problems of the first texts that were skipped.
 
     Raises
     ------
     InputError
-        A file is a folder, standard input is named twice, or files and what to read from them do not fit; while
-        reading, a text that cannot be read.
+        A file is a folder, standard input is given twice, or `field` or `column` do not fit the files; during
+        iteration, a text cannot be read.
     OSError
-        A file that is not there or cannot be read.
+        A file does not exist or cannot be read.
     """
 
     def __init__(
@@ -101,11 +102,11 @@ class TextReader:
     ) -> None:
         self._files = _listed(files)
         if separator is not None and not isinstance(separator, str):
-            message = f"separator must be a str, or None to take each file as one text, not {separator!r}"
+            message = f"separator must be a str, or None to read each file as one text, not {separator!r}"
             raise InputError(message)
         fields, columns = _names("field", field), _names("column", column)
         if fields and columns:
-            message = "give either field, for JSON lines, or column, for Parquet"
+            message = "pass either field, for JSON lines, or column, for Parquet"
             raise InputError(message)
         for name in self._files:
             _check_holder(name, given="field" if fields else "column" if columns else None)
@@ -138,22 +139,23 @@ class TextReader:
             self.bytes_read = bytes_read
             self.count += len(block)
             self.skipped_count += block.skipped_count
-            self.skipped += block.skipped[: SKIPPED_TOLD - len(self.skipped)]
+            self.skipped += block.skipped[: REASONS_KEPT - len(self.skipped)]
             yield block
 
 
 def _listed(files: object) -> list[str]:
+    """Check the paths and return them as a list of str."""
     if isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Iterable):
         files = [files]
     listed = []
     for file in files:
         path = os.fspath(file) if isinstance(file, str | os.PathLike) else None
         if not isinstance(path, str):
-            message = f"files are paths, or - for standard input, not {type(file).__name__}: {repr(file)[:80]}"
+            message = f"files must be paths, or - for standard input, not {type(file).__name__}: {repr(file)[:80]}"
             raise InputError(message)
         listed.append(path)
     if not listed:
-        message = "no file to read: files is empty"
+        message = "files is empty: pass at least one path"
         raise InputError(message)
     if listed.count(STDIN) > 1:
         message = "standard input (-) can be read only once"
@@ -162,6 +164,7 @@ def _listed(files: object) -> list[str]:
 
 
 def _names(argument: str, given: Fields | None) -> list[str]:
+    """Check the value of `field` or `column` and return its names."""
     names = [] if given is None else [given] if isinstance(given, str) else list(given)
     if given is not None and (not 1 <= len(names) <= 2 or not all(isinstance(name, str) for name in names)):
         message = f"{argument} must be a name, or two names for pairs, not {given!r}"
@@ -170,24 +173,25 @@ def _names(argument: str, given: Fields | None) -> list[str]:
 
 
 def _check_holder(name: str, given: str | None) -> None:
-    """Refuse to take JSON or Parquet for text, and the reverse, where a file's name tells what it is."""
+    """Refuse to read JSON or Parquet as plain text, or the reverse, judging by a file's name."""
     suffixes = [suffix for suffix in Path(name).suffixes[-2:] if suffix not in COMPRESSED]
     needed = HOLDERS.get(suffixes[-1]) if suffixes and name != STDIN else None
     if needed is not None and needed[0] != given:
-        message = f"{name}: name the {needed[0]} that has the texts: {needed[0]}='text' ({needed[1]} text)"
+        message = f"{name}: pass the {needed[0]} that holds the texts: {needed[0]}='text' ({needed[1]} text)"
     elif given == "column" and name == STDIN:
-        message = "Parquet cannot be read from standard input: give its path"
+        message = "Parquet cannot be read from standard input: pass the path of a file"
     else:
         return
     raise InputError(message)
 
 
 def _size(name: str) -> int | None:
+    """Return the size of a file in bytes, or None for standard input and pipes."""
     if name == STDIN:
         return None
     path = Path(name)
     if path.is_dir():
-        message = f"{name}: is a folder; name the files in it"
+        message = f"{name}: is a folder; pass the files in it"
         raise InputError(message)
     size = path.stat().st_size
     return size if path.is_file() else None

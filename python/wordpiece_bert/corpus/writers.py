@@ -1,7 +1,7 @@
-"""Encoded rows into files: NumPy arrays, Arrow, Parquet, JSON lines.
+"""Writers of encoded rows: NumPy arrays, Arrow, Parquet and JSON lines.
 
-A writer is a context. In it `begin` opens the files, `append` takes one table after the other, and `commit` moves what
-was written to its place. Without that nothing remains.
+A writer is a context manager. Inside it `begin` opens temporary files, `append` writes tables one after the other, and
+`commit` renames the files to their final names. Without `commit` the temporary files are removed.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = ["FORMATS", "NpyWriter", "TableWriter", "check_output", "json_lines", 
 
 
 class TableWriter(Protocol):
-    """Takes tables and makes files of them."""
+    """Writes tables to one or several files."""
 
     def __enter__(self) -> Self: ...
 
     def begin(self) -> None:
-        """Open the files."""
+        """Open the temporary files."""
 
     def append(self, table: Table) -> None:
-        """Add the rows of a table, whose columns are those of the first, at the end."""
+        """Write the rows of a table. All tables must have the same columns."""
 
     def commit(self) -> Sequence[Path]:
-        """Put the files in their places; returns their paths, the main one first."""
+        """Rename the files to their final names, and return their paths, beginning with that of the ids."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -49,39 +49,53 @@ class TableWriter(Protocol):
 
 
 def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:
-    """Check, before any work is done, that a result can be put there.
+    """Check, before any work is done, that a file can be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file to create or replace.
+    suffixes : sequence of str
+        The allowed suffixes.
+    what : str
+        What is written, for the message: ``"vectors"``.
 
     Raises
     ------
     InputError
-        Another suffix, a folder, something that is no ordinary file, or a folder that does not exist.
+        The path has another suffix, is a folder or a special file such as a device, or its folder does not exist.
     """
     real = Path(os.path.realpath(path))
     if path.suffix not in suffixes:
         listed = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
-        message = f"{path}: {what} are written as {listed}; give the output a name that ends so"
+        message = f"{path}: {what} are written as {listed}; choose an output with such a suffix"
     elif real.is_dir():
-        message = f"{path}: is a folder; name a file in it"
+        message = f"{path}: is a folder; pass the path of a file"
     elif real.exists() and not real.is_file():
-        message = f"{path}: is not an ordinary file, and the result would replace it"
+        message = f"{path}: is not an ordinary file, so it is not replaced; choose another output"
     elif not real.parent.is_dir():
-        message = f"{path}: the folder {real.parent} does not exist; make it first"
+        message = f"{path}: the folder {real.parent} does not exist; create it first"
     else:
         return
     raise InputError(message)
 
 
 class NpyWriter:
-    """Writes the rows of one array as they come.
+    """Writes one array to a .npy file, rows at a time.
 
     Parameters
     ----------
-    path
-        The .npy file to make or to replace.
-    width
-        Shape of a row.
-    dtype
-        Of the array.
+    path : Path
+        The file to create or replace.
+    width : tuple of int
+        The shape of a row.
+    dtype : dtype_like
+        The type of the array.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        The shape of the rows written so far.
     """
 
     def __init__(self, path: Path, width: tuple[int, ...], dtype: npt.DTypeLike) -> None:
@@ -93,12 +107,12 @@ class NpyWriter:
         return self
 
     def begin(self) -> None:
-        """Open the file."""
+        """Open the temporary file."""
         self._output.begin()
         self._write_header()
 
     def append(self, rows: npt.NDArray[Any]) -> None:
-        """Add rows [n, *width] at the end."""
+        """Write rows [n, *width]."""
         assert rows.shape[1:] == self.shape[1:]
         assert rows.dtype == self.dtype
         with self._output.naming_errors():
@@ -106,18 +120,18 @@ class NpyWriter:
         self.shape = (self.shape[0] + len(rows), *self.shape[1:])
 
     def _write_header(self) -> None:
-        # The header of the .npy format is padded so that the first axis can grow without moving the data.
+        # NumPy pads the header, so that it can be rewritten with a larger first axis without moving the data.
         header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": self.shape}
         np.lib.format.write_array_header_1_0(self._output.file, header)
 
     def finish(self) -> None:
-        """Write the header anew, with the number of rows."""
+        """Rewrite the header with the final number of rows."""
         with self._output.naming_errors():
             self._output.file.seek(0)
             self._write_header()
 
     def commit(self) -> None:
-        """Put the file in its place."""
+        """Finish the file and rename it to its final name."""
         self.finish()
         self._output.commit()
 
@@ -128,16 +142,16 @@ class NpyWriter:
 
 
 class _NpyTable:
-    """A file for each column: ids in ``X.npy``, the others in ``X.row_offsets.npy``, ``X.offsets.npy`` and so on.
+    """Writes one .npy file per column: ids to ``X.npy``, others to ``X.row_offsets.npy``, ``X.offsets.npy`` and so on.
 
     Parameters
     ----------
-    path
-        Where ids go.
-    length
-        Of all rows: arrays are [rows, length] and need no row offsets. None: ids are flat, [n].
-    empty
-        A table without rows, with the columns that will come.
+    path : Path
+        The file for the ids.
+    length : int or None
+        The length of all rows: arrays are then [rows, length], without row offsets. None for flat ids [n].
+    empty : Table
+        A table without rows that has the columns to write.
     """
 
     def __init__(self, path: Path, length: int | None, empty: Table) -> None:
@@ -149,7 +163,7 @@ class _NpyTable:
         self._tokens = 0
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:  # should one of them fail, those before it are cleared away
+        with ExitStack() as stack:  # if one file fails, those before it are closed and removed
             for name, array in self._columns.items():
                 path = self.path if name == "ids" else self.path.with_suffix(f".{name}.npy")
                 check_output(path, [".npy"], "arrays")
@@ -180,7 +194,7 @@ class _NpyTable:
     def commit(self) -> list[Path]:
         for file in self._files.values():
             file.finish()
-        # The ids of before go first and the new ones come last, so that ids never stand beside columns of others.
+        # The old ids are removed first and the new ids renamed last, so that ids never exist beside the wrong columns.
         if len(self._files) > 1:
             Path(os.path.realpath(self.path)).unlink(missing_ok=True)
         for name in reversed(self._files):
@@ -194,7 +208,7 @@ class _NpyTable:
 
 
 class _OneFile:
-    """What writers of a single file have in common."""
+    """Base class of writers of a single file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -217,9 +231,9 @@ class _OneFile:
 
 
 class _ArrowTable(_OneFile):
-    """Arrow (IPC files, or streams) and Parquet: a record batch or a row group a table.
+    """Writes Arrow (IPC files or streams) and Parquet: one record batch or row group per table.
 
-    Columns of tokens are lists, offsets lists of two numbers each.
+    Columns with one entry per token are lists; offsets are lists of two integers.
     """
 
     def __init__(self, path: Path, length: int | None, empty: Table) -> None:
@@ -262,7 +276,7 @@ class _ArrowTable(_OneFile):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Left open it would close itself some time later, and complain that the file is gone.
+        # An open writer would be closed by the garbage collector, and fail because its file is closed.
         if self._writer is not None:
             with suppress(OSError, self._pyarrow.ArrowException):
                 self._writer.close()
@@ -270,7 +284,7 @@ class _ArrowTable(_OneFile):
 
 
 class _JsonTable(_OneFile):
-    """JSON lines."""
+    """Writes JSON lines."""
 
     def __init__(self, path: Path, length: int | None, empty: Table) -> None:
         super().__init__(path)
@@ -281,7 +295,15 @@ class _JsonTable(_OneFile):
 
 
 def json_lines(table: Table, tokens: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
-    """Yield each row of a table as a line of JSON: ids, tokens where they are given, and the other columns."""
+    """Yield each row of a table as a line of JSON.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    tokens : sequence of sequences of str, optional
+        The tokens of each row, written after the ids.
+    """
     encode = json.JSONEncoder(ensure_ascii=False).encode
     columns: dict[str, Any] = {}
     bounds = list(pairwise(table.row_offsets.tolist()))
@@ -306,21 +328,21 @@ FORMATS: dict[str, Callable[[Path, int | None, Table], TableWriter]] = {
 
 
 def table_writer(path: Path, length: int | None, empty: Table) -> TableWriter:
-    """Make the writer for a path, by its suffix.
+    """Return the writer for a path, by its suffix.
 
     Parameters
     ----------
-    path
-        The file to make or to replace.
-    length
-        Of all rows, where they are padded.
-    empty
-        A table without rows, with the columns that will come.
+    path : Path
+        The file to create or replace.
+    length : int or None
+        The length of all rows if they are padded.
+    empty : Table
+        A table without rows that has the columns to write.
 
     Raises
     ------
     InputError
-        As for `check_output`; pyarrow is needed and not installed.
+        As for `check_output`, or pyarrow is needed and not installed.
     """
     check_output(path, list(FORMATS), "tokens")
     return FORMATS[path.suffix](path, length, empty)

@@ -1,4 +1,4 @@
-"""Training vocabularies: counting words, three learners, reports."""
+"""Vocabulary training: word counts, three training algorithms, reports, and extended embeddings."""
 
 from wordpiece_bert.training.contents import VocabContents, vocab_contents
 from wordpiece_bert.training.counts import WordCounts

@@ -1,4 +1,4 @@
-"""Words and how often each occurs: the contract for corpora larger than one machine."""
+"""`WordCounts`: the words of a corpus with their counts, which can be computed in parts and added up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training import counts_file
-from wordpiece_bert.training.counts_file import Contents
+from wordpiece_bert.training.counts_file import CountsInfo
 from wordpiece_bert.training.options import CountOptions, NormalizerSettings, count_fields, known_options, settings_of
 
 if TYPE_CHECKING:
@@ -25,64 +25,76 @@ if TYPE_CHECKING:
 __all__ = ["WordCounts"]
 
 StrPath = str | os.PathLike[str]
-#: An iterable of texts, or a column of them.
+#: An iterable of texts, or an Arrow column.
 Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
 
 
 class WordCounts:
-    """A multiset of words, with the way they were counted.
+    """Word counts of a corpus, with the normalizer settings they were made with.
 
-    Counted by file or by partition, added up, saved and loaded: whatever the order, the same words with the same counts
-    come out, and a vocabulary learned from them is the same. Nothing ever changes one.
+    Counts can be made by file, partition or machine, added up, saved and loaded. In whatever order, the result is the
+    same, and so is a vocabulary trained from it. An object is immutable. Counts made with different normalizer
+    settings have different fingerprints and cannot be added.
 
-    `from_files`, `from_texts`, `from_dict` and `load` make one. What was counted with other settings of the normalizer
-    has another `fingerprint`, and the two cannot be added.
+    Create one with `from_files`, `from_texts`, `from_dict` or `load`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import WordCounts
+    >>> counts = WordCounts.from_texts(["The cat sat."]) + WordCounts.from_texts(["the mat"])
+    >>> counts["the"], counts.total, counts.texts
+    (2, 6, 2)
     """
 
-    __slots__ = ("_contents", "_inner")
+    __slots__ = ("_info", "_inner")
 
     _inner: _core.WordCounts
-    _contents: Contents
+    _info: CountsInfo
 
     def __init__(self) -> None:
-        message = "make WordCounts with from_files, from_texts, from_dict or load"
+        message = "create WordCounts with from_files, from_texts, from_dict or load"
         raise TypeError(message)
 
     @classmethod
-    def _build(cls, inner: _core.WordCounts, contents: Contents) -> Self:
+    def _build(cls, inner: _core.WordCounts, info: CountsInfo) -> Self:
         self = object.__new__(cls)
-        self._inner, self._contents = inner, contents
+        self._inner, self._info = inner, info
         return self
 
-    # --- making one
+    # --- construction
 
     @classmethod
     def from_files(cls, files: StrPath | Iterable[StrPath], **options: Unpack[CountOptions]) -> Self:
         r"""Count the words of UTF-8 text files.
 
-        A text is a line; it ends at ``\n``. A byte order mark at the start of a file is left out.
+        Each line is a text and ends at ``\n``. A byte order mark at the start of a file is skipped.
 
         Parameters
         ----------
-        files
-            A path or several; ``"-"`` is standard input.
+        files : path, or iterable of paths
+            The files; ``"-"`` is standard input.
         **options
             Those of `CountOptions`.
+
+        Returns
+        -------
+        WordCounts
+            The counts of all files together.
 
         Raises
         ------
         TrainingError
-            A file is not UTF-8: the message has the file, the line and the byte offset.
+            A file is not UTF-8; the message has the file, the line and the byte offset.
         OSError
-            A file cannot be read.
+            A file does not exist or cannot be read.
         InputError
-            A wrong option.
+            An option is wrong.
         """
         known_options(options, CountOptions.__annotations__, "from_files")
         listed = [files] if isinstance(files, str | os.PathLike) else list(files)
         for path in listed:
             if not isinstance(path, str | os.PathLike):
-                message = f"files are paths, not {type(path).__name__}; texts are counted with from_texts"
+                message = f"files must be paths, not {type(path).__name__}; to count texts, use from_texts"
                 raise InputError(message)
         settings = settings_of(options)
         counted = _core.WordCounts.from_files(
@@ -99,21 +111,25 @@ class WordCounts:
 
         Parameters
         ----------
-        texts
-            Anything that yields `str`, which is read as it goes, not collected; or a column of Arrow, which is read
-            where it stands.
+        texts : iterable of str, or Arrow column
+            The texts. An iterable is consumed lazily; a column is read in place.
         **options
-            Those of `CountOptions`; `errors` is about files and changes nothing here.
+            Those of `CountOptions`. `errors` applies only to files and has no effect.
+
+        Returns
+        -------
+        WordCounts
+            The counts.
 
         Raises
         ------
         InputError
-            An item that is no `str` or has a lone surrogate; a wrong option.
+            An item is not a str or has a lone surrogate, or an option is wrong.
         """
         known_options(options, CountOptions.__annotations__, "from_texts")
-        if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _passes_columns_on(texts)):
-            hint = "; put one text into a list, read a file with from_files" if isinstance(texts, str) else ""
-            message = f"texts are an iterable of str, not {type(texts).__name__}{hint}"
+        if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _exports_columns(texts)):
+            hint = "; pass one text in a list, and a file to from_files" if isinstance(texts, str) else ""
+            message = f"texts must be an iterable of str, not {type(texts).__name__}{hint}"
             raise InputError(message)
         settings = settings_of(options)
         fields = count_fields(settings, options)
@@ -122,7 +138,7 @@ class WordCounts:
 
     @classmethod
     def _counted(cls, counted: _core.Counted, settings: NormalizerSettings) -> Self:
-        contents = Contents(
+        info = CountsInfo(
             settings=settings,
             texts=counted.texts,
             bytes=counted.bytes,
@@ -131,111 +147,124 @@ class WordCounts:
             replaced=counted.replaced,
             skipped=counted.skipped,
         )
-        return cls._build(counted.words, contents)
+        return cls._build(counted.words, info)
 
     @classmethod
     def from_dict(cls, counts: Mapping[str, int]) -> Self:
-        """Take words and their counts as they are, not split and not checked; words with count 0 are left out.
+        """Create counts from words and numbers as they are, without splitting or checking the words.
 
-        The result has no `fingerprint`, nor has a sum with it.
+        The normalizer settings are unknown: the result has no `fingerprint`, and neither does a sum with it.
+
+        Parameters
+        ----------
+        counts : mapping of str to int
+            Word -> count, from 0 to 2**64 - 1. Words with a count of 0 are skipped.
 
         Raises
         ------
         InputError
-            A word that is no `str`, a count that is no whole number.
+            A word is not a str or has a lone surrogate, or a count is not a whole number.
         TrainingError
-            A negative count, or one of more than 64 bits.
+            A count is negative or exceeds 64 bits.
         """
         text = bytearray()
         ends, numbers = [], []
         for word, count in counts.items():
             number = whole_number(f"the count of {word!r}", count, -sys.maxsize, 1 << 128)
             if not 0 <= number < 1 << 64:
-                message = f"the count of {word!r} is {number}; a count is from 0 to 2**64 - 1"
+                message = f"the count of {word!r} is {number}; it must be from 0 to 2**64 - 1"
                 raise TrainingError(message)
             try:
                 text += word.encode()
             except (UnicodeEncodeError, AttributeError):
-                message = f"a word is a str of characters (no lone surrogates), not {word!r}"
+                message = f"a word must be a str without lone surrogates, not {word!r}"
                 raise InputError(message) from None
             ends.append(len(text))
             numbers.append(number)
         inner = _core.WordCounts.from_columns(bytes(text), np.array(ends, np.int64), np.array(numbers, np.uint64))
-        return cls._build(inner, Contents())
+        return cls._build(inner, CountsInfo())
 
     # --- files
 
     @classmethod
     def load(cls, path: StrPath, *, check_words: bool = False) -> Self:
-        r"""Read what `save` wrote, or any file with the same columns.
+        r"""Load counts that `save` wrote, or any file with the same columns.
 
         Parameters
         ----------
-        path
-            A name that ends in ``.parquet``, ``.arrow`` (Arrow's file format; ``.feather`` is the same) or ``.tsv``.
-            Parquet and Arrow need pyarrow.
-        check_words
-            Make sure that each word is one word under the settings it was counted with; otherwise look at a sample.
+        path : path
+            A file with the suffix ``.parquet``, ``.arrow`` or ``.feather`` (both Arrow's file format), or ``.tsv``. All
+            but the last need pyarrow.
+        check_words : bool, default False
+            Check for every word that it is a single word under the settings it was counted with, instead of for a
+            sample of about 1000.
+
+        Returns
+        -------
+        WordCounts
+            The counts.
 
         Raises
         ------
         TrainingError
-            Not such a file, a word twice, a count that is not above 0, a word that the splitter would cut.
+            The file is invalid: a duplicate word, a count that is not above 0, or a word that would be split.
         InputError
-            Another ending, or pyarrow is not installed.
+            The suffix is not supported, or pyarrow is not installed.
         OSError
-            The file cannot be read.
+            The file does not exist or cannot be read.
         """
-        inner, contents = counts_file.read(Path(path))
-        self = cls._build(inner, contents)
+        inner, info = counts_file.read(Path(path))
+        self = cls._build(inner, info)
         self._check_words(Path(path), None if check_words else 1000)
         return self
 
-    def _check_words(self, path: Path, most: int | None) -> None:
-        """Cut words again: those that were counted here stay whole."""
-        settings = self._contents.settings
+    def _check_words(self, path: Path, limit: int | None) -> None:
+        """Split about `limit` words again (all if None): words that were counted with these settings stay the same."""
+        settings = self._info.settings
         if settings is None:
             return
         items = self._inner.items(None)
-        if most is not None:
-            items = items[:: max(1, len(items) // most)]
+        if limit is not None:
+            items = items[:: max(1, len(items) // limit)]
         sample = [word for word, _ in items]
-        # Each word as a text of its own comes back as it is, once.
+        # Counted as a text, each word must yield itself, once.
         again = _core.WordCounts.from_texts(sample, count_fields(settings, {}), 1, None).words
         if len(again) != len(sample) or again.total != len(sample):
             wrong = next(word for word in sample if again.get(word) == 0)
-            message = f"{path}: {wrong!r} is not a word under the settings that the file names; count again"
+            message = f"{path}: {wrong!r} is not a single word under the settings in the file; count again"
             raise TrainingError(message)
 
     def save(self, path: StrPath) -> None:
-        r"""Write the counts, by count descending, then word ascending: the same counts make the same bytes.
+        r"""Write the counts to a file, atomically.
 
-        The columns are ``word`` (string) and ``count`` (uint64); what else is known stands in the metadata, in a .tsv
-        in lines before the first word that begin with ``#`` and have no tab. Under its final name the file is whole or
-        not there.
+        The columns are ``word`` (string) and ``count`` (uint64), sorted by count descending, then by word. Equal counts
+        make equal files. The settings and totals are in the metadata; in a .tsv, in lines before the first word that
+        begin with ``#`` and have no tab.
 
         Parameters
         ----------
-        path
-            A name that ends in ``.parquet``, ``.arrow``, ``.feather`` or ``.tsv``. All but the last need pyarrow.
+        path : path
+            A file with the suffix ``.parquet``, ``.arrow``, ``.feather`` or ``.tsv``. All but the last need pyarrow.
 
         Raises
         ------
         InputError
-            Another ending, or pyarrow is not installed.
+            The suffix is not supported, or pyarrow is not installed.
         TrainingError
-            A .tsv cannot hold a word, because there is a tab or a line feed in it.
+            A word has a tab or a line break, which a .tsv cannot represent.
+        OSError
+            The file cannot be written.
         """
-        counts_file.write(Path(path), self._inner, self._contents)
+        counts_file.write(Path(path), self._inner, self._info)
 
-    # --- what it holds
+    # --- contents
 
     def __len__(self) -> int:
         """Return the number of distinct words."""
         return len(self._inner)
 
     def __getitem__(self, word: str) -> int:
-        """Return the count of a word; 0 where it was not met."""
+        """Return the count of a word, 0 if it does not occur."""
         return self._inner.get(word)
 
     def __contains__(self, word: object) -> bool:
@@ -245,11 +274,11 @@ class WordCounts:
         return (word for word, _ in self._inner.items(None))
 
     def to_dict(self) -> dict[str, int]:
-        """Return the words with their counts, by count descending, then word ascending."""
+        """Return word -> count, sorted by count descending, then by word."""
         return dict(self._inner.items(None))
 
     def most_common(self, n: int | None = None) -> list[tuple[str, int]]:
-        """Return the `n` most frequent words with their counts; None: all."""
+        """Return the `n` most frequent words with their counts, or all if `n` is None."""
         return self._inner.items(None if n is None else whole_number("n", n, 0))
 
     @property
@@ -259,73 +288,73 @@ class WordCounts:
 
     @property
     def texts(self) -> int:
-        """The number of texts: lines of files, or items."""
-        return self._contents.texts
+        """The number of texts: lines of files, or items of an iterable."""
+        return self._info.texts
 
     @property
     def bytes(self) -> int:
-        """The bytes of UTF-8 that were read."""
-        return self._contents.bytes
+        """The number of UTF-8 bytes that were read."""
+        return self._info.bytes
 
     @property
     def undercount(self) -> int:
-        """By how much the count of any word can be too small, at most, because of `max_distinct_words`."""
-        return self._contents.undercount
+        """The largest amount by which a word's count may be too small because of `max_distinct_words`."""
+        return self._info.undercount
 
     @property
     def dropped(self) -> int:
-        """How many words were dropped because of `max_distinct_words`; one that came back and went counts twice."""
-        return self._contents.dropped
+        """How many words were dropped because of `max_distinct_words`; a word that was dropped twice counts twice."""
+        return self._info.dropped
 
     @property
     def replaced(self) -> int:
-        """How many parts were not UTF-8 and were replaced."""
-        return self._contents.replaced
+        """How many invalid UTF-8 sequences were replaced."""
+        return self._info.replaced
 
     @property
     def skipped(self) -> int:
-        """How many lines were not UTF-8 and were left out."""
-        return self._contents.skipped
+        """How many lines were skipped because they are not UTF-8."""
+        return self._info.skipped
 
     @property
     def normalizer(self) -> NormalizerSettings | None:
-        """What was done to the texts; None where that is not known."""
-        return self._contents.settings
+        """The normalizer settings used for counting; None if unknown."""
+        return self._info.settings
 
     @property
     def fingerprint(self) -> str | None:
-        """SHA-256 of all that decides which words a text has; None where that is not known."""
-        settings = self._contents.settings
+        """SHA-256 of everything that determines the words of a text; None if the settings are unknown."""
+        settings = self._info.settings
         return None if settings is None else settings.fingerprint
 
-    # --- adding, comparing
+    # --- addition and comparison
 
     def __add__(self, other: WordCounts) -> Self:
-        """Return both together.
+        """Return the sum of two counts.
 
         Raises
         ------
         TrainingError
-            They were counted with different settings; a count passes 64 bits.
+            They were counted with different settings, or a count exceeds 64 bits.
         """
         if not isinstance(other, WordCounts):
             return NotImplemented
-        contents = self._contents.merged(other._contents)
-        return self._build(self._inner.merged(other._inner), contents)
+        info = self._info.merged(other._info)
+        return self._build(self._inner.merged(other._inner), info)
 
     def __radd__(self, other: object) -> Self:
-        """Let ``sum(parts)`` add counts up: it begins with 0."""
+        """Return `self` for ``0 + self``, with which ``sum(parts)`` begins."""
         return self if other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WordCounts):
             return NotImplemented
-        return self._contents == other._contents and self._inner.equals(other._inner)
+        return self._info == other._info and self._inner.equals(other._inner)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), *self._inner.columns(), self._contents)
+        return _restore, (type(self), *self._inner.columns(), self._info)
 
     def __repr__(self) -> str:
         about = f"{len(self):,} words, {self.total:,} occurrences, {self.texts:,} texts"
@@ -333,10 +362,11 @@ class WordCounts:
         return f"WordCounts({about}{less})"
 
 
-def _restore(cls: type[WordCounts], text: bytes, ends: Any, counts: Any, contents: Contents) -> WordCounts:  # noqa: ANN401
-    """Make counts of what their pickle holds."""
-    return cls._build(_core.WordCounts.from_columns(text, ends, counts), contents)
+def _restore(cls: type[WordCounts], text: bytes, ends: Any, counts: Any, info: CountsInfo) -> WordCounts:  # noqa: ANN401
+    """Create counts from the contents of their pickle."""
+    return cls._build(_core.WordCounts.from_columns(text, ends, counts), info)
 
 
-def _passes_columns_on(texts: object) -> bool:
+def _exports_columns(texts: object) -> bool:
+    """Return whether an object implements Arrow's PyCapsule interface."""
     return hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")

@@ -1,6 +1,6 @@
-r"""Counts in files: Parquet, Arrow, and lines of ``word<TAB>count``.
+r"""Files of word counts: Parquet, Arrow, and lines of ``word<TAB>count``.
 
-All hold the columns ``word`` and ``count``, by count descending, then word ascending, and the metadata of `Contents`.
+All have the columns ``word`` and ``count``, sorted by count descending, then by word, and `CountsInfo` as metadata.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from wordpiece_bert.training.options import NormalizerSettings, differences, rea
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Contents", "read", "write"]
+__all__ = ["CountsInfo", "read", "write"]
 
 SCHEMA = "word-counts/1"
 PREFIX = "wordpiece_bert."
-# Larger numbers are no counts.
+# The largest count: they have 64 bits.
 LARGEST = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """What is known about counts beside the words: how they were counted, and from what."""
+class CountsInfo:
+    """Everything about counts except the words: the normalizer settings, and totals of what was read.
+
+    The numbers are the properties of `WordCounts` with the same names.
+    """
 
     settings: NormalizerSettings | None = None
     texts: int = 0
@@ -39,8 +42,8 @@ class Contents:
     replaced: int = 0
     skipped: int = 0
 
-    def merged(self, other: Contents) -> Contents:
-        """What is known about both together.
+    def merged(self, other: CountsInfo) -> CountsInfo:
+        """Return the information about the sum of two counts.
 
         Raises
         ------
@@ -50,18 +53,18 @@ class Contents:
         mine, others = self.settings, other.settings
         if mine is not None and others is not None and mine != others:
             message = (
-                f"these words were counted with different settings and do not add up: {differences(mine, others)}; "
-                "count both with the same"
+                f"counts made with different settings cannot be added: {differences(mine, others)}; "
+                "count both with the same settings"
             )
             raise TrainingError(message)
         numbers = {name: mine_n + getattr(other, name) for name, mine_n in self._numbers().items()}
-        return Contents(settings=None if others is None else mine, **numbers)
+        return CountsInfo(settings=None if others is None else mine, **numbers)
 
     def _numbers(self) -> dict[str, int]:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "settings"}
 
     def metadata(self, words: int) -> dict[str, str]:
-        """As the metadata of a file."""
+        """Return the metadata of a file with this many distinct words."""
         known = {"schema": SCHEMA}
         if self.settings is not None:
             known |= {"pipeline": self.settings.pipeline, "fingerprint": self.settings.fingerprint}
@@ -69,34 +72,48 @@ class Contents:
         return {PREFIX + name: value for name, value in known.items()}
 
     @classmethod
-    def read(cls, metadata: dict[str, str], words: int) -> Contents:
-        """Read the metadata of a file, and check that it is about these words."""
+    def read(cls, metadata: dict[str, str], words: int) -> CountsInfo:
+        """Parse the metadata of a file, and check the number of its words.
+
+        Raises
+        ------
+        TrainingError
+            The metadata is of another version, or contradicts itself or the words.
+        """
         known = {name.removeprefix(PREFIX): value for name, value in metadata.items() if name.startswith(PREFIX)}
         if not known:
             return cls()
         if known.get("schema") != SCHEMA:
-            message = f"the schema is {known.get('schema')!r}; this version reads {SCHEMA!r}"
+            message = f"the schema is {known.get('schema')!r}; only {SCHEMA!r} can be read"
             raise TrainingError(message)
         settings = read_pipeline(known["pipeline"]) if "pipeline" in known else None
         if settings is not None and known.get("fingerprint") != settings.fingerprint:
-            message = "the fingerprint is not that of the settings beside it; count again"
+            message = "the fingerprint does not match the settings in the file; count again"
             raise TrainingError(message)
         names = [name for name in asdict(cls()) if name != "settings"]
         numbers = {}
         for name in [*names, "words"]:
             value = known.get(name, "0")
             if not (value.isascii() and value.isdigit()):
-                message = f"the metadata has {value!r} for {name}, which is no number"
+                message = f"the metadata has {value!r} for {name}, which is not a number"
                 raise TrainingError(message)
             numbers[name] = int(value)
         if "words" in known and numbers["words"] != words:
-            message = f"there are {words:,} words, and the metadata says {numbers['words']:,}: the file is not whole"
+            message = f"there are {words:,} words, but the metadata says {numbers['words']:,}: the file is incomplete"
             raise TrainingError(message)
         return cls(settings=settings, **{name: numbers[name] for name in names})
 
 
-def read(path: Path) -> tuple[_core.WordCounts, Contents]:
-    """Read a file of counts."""
+def read(path: Path) -> tuple[_core.WordCounts, CountsInfo]:
+    """Read a file of counts.
+
+    Raises
+    ------
+    TrainingError
+        The file is invalid; the message begins with its path.
+    InputError
+        The suffix is not supported, or pyarrow is needed and not installed.
+    """
     columns = _kind(path)[0]
     try:
         text, ends, counts, metadata = columns(path)
@@ -107,27 +124,27 @@ def read(path: Path) -> tuple[_core.WordCounts, Contents]:
         if len(inner) != len(counts):
             message = "a word is empty"
             raise TrainingError(message)
-        return inner, Contents.read(metadata, len(counts))
+        return inner, CountsInfo.read(metadata, len(counts))
     except (TrainingError, InputError) as error:
         message = f"{path}: {error}"
         raise type(error)(message) from error.__cause__
 
 
-def write(path: Path, words: _core.WordCounts, contents: Contents) -> None:
-    """Write a file of counts."""
+def write(path: Path, words: _core.WordCounts, info: CountsInfo) -> None:
+    """Write a file of counts, atomically. Errors are as for `read`."""
     to_bytes = _kind(path)[1]
-    write_bytes(path, to_bytes(words, contents.metadata(len(words))))
+    write_bytes(path, to_bytes(words, info.metadata(len(words))))
 
 
 def _kind(path: Path) -> tuple[Any, Any]:
     kind = _KINDS.get(path.suffix)
     if kind is None:
-        message = f"{path}: counts are kept in files that end in {', '.join(_KINDS)}"
+        message = f"{path}: a file of counts must have one of the suffixes {', '.join(_KINDS)}"
         raise InputError(message)
     return kind
 
 
-# --- lines
+# --- TSV
 
 
 def _from_tsv(path: Path) -> tuple[bytes, Any, Any, dict[str, str]]:
@@ -143,11 +160,11 @@ def _from_tsv(path: Path) -> tuple[bytes, Any, Any, dict[str, str]]:
                 name, _, value = line[1:].strip().decode("utf-8", "replace").partition("=")
                 metadata[name.strip()] = value.strip()
             elif line:
-                message = f"line {number} has no tab; a line is a word, a tab and a count"
+                message = f"line {number} has no tab; a line must be a word, a tab and a count"
                 raise TrainingError(message)
             continue
         if not (count.isdigit() and 0 < int(count) <= LARGEST) or b"\t" in word:
-            message = f"line {number} is {line[:80]!r}; a line is a word, a tab and a count above 0"
+            message = f"line {number} is {line[:80]!r}; a line must be a word, a tab and a count above 0"
             raise TrainingError(message)
         try:
             word.decode("utf-8")
@@ -161,11 +178,13 @@ def _from_tsv(path: Path) -> tuple[bytes, Any, Any, dict[str, str]]:
 
 
 def _to_tsv(words: _core.WordCounts, metadata: dict[str, str]) -> bytes:
-    # Counts that nothing is known about are the plain form, which other programs write and read as well.
+    # Without known settings the file is a plain list, which other programs can read and write.
     lines = [f"# {name}={value}" for name, value in metadata.items()] if PREFIX + "pipeline" in metadata else []
     for word, count in words.items(None):
         if "\t" in word or "\n" in word or word.endswith("\r"):
-            message = f"the word {word!r} has a tab or a line break, which a .tsv cannot hold; write .parquet or .arrow"
+            message = (
+                f"the word {word!r} has a tab or a line break, which a .tsv cannot hold; save as .parquet or .arrow"
+            )
             raise TrainingError(message)
         lines.append(f"{word}\t{count}")
     return "".join(f"{line}\n" for line in lines).encode()
@@ -189,7 +208,7 @@ def _table(words: _core.WordCounts, metadata: dict[str, str]) -> Any:  # noqa: A
     pa = _pyarrow("")
     text, ends, counts = words.columns()
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
-    # Words by 32 bits where that is enough, which is what `string` means.
+    # The type string has 32-bit offsets; large_string, with 64 bits, is used only where it is needed.
     large = len(text) > np.iinfo(np.int32).max
     kind = pa.large_string() if large else pa.string()
     offsets = offsets.astype(np.int64 if large else np.int32)
@@ -201,9 +220,16 @@ def _table(words: _core.WordCounts, metadata: dict[str, str]) -> Any:  # noqa: A
 
 
 def columns_of(table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:  # noqa: ANN401
+    """Return the words as UTF-8 bytes, the end of each, the counts, and the metadata of an Arrow table.
+
+    Raises
+    ------
+    TrainingError
+        A column is missing, has a null, or has the wrong type.
+    """
     pa = _pyarrow("")
     if not {"word", "count"} <= set(table.column_names):
-        message = f"the columns are {', '.join(table.column_names)}; counts have word and count"
+        message = f"the columns are {', '.join(table.column_names)}; a file of counts has word and count"
         raise TrainingError(message)
     word, count = table["word"], table["count"]
     if word.null_count or count.null_count:
@@ -213,9 +239,9 @@ def columns_of(table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:  # noqa: A
         words = word.cast(pa.large_string()).combine_chunks()
         counts = count.cast(pa.uint64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
-        message = f"the columns are {word.type} and {count.type}; counts have string and uint64: {cause}"
+        message = f"the columns are {word.type} and {count.type}; they must be string and uint64: {cause}"
         raise TrainingError(message) from cause
-    if isinstance(words, pa.ChunkedArray):  # of no chunk
+    if isinstance(words, pa.ChunkedArray):  # combine_chunks returns one for a column without chunks
         words = pa.array([], pa.large_string())
     _, offsets, text = words.buffers()
     ends = np.frombuffer(offsets, np.int64)[words.offset :] if offsets is not None else np.zeros(1, np.int64)
@@ -238,11 +264,11 @@ def _from_arrow(path: Path) -> tuple[bytes, Any, Any, dict[str, str]]:
 
 def _from_arrow_library(path: Path, read_table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:  # noqa: ANN401
     pa = _pyarrow("")
-    path.open("rb").close()  # what the system says about the file is told in its own words
+    path.open("rb").close()  # a missing file raises the plain OSError, not pyarrow's
     try:
         table = read_table()
     except (pa.ArrowException, OSError) as cause:
-        message = f"not a file of this kind: {cause}"
+        message = f"invalid file: {cause}"
         raise TrainingError(message) from cause
     return columns_of(table)
 

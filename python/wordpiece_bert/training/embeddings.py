@@ -1,4 +1,4 @@
-"""First embedding rows for the new tokens of an extended vocabulary, alone or in a model."""
+"""Initial embeddings for the new tokens of an extended vocabulary, as an array or in a model."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["extend_embeddings", "extend_model"]
 Float = TypeVar("Float", bound="np.floating[Any]")
 AnyModel = TypeVar("AnyModel", bound="Model")
 
-# Parameters with a row for each token, by the ends of their names in BERT and its variants: the word table, and what
-# the heads that predict tokens have of their own.
+# Parameters with one row per token, by the ends of their names in BERT and its variants: the word embeddings, and the
+# output layers of heads that predict tokens.
 _BY_TOKEN = re.compile(
     r"(^|\.)(word_embeddings\.weight|predictions\.decoder\.weight|predictions\.bias|vocab_projector\.(weight|bias)"
     r"|\w*lm_head\.(decoder\.)?(weight|bias))$"
@@ -29,27 +29,28 @@ _BY_TOKEN = re.compile(
 
 
 def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
-    """Return a model for an extended vocabulary: its word table, and a head that predicts tokens, have the new rows.
+    """Return a model for an extended vocabulary, with rows for the new tokens.
 
-    All other weights are those of `model`, shared with it. Train the result on the new texts; as it is, it reads old
-    texts as before, and a new word about as it read its pieces.
+    The word embeddings grow, and so does the output layer of a head that predicts tokens (`extend_embeddings`). All
+    other weights are shared with `model`. Before any training, the result is the same for old tokens, and treats a new
+    token roughly like its former pieces.
 
     Parameters
     ----------
-    model
-        A loaded model of the vocabulary that was extended: a `BertModel`, a model with a head, a relative.
-    vocab
-        A vocabulary that extends the model's (`train_vocab` with `base`).
+    model : Model
+        A loaded model with the vocabulary that was extended: a `BertModel`, a variant, or a model with a head.
+    vocab : Vocab
+        A vocabulary that extends the model's, from `train_vocab` with `base`.
 
     Returns
     -------
     Model
-        Of the same class; ``save_pretrained`` writes it.
+        A model of the same class; ``save_pretrained`` writes it.
 
     Raises
     ------
     InputError
-        The model is not one of the vocabulary that was extended.
+        `vocab` does not extend a vocabulary, or the model's has another size.
     """
     weights = {
         name: extend_embeddings(weight, vocab) if _BY_TOKEN.search(name) else weight
@@ -60,33 +61,33 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
 
 
 def extend_embeddings(embeddings: npt.NDArray[Float], vocab: Vocab) -> npt.NDArray[Float]:
-    """Make the first embedding rows of new tokens: the mean of the rows of their pieces so far.
+    """Return embeddings with a row for each new token: the mean of the rows of its pieces under the old vocabulary.
 
-    A word that a model has read as pieces until now begins where their mean is: a better start than a random row.
+    This is a better initial value than a random row, because the model has read these pieces for the word until now.
 
     Parameters
     ----------
-    embeddings
-        The word embeddings of a model [old size, H], or another array with a row or a number for each token.
-    vocab
-        A vocabulary that extends the model's (`train_vocab` with `base`).
+    embeddings : ndarray
+        The word embeddings of a model [old size, H], or another array whose first axis is tokens.
+    vocab : Vocab
+        A vocabulary that extends the model's, from `train_vocab` with `base`.
 
     Returns
     -------
-    array [len(vocab), H]
-        The old rows where they were, and rows for the new tokens; a slot that was filled has a new row, too.
+    ndarray [len(vocab), H]
+        The old rows at their ids, and rows for the new tokens. An ``[unusedN]`` token that was replaced has a new row.
 
     Raises
     ------
     InputError
-        The embeddings are not those of the vocabulary that was extended.
+        `vocab` does not extend a vocabulary, or `embeddings` has another number of rows than the old vocabulary.
     """
     if vocab.base_size is None:
-        message = "this vocabulary does not extend another: train it with base, the vocabulary of the model"
+        message = "this vocabulary does not extend another: train it with base=, the vocabulary of the model"
         raise InputError(message)
     if embeddings.ndim == 0 or len(embeddings) != vocab.base_size:
         message = (
-            f"embeddings of shape {embeddings.shape} do not belong to the vocabulary that was extended: it had "
+            f"embeddings of shape {embeddings.shape} do not fit the vocabulary that was extended, which had "
             f"{vocab.base_size:,} tokens"
         )
         raise InputError(message)
@@ -96,6 +97,6 @@ def extend_embeddings(embeddings: npt.NDArray[Float], vocab: Vocab) -> npt.NDArr
         if pieces:
             rows[token] = embeddings[pieces].mean(axis=0, dtype=np.float64)
         else:
-            # Its characters mean nothing to the model: no better guess than the middle of all tokens.
+            # The old vocabulary cannot represent the token at all, so the mean of all rows is the best guess.
             rows[token] = embeddings.mean(axis=0, dtype=np.float64)
     return rows

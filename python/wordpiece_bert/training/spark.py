@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.training.counts import WordCounts
-from wordpiece_bert.training.counts_file import Contents, columns_of
+from wordpiece_bert.training.counts_file import CountsInfo, columns_of
 from wordpiece_bert.training.options import NormalizerOptions, NormalizerSettings, known_options, settings_of
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ def _collected(table: Any, settings: NormalizerSettings) -> WordCounts:  # noqa:
     is_total = pc.equal(table["word"], TOTALS)
     totals = table.filter(is_total).to_pylist()
     text, ends, counts, _ = columns_of(table.filter(pc.invert(is_total)).select(["word", "count"]))
-    contents = Contents(
+    info = CountsInfo(
         settings=settings,
         texts=totals[0]["texts"] if totals else 0,
         bytes=totals[0]["bytes"] if totals else 0,
     )
-    return WordCounts._build(_core.WordCounts.from_columns(text, ends, counts), contents)
+    return WordCounts._build(_core.WordCounts.from_columns(text, ends, counts), info)
