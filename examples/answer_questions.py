@@ -2,7 +2,7 @@
 
     python examples/answer_questions.py path/to/a/squad/model article.txt "Where was Alan Turing born?"
 
-The file may be of any length: it is read in windows that overlap.
+The file may have any length: it is read in overlapping windows.
 """
 
 import argparse
@@ -12,16 +12,16 @@ from wordpiece_bert import tasks
 
 
 def main() -> None:
-    """Print the best answers to each question, with what stands around them."""
+    """Print the best answers to each question, with the text around them."""
     parser = argparse.ArgumentParser(description="Find answers to questions in a text file.")
     parser.add_argument("model", help="folder or name of a model that answers questions")
-    parser.add_argument("file", type=Path, help="a UTF-8 text")
+    parser.add_argument("file", type=Path, help="a UTF-8 text file")
     parser.add_argument("questions", nargs="+")
-    parser.add_argument("--top", type=int, default=3, help="how many answers (default: 3)")
+    parser.add_argument("--top", type=int, default=3, help="number of answers (default: 3)")
     options = parser.parse_args()
 
     text = options.file.read_text(encoding="utf-8")
-    loaded = tasks.load(options.model)  # once, for all questions
+    loaded = tasks.load(options.model)  # loaded once for all questions
     for question in options.questions:
         print(question)
         answers = tasks.question_answering(loaded, question, text, top_k=options.top)

@@ -2,7 +2,8 @@
 
     python examples/classify.py path/to/a/classifier "A wonderful film." "The story was dull."
 
-The model is the folder (or the cached name) of any BERT, DistilBERT, ELECTRA, MPNet or ALBERT that classifies texts.
+The model is the folder, or the name in the Hugging Face cache, of a BERT, DistilBERT, ELECTRA, MPNet or ALBERT model for
+text classification.
 """
 
 import argparse
@@ -18,7 +19,7 @@ def main() -> None:
     options = parser.parse_args()
 
     for text, labels in zip(options.texts, tasks.classify(options.model, options.texts, top_k=None), strict=True):
-        print(text, "(cut: too long for the model)" if labels.truncated else "")
+        print(text, "(truncated: too long for the model)" if labels.truncated else "")
         for answer in labels:
             print(f"  {answer['score']:6.3f}  {answer['label']}")
 

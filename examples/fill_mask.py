@@ -1,4 +1,4 @@
-"""Find words for the masked places of a text.
+"""Predict the masked words of a text.
 
 python examples/fill_mask.py path/to/a/masked/language/model "The capital of France is [MASK]."
 """
@@ -9,18 +9,18 @@ from wordpiece_bert import tasks
 
 
 def main() -> None:
-    """Print the best words for each mask of each text."""
-    parser = argparse.ArgumentParser(description="Find words for the masked places of a text.")
-    parser.add_argument("model", help="folder or name of a model with a masked-language head")
-    parser.add_argument("texts", nargs="+", help="texts with [MASK] in them")
-    parser.add_argument("--top", type=int, default=5, help="how many words for a mask (default: 5)")
+    """Print the most likely words for each mask of each text."""
+    parser = argparse.ArgumentParser(description="Predict the masked words of a text.")
+    parser.add_argument("model", help="folder or name of a model with a masked-language-model head")
+    parser.add_argument("texts", nargs="+", help="texts that contain [MASK]")
+    parser.add_argument("--top", type=int, default=5, help="number of words for each mask (default: 5)")
     options = parser.parse_args()
 
     for text, answer in zip(
         options.texts, tasks.fill_mask(options.model, options.texts, top_k=options.top), strict=True
     ):
         print(text)
-        masks = answer if isinstance(answer[0], list) else [answer]  # one list, or one for each of several masks
+        masks = answer if isinstance(answer[0], list) else [answer]  # one list, or a list of lists for several masks
         for number, words in enumerate(masks, 1):
             for word in words:
                 print(f"  mask {number}: {word['score']:6.3f}  {word['token_str']}")

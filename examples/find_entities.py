@@ -1,8 +1,8 @@
-"""Find people, places and whatever else a model knows in a text file.
+"""Find people, places and other entities in a text file.
 
     python examples/find_entities.py path/to/a/ner/model report.txt
 
-The file is one text of any length: it is read in windows that overlap.
+The file is one text of any length: it is read in overlapping windows.
 """
 
 import argparse
@@ -12,10 +12,10 @@ from wordpiece_bert import tasks
 
 
 def main() -> None:
-    """Print each entity with its place in the text."""
+    """Print each entity with its position in the text."""
     parser = argparse.ArgumentParser(description="Find entities in a text file.")
     parser.add_argument("model", help="folder or name of a model that labels tokens")
-    parser.add_argument("file", type=Path, help="a UTF-8 text")
+    parser.add_argument("file", type=Path, help="a UTF-8 text file")
     options = parser.parse_args()
 
     text = options.file.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Show where the tokens of a text look: for each of them, the tokens that an attention head takes in most.
+"""Show the attention weights of a text: for each token, the tokens that an attention head weights most.
 
 python examples/look_into_attention.py "The cat sat on the mat." --layer 2 --head 5
 """
@@ -11,13 +11,13 @@ import wordpiece_bert as wb
 
 
 def main() -> None:
-    """Print the strongest weights of one head, or of the mean of all heads of a layer."""
-    parser = argparse.ArgumentParser(description="Show where the tokens of a text look.")
+    """Print the largest weights of one head, or of the mean of all heads of a layer."""
+    parser = argparse.ArgumentParser(description="Show the attention weights of a text.")
     parser.add_argument("text")
     parser.add_argument("--model", default="minilm", help="folder or name of a model (default: minilm)")
-    parser.add_argument("--layer", type=int, default=-1, help="number of the layer, from 0 (default: the last one)")
-    parser.add_argument("--head", type=int, help="number of the head, from 0 (default: the mean of all)")
-    parser.add_argument("--top", type=int, default=3, help="how many tokens to show for each (default: 3)")
+    parser.add_argument("--layer", type=int, default=-1, help="index of the layer, from 0 (default: the last)")
+    parser.add_argument("--head", type=int, help="index of the head, from 0 (default: the mean of all)")
+    parser.add_argument("--top", type=int, default=3, help="number of tokens to show for each (default: 3)")
     options = parser.parse_args()
 
     tok = wb.Tokenizer.from_pretrained(options.model)

@@ -1,8 +1,8 @@
-"""Make examples to pre-train BERT with: sentences of documents in, hidden tokens and pairs out.
+"""Make pre-training examples for BERT: masked tokens and sentence pairs from documents.
 
-python examples/make_pretraining_examples.py documents.txt -o examples.npz --model minilm
+    python examples/make_pretraining_examples.py documents.txt -o examples.npz --model minilm
 
-A sentence a line, an empty line between documents.
+The input has one sentence per line, and an empty line between documents.
 """
 
 import argparse
@@ -15,15 +15,17 @@ from wordpiece_bert.pretraining import Masking, collate, next_sentence_pairs
 
 
 def main() -> None:
-    """Write the arrays that BertForPreTraining takes."""
-    parser = argparse.ArgumentParser(description="Make examples to pre-train BERT with.")
-    parser.add_argument("documents", type=Path, help="a sentence a line, an empty line between documents")
+    """Write the input arrays of BertForPreTraining."""
+    parser = argparse.ArgumentParser(description="Make pre-training examples for BERT.")
+    parser.add_argument("documents", type=Path, help="one sentence per line, an empty line between documents")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the .npz file to write")
-    parser.add_argument("--model", default="minilm", help="whose tokenizer (default: minilm)")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens in an example at most (default: 128)")
-    parser.add_argument("--whole-words", action="store_true", help="hide all pieces of a word together")
-    parser.add_argument("--times", type=int, default=1, help="how often to go through the documents (default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="other seeds make other examples (default: 0)")
+    parser.add_argument("--model", default="minilm", help="the model whose tokenizer is used (default: minilm)")
+    parser.add_argument(
+        "--max-length", type=int, default=128, help="maximum number of tokens in an example (default: 128)"
+    )
+    parser.add_argument("--whole-words", action="store_true", help="mask all pieces of a word together")
+    parser.add_argument("--times", type=int, default=1, help="number of passes over the documents (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="different seeds make different examples (default: 0)")
     options = parser.parse_args()
 
     tok = wb.Tokenizer.from_pretrained(options.model)
@@ -38,8 +40,8 @@ def main() -> None:
     order = rng.permutation(len(pairs))
     batch = collate([pairs[i] for i in order], masking, rng)
     np.savez_compressed(options.output, allow_pickle=False, **batch)
-    hidden = (batch["labels"] != -100).sum()
-    print(f"{len(pairs)} examples, {hidden} hidden tokens, {batch['next_sentence_label'].sum()} random second parts")
+    masked = (batch["labels"] != -100).sum()
+    print(f"{len(pairs)} examples, {masked} masked tokens, {batch['next_sentence_label'].sum()} random second segments")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Order texts by how well they answer a query, reading each together with it.
+"""Rank texts by how well they answer a query, with a cross encoder that reads each together with the query.
 
 python examples/rerank.py path/to/a/cross/encoder "how to bake bread" texts.txt
 """
@@ -11,11 +11,11 @@ import wordpiece_bert as wb
 
 def main() -> None:
     """Print the best texts for the query."""
-    parser = argparse.ArgumentParser(description="Order texts by how well they answer a query.")
-    parser.add_argument("model", help="folder or name of a cross encoder with one score")
+    parser = argparse.ArgumentParser(description="Rank texts by how well they answer a query.")
+    parser.add_argument("model", help="folder or name of a cross encoder with one output")
     parser.add_argument("query")
-    parser.add_argument("texts", type=Path, help="the texts, one a line")
-    parser.add_argument("--top", type=int, default=5, help="how many to show (default: 5)")
+    parser.add_argument("texts", type=Path, help="the texts, one per line")
+    parser.add_argument("--top", type=int, default=5, help="number of texts to show (default: 5)")
     options = parser.parse_args()
 
     texts = options.texts.read_text(encoding="utf-8").removesuffix("\n").split("\n")

@@ -1,10 +1,10 @@
-"""Find the sentences that are nearest in meaning to a query.
+"""Find the sentences whose meaning is closest to a query.
 
     wordpiece-bert embed --model minilm texts.txt -o vectors.npy
     python examples/semantic_search.py vectors.npy texts.txt "a walk in the rain"
 
-The vectors were made once, by the command; here only the queries go through the model. All vectors have length 1, so
-the product of the two matrices holds the cosine of every query with every text.
+The command computes the vectors of the texts once; this program computes only those of the queries. All vectors have
+length 1, so the product of the two matrices holds the cosine similarity of every query with every text.
 """
 
 import argparse
@@ -24,13 +24,13 @@ QUERIES = [
 
 
 def main() -> None:
-    """Print the nearest texts for each query."""
-    parser = argparse.ArgumentParser(description="Find the sentences that are nearest in meaning to a query.")
-    parser.add_argument("vectors", type=Path, help="what wordpiece-bert embed made of the texts")
-    parser.add_argument("texts", type=Path, help="the texts, one a line")
-    parser.add_argument("queries", nargs="*", default=QUERIES, help="what to look for; without any, a few are made up")
+    """Print the closest texts for each query."""
+    parser = argparse.ArgumentParser(description="Find the sentences whose meaning is closest to a query.")
+    parser.add_argument("vectors", type=Path, help="the output of wordpiece-bert embed for the texts")
+    parser.add_argument("texts", type=Path, help="the texts, one per line")
+    parser.add_argument("queries", nargs="*", default=QUERIES, help="the queries (default: a few examples)")
     parser.add_argument("--model", default="minilm", help="the model that made the vectors")
-    parser.add_argument("--top", type=int, default=3, help="how many to show (default: 3)")
+    parser.add_argument("--top", type=int, default=3, help="number of texts to show (default: 3)")
     options = parser.parse_args()
 
     texts = options.texts.read_text(encoding="utf-8").removesuffix("\n").split("\n")

@@ -1,10 +1,10 @@
-"""Find the most similar pairs among the lines of a file, and tell how long it took.
+"""Find the most similar pairs among the lines of a file, and report how long it took.
 
     python examples/similar_pairs.py sentences.txt
 
-It is the task with which the Sentence-BERT paper begins: to find the most similar pair of 10,000 sentences, a BERT that
-reads each pair needs 65 hours (Reimers and Gurevych 2019), and vectors that are compared need about as long as it takes
-to make them.
+This is the motivating example of the Sentence-BERT paper (Reimers and Gurevych 2019): to find the most similar pair of
+10,000 sentences, a BERT model that reads each pair needs 65 hours. Comparing vectors takes little more time than it
+takes to compute them.
 """
 
 import argparse
@@ -16,25 +16,27 @@ from wordpiece_bert.sentence import paraphrase_mining_embeddings
 
 
 def main() -> None:
-    """Print the pairs, the most similar first."""
+    """Print the pairs, most similar first."""
     parser = argparse.ArgumentParser(description="Find the most similar pairs among the lines of a file.")
-    parser.add_argument("texts", type=Path, help="the texts, one a line")
+    parser.add_argument("texts", type=Path, help="the texts, one per line")
     parser.add_argument("--model", default="minilm", help="folder or name of a sentence encoder (default: minilm)")
-    parser.add_argument("--top", type=int, default=10, help="how many pairs (default: 10)")
+    parser.add_argument("--top", type=int, default=10, help="number of pairs (default: 10)")
     options = parser.parse_args()
 
     texts = options.texts.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     encoder = wb.SentenceEncoder.from_pretrained(options.model)
     start = time.perf_counter()
     vectors = encoder.encode(texts)  # [n, d]
-    made = time.perf_counter()
+    embedded = time.perf_counter()
     pairs = paraphrase_mining_embeddings(vectors, max_pairs=options.top)
-    found = time.perf_counter()
+    compared = time.perf_counter()
 
     for score, i, j in pairs:
         print(f"{score:6.3f}  {texts[i]}\n        {texts[j]}")
     comparisons = len(texts) * (len(texts) - 1) // 2
-    print(f"{len(texts):,} vectors in {made - start:.1f} s, {comparisons:,} comparisons in {found - made:.1f} s")
+    print(
+        f"{len(texts):,} vectors in {embedded - start:.1f} s, {comparisons:,} comparisons in {compared - embedded:.1f} s"
+    )
 
 
 if __name__ == "__main__":

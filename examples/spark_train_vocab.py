@@ -3,9 +3,9 @@
     python examples/spark_train_vocab.py "corpus/*.txt" -o my-vocab --vocab-size 30522 --counts counts.parquet
     spark-submit --master yarn examples/spark_train_vocab.py "hdfs://…/*.parquet" --column text -o my-vocab
 
-Each task counts the words of its partition in Rust, Spark adds the counts up, and the vocabulary is learned on the
-driver from what they come to. The counts can be kept: `wordpiece-bert train --counts counts.parquet` learns again from
-them, with other options, in seconds.
+Each task counts the words of its partition in Rust, Spark adds the counts up, and the driver trains the vocabulary from
+the sums. If the counts are saved, `wordpiece-bert train --counts counts.parquet` trains again from them, with other
+options, in seconds.
 """
 
 import argparse
@@ -18,18 +18,18 @@ from wordpiece_bert.training.spark import count_words
 
 
 def main() -> None:
-    """Count on Spark, train here."""
+    """Count words on Spark, and train on the driver."""
     parser = argparse.ArgumentParser(description="Train a vocabulary on a corpus that is larger than one machine.")
-    parser.add_argument("corpus", nargs="+", help="text files with a text a line, or Parquet files with --column")
+    parser.add_argument("corpus", nargs="+", help="text files with one text per line, or Parquet files with --column")
     parser.add_argument("--column", help="the column of Parquet files with the texts")
-    parser.add_argument("-o", "--output", required=True, type=Path, help="the folder of the tokenizer")
-    parser.add_argument("--counts", type=Path, help="keep the counts: a .parquet, .arrow or .tsv")
+    parser.add_argument("-o", "--output", required=True, type=Path, help="the folder of the tokenizer to write")
+    parser.add_argument("--counts", type=Path, help="save the counts to this .parquet, .arrow or .tsv file")
     parser.add_argument("--vocab-size", type=int, default=30_522)
     parser.add_argument("--algorithm", choices=["bpe", "top_down", "likelihood"], default="bpe")
     options = parser.parse_args()
 
     spark = SparkSession.builder.appName("train a vocabulary").getOrCreate()
-    # Spark ends a line at a carriage return too, unless it is told otherwise; all of these are white space to us.
+    # By default Spark also ends lines at a carriage return. The tokenizer treats both as white space.
     frame = spark.read.parquet(*options.corpus) if options.column else spark.read.text(options.corpus)
     counts = count_words(frame, options.column)
     print(counts)

@@ -2,7 +2,7 @@
 
     python examples/word_features.py minilm bank "He sat on the bank of the river." "The bank lent her money."
 
-The vectors are features as in section 5.3 of the BERT paper: the last four layers side by side, one vector a word.
+The vectors are features as in section 5.3 of the BERT paper: the last four layers concatenated, one vector per word.
 """
 
 import argparse
@@ -14,20 +14,20 @@ from wordpiece_bert.sentence import similarity
 
 
 def main() -> None:
-    """Print how alike the word is in all pairs of sentences."""
+    """Print the similarity of the word's vectors for all pairs of sentences."""
     parser = argparse.ArgumentParser(description="Compare the vectors of one word in different sentences.")
     parser.add_argument("model", help="folder or name of any model")
     parser.add_argument("word")
-    parser.add_argument("sentences", nargs="+", help="sentences with the word in them")
+    parser.add_argument("sentences", nargs="+", help="sentences that contain the word")
     parser.add_argument("--layers", choices=tasks.FEATURE_CHOICES, default="concat_last_four")
     options = parser.parse_args()
 
     vectors = []
     for features in tasks.feature_extraction(options.model, options.sentences, options.layers, words="mean"):
-        places = [i for i, word in enumerate(features.tokens) if word.lower() == options.word.lower()]
-        if not places:
+        positions = [i for i, word in enumerate(features.tokens) if word.lower() == options.word.lower()]
+        if not positions:
             parser.error(f"{options.word!r} is not a word of {' '.join(features.tokens)!r}")
-        vectors.append(features.vectors[places[0]])  # [width]
+        vectors.append(features.vectors[positions[0]])  # [width]
     scores = similarity(np.stack(vectors), np.stack(vectors))  # [sentences, sentences]
     for sentence, row in zip(options.sentences, scores, strict=True):
         print(" ".join(f"{score:5.2f}" for score in row), "", sentence)

@@ -266,8 +266,8 @@ def test_example_long_texts(models: Path, tmp_path: Path) -> None:
     shown = run_example(
         "long_texts.py", models / "sentences", "bake bread", tmp_path / "long.txt", tmp_path / "short.txt"
     )
-    assert float(shown[0].split()[0]) > float(re.search(r"alone: (\S+)\)", shown[0])[1])  # type: ignore[index]
-    assert shown[1].endswith("(fits as it is)")
+    assert float(shown[0].split()[0]) > float(re.search(r"tokens: (\S+)\)", shown[0])[1])  # type: ignore[index]
+    assert shown[1].endswith("(not truncated)")
 
 
 @pytest.mark.model
@@ -287,8 +287,8 @@ def test_example_make_pretraining_examples(models: Path, tmp_path: Path) -> None
     shown = run_example(*command, "--model", models / "words", "--times", 3, "--whole-words")
     with np.load(tmp_path / "out.npz") as batch:
         examples, length = batch["input_ids"].shape
-        hidden, random = (batch["labels"] != -100).sum(), batch["next_sentence_label"].sum()
-    assert shown == [f"{examples} examples, {hidden} hidden tokens, {random} random second parts"]
+        masked, random = (batch["labels"] != -100).sum(), batch["next_sentence_label"].sum()
+    assert shown == [f"{examples} examples, {masked} masked tokens, {random} random second segments"]
     assert examples >= 6
     assert length <= 128
 

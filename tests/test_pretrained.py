@@ -137,7 +137,7 @@ def test_tokenizer_json_is_followed_and_a_contradiction_is_warned_of(tmp_path: P
     assert json.loads(loaded.json) == tokenizer_json()
     (warning,) = loaded.warnings
     assert "'do_lower_case' is true" in warning
-    assert "tokenizer.json says false" in warning
+    assert "tokenizer.json has false" in warning
     assert load_folder(make_folder(tmp_path, {"tokenizer_config.json": {"do_lower_case": False}})).warnings == ()
     assert load_folder(make_folder(tmp_path, {"tokenizer_config.json": {}})).warnings == ()
     steps = {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "Lowercase"}]}
@@ -200,8 +200,8 @@ def test_a_tokenizer_json_that_is_no_text_is_named(tmp_path: Path) -> None:
 def test_an_id_that_is_not_the_stated_one_is_told(tmp_path: Path) -> None:
     loaded = load_folder(vocab_folder(tmp_path, added_tokens__json={"<x>": 99, "<y>": 16}))
     assert pretrained.moved_tokens(loaded, {"<x>": 17, "<y>": 16}) == [
-        "added_tokens.json: the added token '<x>' has id 99 there, but gets id 17 after the vocabulary; the rows of the "
-        "model's embedding table may not fit"
+        "added_tokens.json: the added token '<x>' has id 99 there, but gets 17, the next after the "
+        "vocabulary; the model's embeddings may not match"
     ]
 
 

@@ -1,8 +1,9 @@
-"""Examples for pre-training: what is hidden and what is paired, against the rules of the paper and of the released code."""
+"""Pre-training examples: masked tokens and pairs of segments, against the rules of the paper and of its released code."""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from small_tokenizer import TOKENS, tokenizer
 from wordpiece_bert import pretraining
 from wordpiece_bert.bert import BertConfig, BertForPreTraining
 from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.pretraining import Masking, PairExample, collate, next_sentence_pairs
 
 if TYPE_CHECKING:
@@ -30,43 +32,57 @@ seeds = st.integers(0, 2**32)
 
 
 @given(rows, seeds, st.floats(0, 1), st.none() | st.integers(1, 20))
-def test_as_many_tokens_are_chosen_as_was_asked_for(row: list[int], seed: int, share: float, most: int | None) -> None:
-    ids, labels = Masking(TOK, probability=share, max_predictions=most)(row, seed)
+def test_the_requested_share_of_tokens_is_chosen(row: list[int], seed: int, share: float, limit: int | None) -> None:
+    ids, labels = Masking(TOK, probability=share, max_predictions=limit)(row, seed)
     chosen = labels != -100
     n = sum(i in ORDINARY for i in row)
-    wanted = 0 if n == 0 or share == 0 else max(1, round(share * n))
-    assert chosen.sum() == min(wanted, most or wanted)
-    # Nothing special is chosen, labels are what was there, and all else is as it was.
+    target = 0 if n == 0 or share == 0 else max(1, round(share * n))
+    assert chosen.sum() == min(target, limit or target)
+    # No special token is chosen, labels are the original ids, and all other ids are unchanged.
     assert not set(np.array(row)[chosen]) & set(SPECIAL) if row else True
     assert labels[chosen].tolist() == np.array(row, int)[chosen].tolist()
     assert ids[~chosen].tolist() == np.array(row, int)[~chosen].tolist()
     assert set(ids[chosen].tolist()) <= {MASK, *ORDINARY}
-    again = Masking(TOK, probability=share, max_predictions=most)(row, seed)
+    again = Masking(TOK, probability=share, max_predictions=limit)(row, seed)
     assert (again.input_ids.tolist(), again.labels.tolist()) == (ids.tolist(), labels.tolist())
 
 
+@pytest.mark.parametrize("prefix", ["##", "@@"])
 @given(rows, seeds, st.floats(0, 1))
-def test_pieces_of_a_word_are_hidden_together(row: list[int], seed: int, share: float) -> None:
-    _, labels = Masking(TOK, probability=share, whole_words=True)(row, seed)
+def test_pieces_of_a_word_are_masked_together(prefix: str, row: list[int], seed: int, share: float) -> None:
+    _, labels = Masking(with_prefix(prefix), probability=share, whole_words=True)(row, seed)
     words: list[list[int]] = []
-    for place, token in enumerate(row):
+    for position, token in enumerate(row):
         if token in SPECIAL:
             continue
-        goes_on = TOKENS[token].startswith("##") and words and words[-1][-1] == place - 1
-        if goes_on:
-            words[-1].append(place)
+        continues = TOKENS[token].startswith("##") and words and words[-1][-1] == position - 1
+        if continues:
+            words[-1].append(position)
         else:
-            words.append([place])
+            words.append([position])
     chosen = labels != -100
     assert all(chosen[word].all() or not chosen[word].any() for word in words)
     n = sum(map(len, words))
-    wanted = 0 if n == 0 or share == 0 else max(1, round(share * n))
-    assert chosen.sum() <= wanted
-    # A word is left out only where it would have been too much.
-    assert all(chosen.sum() + len(word) > wanted for word in words if not chosen[word].any())
+    target = 0 if n == 0 or share == 0 else max(1, round(share * n))
+    assert chosen.sum() <= target
+    # A word is skipped only if it would have exceeded the target.
+    assert all(chosen.sum() + len(word) > target for word in words if not chosen[word].any())
 
 
-def test_eight_of_ten_are_masked_one_is_random_one_stays() -> None:
+@lru_cache
+def with_prefix(prefix: str) -> wb.Tokenizer:
+    """The small tokenizer, with another prefix in place of ``##`` in its vocabulary."""
+    return wb.Tokenizer.from_vocab([token.replace("##", prefix) for token in TOKENS], continuing_subword_prefix=prefix)
+
+
+def test_whole_words_need_a_prefix() -> None:
+    tok = with_prefix("")
+    with pytest.raises(ConfigError, match="continuing_subword_prefix is empty: use whole_words=False"):
+        Masking(tok, whole_words=True)
+    assert Masking(tok, probability=1.0)(ORDINARY[:4], 0).labels.tolist() == ORDINARY[:4]
+
+
+def test_80_percent_become_mask_10_percent_random_and_10_percent_stay() -> None:
     row = np.random.default_rng(0).choice(ORDINARY, 100_000)
     ids, labels = Masking(TOK, probability=1.0)(row, 0)
     assert (labels == row).all()
@@ -79,7 +95,7 @@ def test_eight_of_ten_are_masked_one_is_random_one_stays() -> None:
     assert max(others.values()) < 1.5 * min(others.values())
 
 
-def test_shares_are_what_was_asked_for() -> None:
+def test_masked_and_random_shares_are_respected() -> None:
     row = np.full(1000, ORDINARY[0])
     ids, _ = Masking(TOK, probability=1.0, masked=0.0, random=0.0)(row, 1)
     assert (ids == row).all()
@@ -89,7 +105,7 @@ def test_shares_are_what_was_asked_for() -> None:
     assert set(ids.tolist()) == set(ORDINARY)
 
 
-def test_a_batch_is_hidden_row_by_row() -> None:
+def test_a_batch_is_masked_row_by_row() -> None:
     batch = TOK(["the cat sat on the mat.", "running cats"], padding=True)["input_ids"]
     before = batch.copy()
     ids, labels = Masking(TOK)(batch, 7)
@@ -99,16 +115,16 @@ def test_a_batch_is_hidden_row_by_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"probability": 1.5}, "probability must be between 0 and 1, not 1.5"),
         ({"masked": -0.1}, "masked must be between 0 and 1, not -0.1"),
-        ({"masked": 0.8, "random": 0.3}, r"together more than 1: 0\.8 \+ 0\.3"),
+        ({"masked": 0.8, "random": 0.3}, r"0\.8 \+ 0\.3 is more than 1"),
         ({"max_predictions": 0}, "max_predictions must be 1 or more, or None, not 0"),
     ],
 )
-def test_wrong_shares_are_refused(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(wb.WordPieceError, match=told):
+def test_wrong_shares_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(wb.WordPieceError, match=message):
         Masking(TOK, **options)
 
 
@@ -121,7 +137,7 @@ def test_a_tokenizer_without_a_mask_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "told"),
+    ("ids", "message"),
     [
         ([1.5], "must be integers"),
         ([[[1]]], "must be integers"),
@@ -131,12 +147,12 @@ def test_a_tokenizer_without_a_mask_is_refused() -> None:
         ([-1], r"input_ids\[0\] is -1"),
     ],
 )
-def test_what_are_no_ids_is_refused(ids: Any, told: str) -> None:  # noqa: ANN401
-    with pytest.raises(wb.WordPieceError, match=told):
+def test_invalid_ids_are_refused(ids: Any, message: str) -> None:  # noqa: ANN401
+    with pytest.raises(wb.WordPieceError, match=message):
         Masking(TOK)(ids, 0)
 
 
-# --- pairs: documents of which every token tells where it is from
+# --- pairs: documents in which each token identifies its document
 
 LETTERS = ["a", "b", "c", "d", "e", "f", "g"]
 documents_of_letters = st.lists(
@@ -145,8 +161,10 @@ documents_of_letters = st.lists(
 
 
 @given(documents_of_letters, st.integers(5, 30), st.floats(0, 1), seeds)
-def test_pairs_are_what_they_say(sizes: list[list[int]], max_length: int, short: float, seed: int) -> None:
-    """Document i consists of its letter alone, sentence j of `sizes[i][j]` of them."""
+def test_labels_and_segments_of_pairs_are_consistent(
+    sizes: list[list[int]], max_length: int, short: float, seed: int
+) -> None:
+    """Document i consists only of its letter; its sentence j has `sizes[i][j]` of them."""
     documents = [[" ".join([letter] * n) for n in document] for letter, document in zip(LETTERS, sizes, strict=False)]
     pairs = list(next_sentence_pairs(documents, TOK, max_length=max_length, short_probability=short, seed=seed))
     assert {TOKENS[pair.input_ids[1]] for pair in pairs} == {
@@ -166,44 +184,44 @@ def test_pairs_are_what_they_say(sizes: list[list[int]], max_length: int, short:
 
 
 @given(seeds)
-def test_a_second_part_follows_the_first_or_comes_from_elsewhere(seed: int) -> None:
-    """Sentences are single tokens in a known order, and nothing is cut: parts are runs of that order."""
+def test_a_second_segment_follows_the_first_or_is_from_another_document(seed: int) -> None:
+    """Sentences are single tokens in a known order and nothing is truncated, so segments are runs of that order."""
     order = ORDINARY[:16]
     one, other = [TOKENS[i].removeprefix("##") for i in order], ["york"] * 5
     tok = wb.Tokenizer.from_vocab([*TOKENS[:5], *one, "york"])
-    place = {tok.token_to_id(token): i for i, token in enumerate(one)}
+    position = {tok.token_to_id(token): i for i, token in enumerate(one)}
     used: list[int] = []
     for pair in next_sentence_pairs([one, other], tok, max_length=12, short_probability=0.5, seed=seed):
         middle = pair.input_ids.tolist().index(tok.sep_token_id)
         a, b = pair.input_ids[1:middle].tolist(), pair.input_ids[middle + 1 : -1].tolist()
-        if a[0] not in place:
+        if a[0] not in position:
             continue
         follows = pair.next_sentence_label == 0
-        used.extend(place[i] for i in a)
+        used.extend(position[i] for i in a)
         if follows:
-            used.extend(place[i] for i in b)
+            used.extend(position[i] for i in b)
         else:
             assert set(b) == {tok.token_to_id("york")}
-    # What a random part displaced comes again as the start of the next pair: all is used, once, in order.
+    # Sentences that a random segment displaced begin the next pair: each is used once, in order.
     assert used == list(range(len(one)))
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(2, 60), seeds)
-def test_parts_are_cut_as_one_token_after_the_other(a: int, b: int, most: int, seed: int) -> None:
-    """The released code takes a token off the longer part until both fit, off the second where they are alike."""
+def test_segments_are_truncated_as_if_token_by_token(a: int, b: int, limit: int, seed: int) -> None:
+    """The released code removes a token from the longer segment until both fit, from the second if they are equal."""
     n, m = a, b
-    while n + m > most:
+    while n + m > limit:
         if n > m:
             n -= 1
         else:
             m -= 1
-    left, right = pretraining._cut(np.arange(a), np.arange(b), most, np.random.default_rng(seed))
+    left, right = pretraining._truncated_pair(np.arange(a), np.arange(b), limit, np.random.default_rng(seed))
     assert (len(left), len(right)) == (n, m)
-    for part in (left, right):
-        assert part.tolist() == list(range(part[0], part[0] + len(part)))
+    for segment in (left, right):
+        assert segment.tolist() == list(range(segment[0], segment[0] + len(segment)))
 
 
-def test_about_half_of_the_second_parts_are_random() -> None:
+def test_about_half_of_the_second_segments_are_random() -> None:
     documents = [["the cat sat on the mat."] * 400, ["new york"] * 400, ["a b c d"] * 400]
     labels = [pair.next_sentence_label for pair in next_sentence_pairs(documents, TOK, max_length=32, seed=3)]
     assert len(labels) > 200
@@ -211,20 +229,20 @@ def test_about_half_of_the_second_parts_are_random() -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "options", "told"),
+    ("documents", "options", "message"),
     [
         ([["a"], ["b"]], {"max_length": 4}, "max_length must be 5 or more"),
         ([["a"], ["b"]], {"short_probability": 2}, "short_probability must be between 0 and 1, not 2"),
         (["a", "b"], {}, r"documents\[0\] is a str"),
-        ([["a"], [""], []], {}, "one document that is not empty"),
+        ([["a"], [""], []], {}, "only one of documents is not empty"),
     ],
 )
-def test_what_gives_no_pairs_is_refused(documents: Any, options: dict[str, Any], told: str) -> None:  # noqa: ANN401
-    with pytest.raises(wb.WordPieceError, match=told):
+def test_inputs_without_pairs_are_refused(documents: Any, options: dict[str, Any], message: str) -> None:  # noqa: ANN401
+    with pytest.raises(wb.WordPieceError, match=message):
         list(next_sentence_pairs(documents, TOK, **options))
 
 
-def test_nothing_gives_nothing() -> None:
+def test_no_documents_make_no_pairs() -> None:
     assert list(next_sentence_pairs([], TOK)) == []
     assert {name: array.shape for name, array in collate([], Masking(TOK), 0).items()} == {
         "input_ids": (0, 0),
@@ -235,7 +253,7 @@ def test_nothing_gives_nothing() -> None:
     }
 
 
-def test_a_batch_of_pairs_is_what_the_model_takes() -> None:
+def test_a_model_accepts_a_batch_of_pairs() -> None:
     documents = [["the cat sat", "on the mat."], ["new york", "run, running!"]]
     pairs = list(next_sentence_pairs(documents, TOK, max_length=16, seed=5))
     batch = collate([*pairs, PairExample(np.array([2, 9, 3, 10, 3]), np.array([0, 0, 0, 1, 1]), 1)], Masking(TOK), 5)
@@ -255,7 +273,7 @@ def test_a_batch_of_pairs_is_what_the_model_takes() -> None:
     )
     out = model_of(BertForPreTraining, config)(**batch)
     assert out.loss is not None
-    # Weights near 0 know nothing: the loss is that of a guess among all tokens, and of a coin.
+    # With weights near 0 all outcomes are equally likely: the losses are log(vocabulary size) and log(2).
     assert abs(out.loss - (np.log(len(TOKENS)) + np.log(2))) < 0.1
 
 

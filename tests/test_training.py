@@ -331,9 +331,9 @@ def test_options_of_another_algorithm_are_refused_by_name(algorithm: str) -> Non
         ({"special_tokens": "[UNK]"}, "special_tokens must be a list of str"),
         ({"special_tokens": [""]}, "special_tokens has an empty one"),
         ({"reserved": "gpt"}, "reserved"),
-        ({"unused": 4}, "unused goes with reserved"),
-        ({"fill_unused": True}, "fill_unused goes with base"),
-        ({"base": ["a"], "special_tokens": ["[X]"]}, "special_tokens goes with a new vocabulary"),
+        ({"unused": 4}, "unused applies only with reserved"),
+        ({"fill_unused": True}, "fill_unused applies only with base"),
+        ({"base": ["a"], "special_tokens": ["[X]"]}, "special_tokens applies only to a new vocabulary"),
         ({"max_word_chars": 0}, "max_word_chars"),
         ({"lowercase": 1}, "lowercase must be True or False"),
         ({"algorithm": "top_down", "lower_thresh": 0}, "lower_thresh"),
@@ -372,13 +372,13 @@ def test_counts_that_overflow_are_told() -> None:
 
 
 def test_a_size_that_cannot_be_met_is_explained() -> None:
-    with pytest.warns(TrainingWarning, match="more than the 8 asked for.*are 17"):
+    with pytest.warns(TrainingWarning, match="more than the 8 requested.*make 17"):
         assert len(wb.train_vocab(["hello world hello"], 8)) == 17
-    with pytest.warns(TrainingWarning, match="fewer than the 100 asked for.*lower min_frequency"):
+    with pytest.warns(TrainingWarning, match="fewer than the 100 requested.*lower min_frequency"):
         wb.train_vocab(["hello world hello"], 100)
-    with pytest.warns(TrainingWarning, match="fewer than the 100 asked for.*lower lower_thresh"):
+    with pytest.warns(TrainingWarning, match="fewer than the 100 requested.*lower lower_thresh"):
         wb.train_vocab(["hello world hello"], 100, algorithm="top_down")
-    with pytest.warns(TrainingWarning, match="more than the 8 asked for"):
+    with pytest.warns(TrainingWarning, match="more than the 8 requested"):
         wb.train_vocab(["hello world hello"], 8, algorithm="top_down")
 
 
@@ -386,8 +386,8 @@ def test_what_was_left_out_is_told_with_its_share() -> None:
     with pytest.warns(TrainingWarning) as told:
         vocab = wb.train_vocab(["aaa aab abc ddd", "x" * 12], 12, limit_alphabet=2, max_word_chars=10, min_frequency=1)
     notes = "; ".join(vocab.notes)
-    assert "1 words of more than 10 characters were left out (20 % of all occurrences)" in notes
-    assert "limit_alphabet=2 leaves out 2 characters: b c" in notes
+    assert "1 words of more than 10 characters were skipped (20 % of all occurrences)" in notes
+    assert "limit_alphabet=2 drops 2 characters: b c" in notes
     assert "25 % of the text" in notes
     assert "50 % of the words" in notes
     assert [str(one.message) for one in told][: len(vocab.notes)] == vocab.notes

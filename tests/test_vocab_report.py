@@ -1,4 +1,4 @@
-"""Reports against their definitions, computed the obvious way; what is in a vocabulary; and the pictures."""
+"""Vocabulary reports against a naive computation of their definitions, contents of vocabularies, and plots."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TOKENIZER = wb.Tokenizer.from_vocab(VOCAB)
 
 
 def by_definition(tokenizer: wb.Tokenizer, texts: list[str]) -> dict[str, float | int | None]:
-    """Every number of the table, read aloud."""
+    """Every number of the report, computed in the most obvious way."""
     texts = [text for text in texts if text]
     words, tokens, unknown, whole, continued, of_continued, chars, unk_chars = 0, 0, 0, 0, 0, 0, 0, 0
     used: Counter[str] = Counter()
@@ -169,7 +169,7 @@ def test_wrong_input_is_told() -> None:
             wb.vocab_report(TOKENIZER, ["a"], **wrong)  # type: ignore[arg-type]
 
 
-def test_what_is_in_a_vocabulary() -> None:
+def test_contents_of_a_vocabulary() -> None:
     contents = vocab_contents(VOCAB, TOKENIZER.all_special_tokens)
     assert contents.special == {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
     assert (contents.tokens, contents.unused, contents.single_characters, contents.whole_words) == (16, 1, 6, 2)
@@ -183,8 +183,20 @@ def test_what_is_in_a_vocabulary() -> None:
     assert (empty.first_whole_word, empty.longest) == (None, None)
 
 
+def test_contents_follow_the_continuing_subword_prefix() -> None:
+    renamed = [token.replace("##", "@@") for token in VOCAB]
+    ours = vocab_contents(VOCAB, TOKENIZER.all_special_tokens).to_dict()
+    theirs = vocab_contents(renamed, TOKENIZER.all_special_tokens, continuing_subword_prefix="@@").to_dict()
+    for name in ("first_continuation", "last_continuation"):
+        token, number = ours.pop(name)  # type: ignore[misc]
+        assert theirs.pop(name) == (token.replace("##", "@@"), number)
+    assert ours == theirs
+    without = vocab_contents(VOCAB, TOKENIZER.all_special_tokens, continuing_subword_prefix="")
+    assert (without.continuations, without.whole_words) == (0, 4)
+
+
 @pytest.mark.model
-def test_bert_is_as_the_literature_says() -> None:
+def test_contents_of_bert_match_the_literature() -> None:
     tokenizer = wb.Tokenizer.from_pretrained("minilm")
     contents = vocab_contents(tokenizer.get_vocab(), tokenizer.all_special_tokens)
     assert (contents.tokens, contents.unused, contents.single_characters) == (30522, 994, 997)

@@ -1,7 +1,9 @@
-"""Examples to pre-train BERT with: hidden tokens, and pairs of which the second part may be random.
+"""Masked-language-model and next-sentence examples for pre-training BERT.
 
-Devlin et al., "BERT" (2019), section 3.1 and appendix A.1 and A.2; where the paper is silent,
-`create_pretraining_data.py` of the code that was released with it.
+The procedure is that of Devlin et al., "BERT" (2019), section 3.1 and appendices A.1 and A.2. Where the paper leaves a
+detail open, ``create_pretraining_data.py`` from the authors' code release decides.
+
+`next_sentence_pairs` makes pairs of text segments, `Masking` masks tokens, and `collate` combines both into batches.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MaskedTokens", "Masking", "PairExample", "collate", "next_sentence_pairs"]
 
-#: The seeds that random generators take.
+#: A seed, or a generator whose state each use advances.
 Seed = int | np.random.Generator
 
 # [CLS] A [SEP] B [SEP]
@@ -30,14 +32,15 @@ _SPECIAL_TOKENS = 3
 
 
 class MaskedTokens(NamedTuple):
-    """Ids with some tokens hidden, and what they were.
+    """Token ids after masking, with the labels to predict.
 
     Attributes
     ----------
-    input_ids
-        The ids, int64 of the shape given.
-    labels
-        The id that was at each hidden place, -100 everywhere else: as the heads for masked language take them.
+    input_ids : ndarray of int64
+        The ids, in the shape of the input.
+    labels : ndarray of int64
+        At each chosen position the original id, and -100 at all others: the form that masked-language-model heads
+        accept as ``labels``.
     """
 
     input_ids: npt.NDArray[np.int64]
@@ -45,31 +48,48 @@ class MaskedTokens(NamedTuple):
 
 
 class Masking:
-    """Hides some tokens of each row, for a model to guess.
+    """Masks random tokens of each row, for masked-language-model training.
 
-    Of the tokens that are no special ones, `probability` are chosen in each row: rounded, but one at least. Of those
-    80 % become ``[MASK]``, 10 % a random token of the vocabulary, and 10 % stay as they are, so that a model cannot
-    rely on seeing what need not be guessed (appendix A.1).
+    In each row a share `probability` of the tokens that are not special is chosen: the number is rounded, and at least
+    1. Of the chosen tokens 80 % become ``[MASK]``, 10 % become a random token of the vocabulary, and 10 % stay as they
+    are, so that a model cannot assume that a token it sees is the right one (appendix A.1).
 
     Parameters
     ----------
-    tokenizer
-        Its vocabulary tells the special tokens, and which tokens continue a word.
-    probability
-        The share of tokens that are chosen, from 0 to 1.
-    whole_words
-        Whether the pieces of a word are chosen together. A word that would make it too many is passed over.
-    max_predictions
-        The most tokens that are chosen in a row; None for no such limit. Google's models had 20 of 128, 77 of 512.
-    masked, random
-        The shares of the chosen tokens that become ``[MASK]``, and that become a random token; the rest stays.
+    tokenizer : Tokenizer
+        The tokenizer that made the ids. Its special tokens are never chosen, and its `continuing_subword_prefix` says
+        which tokens continue a word.
+    probability : float, default 0.15
+        The share of tokens to choose, from 0 to 1.
+    whole_words : bool, default False
+        Choose all pieces of a word together. A word that would exceed the number of tokens to choose is skipped.
+    max_predictions : int, optional
+        The largest number of tokens to choose in a row; no limit by default. BERT was trained with 20 for rows of 128
+        tokens and 77 for rows of 512.
+    masked : float, default 0.8
+        The share of the chosen tokens that become ``[MASK]``.
+    random : float, default 0.1
+        The share of the chosen tokens that become a random token. The remaining ones stay as they are.
 
     Raises
     ------
     InputError
-        A share is not between 0 and 1, both together are more than 1, or `max_predictions` is less than 1.
+        A share is not between 0 and 1, `masked` and `random` add up to more than 1, or `max_predictions` is below 1.
     ConfigError
-        The tokenizer has no mask token.
+        The tokenizer has no mask token, or `whole_words` is set and its `continuing_subword_prefix` is empty, so that
+        tokens do not show which of them continue a word.
+
+    Examples
+    --------
+    >>> import wordpiece_bert as wb
+    >>> from wordpiece_bert.pretraining import Masking
+    >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"])
+    >>> ids = tokenizer.encode_ids("the cat sat")
+    >>> ids
+    array([1, 4, 5, 6, 2], dtype=uint32)
+    >>> masking = Masking(tokenizer, masked=1.0, random=0.0)
+    >>> masking(ids, seed=0).labels
+    array([-100, -100, -100,    6, -100])
     """
 
     def __init__(
@@ -87,77 +107,79 @@ class Masking:
                 message = f"{name} must be between 0 and 1, not {share!r}"
                 raise InputError(message)
         if masked + random > 1:
-            message = (
-                f"masked and random are shares of the same tokens, and together more than 1: {masked!r} + {random!r}"
-            )
+            message = f"masked and random are shares of the same tokens, but {masked!r} + {random!r} is more than 1"
             raise InputError(message)
         if max_predictions is not None and max_predictions < 1:
             message = f"max_predictions must be 1 or more, or None, not {max_predictions!r}"
             raise InputError(message)
         if tokenizer.mask_token_id is None:
-            message = (
-                "the tokenizer has no mask token; BERT's is added with with_added_tokens(['[MASK]'], special=True)"
-            )
+            message = "the tokenizer has no mask token; add BERT's with with_added_tokens(['[MASK]'], special=True)"
             raise ConfigError(message)
         self._mask_id = tokenizer.mask_token_id
         self._pad_id = tokenizer.pad_token_id or 0
         self._probability = probability
-        self._most = max_predictions
-        self._shares = (masked, masked + random)
+        self._max_predictions = max_predictions
+        # Cumulative: a random number below the first means [MASK], one below the second a random token.
+        self._thresholds = (masked, masked + random)
         size = 1 + max(tokenizer.get_vocab().values())
         self._is_special = np.zeros(size, np.bool_)
         self._is_special[tokenizer.all_special_ids] = True
-        self._continues = np.zeros(size, np.bool_)
+        self._continues_word = np.zeros(size, np.bool_)
         if whole_words:
-            pieces = [i for token, i in tokenizer.get_vocab(with_added_tokens=False).items() if token.startswith("##")]
-            self._continues[pieces] = True
+            self._continues_word[_continuing_ids(tokenizer)] = True
         self._whole_words = whole_words
-        # What a random token may be: an id that the vocabulary has, and no special one.
-        known = np.zeros(size, np.bool_)
-        known[list(tokenizer.get_vocab().values())] = True
-        self._ordinary = np.flatnonzero(known & ~self._is_special)
+        # Candidates for a random token: ids that the vocabulary has and that are not special.
+        exists = np.zeros(size, np.bool_)
+        exists[list(tokenizer.get_vocab().values())] = True
+        self._ordinary_ids = np.flatnonzero(exists & ~self._is_special)
 
     @property
     def pad_id(self) -> int:
-        """What rows are filled up with: the tokenizer's padding token, 0 where it has none."""
+        """The id that rows are padded with: that of the tokenizer's padding token, or 0 if it has none."""
         return self._pad_id
 
     def __call__(self, input_ids: npt.ArrayLike, seed: Seed) -> MaskedTokens:
-        """Hide tokens of a batch.
+        """Mask tokens of a batch.
 
         Parameters
         ----------
-        input_ids
-            Integers, [B, S] with padding or without, or one row [S]. They are not changed.
-        seed
-            A number, or a generator of NumPy's: the same seed hides the same tokens.
+        input_ids : array_like of int
+            Token ids [B, S], padded if need be, or one row [S]. They are not modified.
+        seed : int or numpy.random.Generator
+            The source of randomness. The same seed and ids mask the same tokens.
+
+        Returns
+        -------
+        MaskedTokens
+            The masked ids and the labels, both in the shape of `input_ids`.
 
         Raises
         ------
         InputError
-            These are no ids of the tokenizer, or no rows of equal length.
+            The rows differ in length, the array is not of integers or has more than two dimensions, or an id is not
+            one of the tokenizer's.
         """
-        rows = self._checked(input_ids)
+        rows = self._checked_rows(input_ids)
         rng = np.random.default_rng(seed)
         ids, labels = rows.copy(), np.full_like(rows, IGNORED)
         for row, label in zip(ids, labels, strict=True):
             chosen = self._choose(row, rng)
             label[chosen] = row[chosen]
-            fate = rng.random(len(chosen))
-            others = rng.integers(len(self._ordinary), size=len(chosen)) if len(self._ordinary) else None
-            row[chosen[fate < self._shares[0]]] = self._mask_id
+            draws = rng.random(len(chosen))
+            others = rng.integers(len(self._ordinary_ids), size=len(chosen)) if len(self._ordinary_ids) else None
+            row[chosen[draws < self._thresholds[0]]] = self._mask_id
             if others is not None:
-                is_random = (fate >= self._shares[0]) & (fate < self._shares[1])
-                row[chosen[is_random]] = self._ordinary[others[is_random]]
+                is_random = (draws >= self._thresholds[0]) & (draws < self._thresholds[1])
+                row[chosen[is_random]] = self._ordinary_ids[others[is_random]]
         shape = np.shape(input_ids)
         return MaskedTokens(ids.reshape(shape), labels.reshape(shape))
 
-    def _checked(self, input_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the ids as rows."""
+    def _checked_rows(self, input_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the ids as int64 [B, S], or raise InputError."""
         try:
             ids = np.asarray(input_ids)
         except ValueError as error:
-            message = "input_ids must be rows of one length: pad them, or give one row at a time"
+            message = "input_ids must be rows of one length: pad them, or pass one row at a time"
             raise InputError(message) from error
         if ids.size == 0 and ids.ndim in (1, 2):
             ids = ids.astype(np.int64)
@@ -166,50 +188,68 @@ class Masking:
             raise InputError(message)
         wrong = np.argwhere((ids < 0) | (ids >= len(self._is_special)))
         if len(wrong):
-            place = tuple(wrong[0].tolist())
+            index = tuple(wrong[0].tolist())
             message = (
-                f"input_ids{list(place)} is {ids[place]}: the tokenizer's ids are 0 to {len(self._is_special) - 1}"
+                f"input_ids{list(index)} is {ids[index]}: the tokenizer's ids are 0 to {len(self._is_special) - 1}"
             )
             raise InputError(message)
         return np.atleast_2d(ids).astype(np.int64)
 
     def _choose(self, row: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.intp]:
-        """Return the places of a row whose tokens are to be guessed, in order."""
-        places = np.flatnonzero(~self._is_special[row])
-        if self._probability == 0 or len(places) == 0:
-            return places[:0]
-        wanted = max(1, round(self._probability * len(places)))
-        if self._most is not None:
-            wanted = min(wanted, self._most)
+        """Return the positions of a row whose tokens are to be predicted, in ascending order."""
+        positions = np.flatnonzero(~self._is_special[row])
+        if self._probability == 0 or len(positions) == 0:
+            return positions[:0]
+        target = max(1, round(self._probability * len(positions)))
+        if self._max_predictions is not None:
+            target = min(target, self._max_predictions)
         if not self._whole_words:
-            return np.sort(rng.permutation(places)[:wanted])
-        # A word begins where no piece continues it, and after a special token.
-        begins = ~self._continues[row[places]]
+            return np.sort(rng.permutation(positions)[:target])
+        # A word begins at a token that does not continue one, and after a special token.
+        begins = ~self._continues_word[row[positions]]
         begins[0] = True
-        begins[1:] |= np.diff(places) > 1
-        words = np.split(places, np.flatnonzero(begins)[1:])
+        begins[1:] |= np.diff(positions) > 1
+        words = np.split(positions, np.flatnonzero(begins)[1:])
         chosen: list[npt.NDArray[np.intp]] = []
         n = 0
         for index in rng.permutation(len(words)):
-            if n + len(words[index]) <= wanted:
+            if n + len(words[index]) <= target:
                 chosen.append(words[index])
                 n += len(words[index])
-            if n == wanted:
+            if n == target:
                 break
-        return np.sort(np.concatenate(chosen)) if chosen else places[:0]
+        return np.sort(np.concatenate(chosen)) if chosen else positions[:0]
+
+
+def _continuing_ids(tokenizer: Tokenizer) -> list[int]:
+    """Return the ids of the tokens that continue a word.
+
+    Raises
+    ------
+    ConfigError
+        The prefix that marks them is empty.
+    """
+    prefix = tokenizer._inner.continuing_subword_prefix
+    if not prefix:
+        message = (
+            "whole_words=True needs tokens that show whether they continue a word, and the tokenizer's "
+            "continuing_subword_prefix is empty: use whole_words=False"
+        )
+        raise ConfigError(message)
+    return [i for token, i in tokenizer.get_vocab(with_added_tokens=False).items() if token.startswith(prefix)]
 
 
 class PairExample(NamedTuple):
-    """Two pieces of text as one input, and whether the second follows the first.
+    """Two segments of text as one input, labelled with whether the second follows the first.
 
     Attributes
     ----------
-    input_ids
-        ``[CLS] A [SEP] B [SEP]``, int64 [n].
-    token_type_ids
-        0 for ``[CLS] A [SEP]``, 1 for ``B [SEP]``, int64 [n].
-    next_sentence_label
-        0: B follows A; 1: B is from another document.
+    input_ids : ndarray of int64
+        ``[CLS] A [SEP] B [SEP]``, shape [n].
+    token_type_ids : ndarray of int64
+        0 for ``[CLS] A [SEP]`` and 1 for ``B [SEP]``, shape [n].
+    next_sentence_label : int
+        0 if B follows A, 1 if B is from another document.
     """
 
     input_ids: npt.NDArray[np.int64]
@@ -225,37 +265,41 @@ def next_sentence_pairs(
     short_probability: float = 0.1,
     seed: Seed = 0,
 ) -> Iterator[PairExample]:
-    """Make pairs of texts, in half of which the second does not follow the first.
+    """Make pairs of text segments, in half of which the second does not follow the first.
 
-    Sentences of a document are put together until an input is full. The first part ends after a random sentence of
-    them; the second is the rest, or, every second time, as much from a random place of another document: what was not
-    used then begins the next pair. Parts that are too long together lose tokens at a random end, the longer part first.
+    Consecutive sentences of a document are collected until they fill an input. The first segment ends after a random
+    one of these sentences. The second is either the rest, or, with probability 0.5, a passage of the same length from a
+    random position in another document; the sentences this leaves unused begin the next pair. If the segments are too
+    long together, tokens are removed one by one from the longer segment, from a random end.
 
     Parameters
     ----------
-    documents
-        Texts in order, each as its sentences. All are tokenized before the first pair is made; empty ones are passed
-        over.
-    tokenizer
-        Whose [CLS] and [SEP] are put around.
-    max_length
-        The most tokens in an input, special ones included: 5 or more.
-    short_probability
-        How often a pair aims at fewer tokens, a random number of them: what a model is used with later is seldom full.
-    seed
-        A number, or a generator of NumPy's. Other seeds make other pairs of the same documents: Google took ten.
+    documents : iterable of iterables of str
+        The documents, each as its sentences in order. All are tokenized before the first pair is made, and their token
+        ids are held in memory. Empty sentences and documents are skipped.
+    tokenizer : Tokenizer
+        The tokenizer, which must have a [CLS] and a [SEP] token.
+    max_length : int, default 128
+        The largest number of tokens in an input, including the three special tokens: 5 or more.
+    short_probability : float, default 0.1
+        The probability that a pair aims at a random smaller number of tokens, because inputs at inference time are
+        rarely full.
+    seed : int or numpy.random.Generator, default 0
+        The source of randomness. Different seeds make different pairs of the same documents; BERT was trained on ten
+        such copies.
 
     Yields
     ------
     PairExample
-        In the order of the documents: shuffle them before training.
+        The pairs in the order of the documents. Shuffle them before training.
 
     Raises
     ------
     InputError
-        A parameter is out of its range, there is one document only, so that none can be random, or a document is a str.
+        A parameter is out of range, a document is a str, or only one document is not empty, so that no random second
+        segment exists.
     ConfigError
-        The tokenizer has no [CLS] or no [SEP].
+        The tokenizer has no [CLS] or no [SEP] token.
     """
     if max_length < _SPECIAL_TOKENS + 2:
         message = f"max_length must be {_SPECIAL_TOKENS + 2} or more, [CLS] A [SEP] B [SEP], not {max_length!r}"
@@ -265,20 +309,29 @@ def next_sentence_pairs(
         raise InputError(message)
     cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
     if cls_id is None or sep_id is None:
-        message = "the tokenizer has no [CLS] or no [SEP], which go around the parts"
+        message = "the tokenizer has no [CLS] or no [SEP] token, which pairs need"
         raise ConfigError(message)
-    tokens = _Documents(documents, tokenizer)
+    tokens = _TokenizedDocuments(documents, tokenizer)
     return _pairs(tokens, (cls_id, sep_id), max_length, short_probability, np.random.default_rng(seed))
 
 
 def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> dict[str, npt.NDArray[np.int64]]:
-    """Make a batch of pairs with hidden tokens, as `BertForPreTraining` takes it.
+    """Combine pairs into a batch with masked tokens, the input of `BertForPreTraining`.
+
+    Parameters
+    ----------
+    examples : sequence of PairExample
+        The pairs, one for each row.
+    masking : Masking
+        How tokens are masked.
+    seed : int or numpy.random.Generator
+        The source of randomness for masking.
 
     Returns
     -------
-    dict
-        ``input_ids``, ``token_type_ids``, ``attention_mask`` and ``labels`` [B, S], rows filled up to the longest, and
-        ``next_sentence_label`` [B]; all int64.
+    dict of str to ndarray of int64
+        ``input_ids``, ``token_type_ids``, ``attention_mask`` and ``labels`` [B, S], padded to the longest row, and
+        ``next_sentence_label`` [B].
     """
     shape = (len(examples), max((len(example.input_ids) for example in examples), default=0))
     batch = {name: np.zeros(shape, np.int64) for name in ("input_ids", "token_type_ids", "attention_mask")}
@@ -294,15 +347,18 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
     return batch
 
 
-class _Documents:
-    """The tokens of documents: their ids one after the other, and where sentences and documents begin."""
+class _TokenizedDocuments:
+    """The token ids of documents in one array, with the boundaries of sentences and documents.
+
+    Sentences are numbered across all documents, without those that have no tokens.
+    """
 
     def __init__(self, documents: Iterable[Iterable[str]], tokenizer: Tokenizer) -> None:
         sentences: list[str] = []
         ends = [0]
         for index, document in enumerate(documents):
             if isinstance(document, str):
-                message = f"documents[{index}] is a str: a document is given as its sentences, ['One.', 'Two.']"
+                message = f"documents[{index}] is a str: pass a document as its sentences, ['One.', 'Two.']"
                 raise InputError(message)
             sentences.extend(document)
             ends.append(len(sentences))
@@ -310,11 +366,11 @@ class _Documents:
         kept = batch.lengths > 0
         self._ids = batch.ids.astype(np.int64)
         self._starts = np.append(batch.row_offsets[:-1][kept], len(self._ids))
-        # Sentences before each document: without the empty ones, and without documents of them alone.
+        # The number of kept sentences before each document. `unique` drops documents without any.
         before = np.unique(np.concatenate(([0], np.cumsum(kept)))[ends])
         self._sentences = [range(a, b) for a, b in zip(before[:-1].tolist(), before[1:].tolist(), strict=True)]
         if len(self._sentences) == 1:
-            message = "documents has one document that is not empty; a random second part needs another one"
+            message = "only one of documents is not empty, and a random second segment needs another one"
             raise InputError(message)
 
     def __len__(self) -> int:
@@ -325,62 +381,69 @@ class _Documents:
         return self._sentences[document]
 
     def ids(self, first: int, end: int) -> npt.NDArray[np.int64]:
-        """Return the tokens of some sentences."""
+        """Return the token ids of the sentences from `first` up to `end`, which is excluded."""
         return self._ids[self._starts[first] : self._starts[end]]
 
     def until(self, first: int, end: int, tokens: int) -> int:
-        """Return where sentences from `first` on have so many tokens, `end` at most; one sentence at least."""
+        """Return the smallest sentence number at which the sentences from `first` have at least `tokens` tokens.
+
+        The result is at least ``first + 1`` and at most `end`.
+        """
         full = int(np.searchsorted(self._starts, self._starts[first] + tokens))
         return min(max(full, first + 1), end)
 
 
 def _pairs(
-    documents: _Documents, around: tuple[int, int], max_length: int, short_probability: float, rng: np.random.Generator
+    documents: _TokenizedDocuments,
+    special_ids: tuple[int, int],
+    max_length: int,
+    short_probability: float,
+    rng: np.random.Generator,
 ) -> Iterator[PairExample]:
-    most = max_length - _SPECIAL_TOKENS
+    max_tokens = max_length - _SPECIAL_TOKENS
     for number in range(len(documents)):
         sentences = documents.sentences(number)
-        at = sentences.start
-        while at < sentences.stop:
-            target = int(rng.integers(2, most + 1)) if rng.random() < short_probability else most
-            end = documents.until(at, sentences.stop, target)
-            middle = int(rng.integers(at + 1, end)) if end - at > 1 else end
-            a = documents.ids(at, middle)
-            is_random = end - at == 1 or rng.random() < 0.5
+        start = sentences.start
+        while start < sentences.stop:
+            target = int(rng.integers(2, max_tokens + 1)) if rng.random() < short_probability else max_tokens
+            end = documents.until(start, sentences.stop, target)
+            middle = int(rng.integers(start + 1, end)) if end - start > 1 else end
+            a = documents.ids(start, middle)
+            is_random = end - start == 1 or rng.random() < 0.5
             if is_random:
                 other = int(rng.integers(len(documents) - 1))
-                there = documents.sentences(other + (other >= number))
-                first = int(rng.integers(there.start, there.stop))
-                b = documents.ids(first, documents.until(first, there.stop, target - len(a)))
-                at = middle
+                other_sentences = documents.sentences(other + (other >= number))
+                first = int(rng.integers(other_sentences.start, other_sentences.stop))
+                b = documents.ids(first, documents.until(first, other_sentences.stop, target - len(a)))
+                start = middle
             else:
                 b = documents.ids(middle, end)
-                at = end
-            yield _pair(*_cut(a, b, most, rng), around, is_random=is_random)
+                start = end
+            yield _pair(*_truncated_pair(a, b, max_tokens, rng), special_ids, is_random=is_random)
 
 
-def _cut(
-    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], most: int, rng: np.random.Generator
+def _truncated_pair(
+    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], max_tokens: int, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Take tokens off the longer part, one by one and from either end, until both fit."""
-    surplus = max(0, len(a) + len(b) - most)
-    # First off the longer one until they are alike, then in turn; where they are alike B is cut.
+    """Remove tokens from the longer segment, one by one and from either end, until both fit."""
+    surplus = max(0, len(a) + len(b) - max_tokens)
+    # First from the longer segment until both have the same length, then from each in turn, beginning with B.
     off_a = min(surplus, max(0, len(a) - len(b)))
     off_b = min(surplus - off_a, max(0, len(b) - len(a)))
     rest = surplus - off_a - off_b
     return _shortened(a, off_a + rest // 2, rng), _shortened(b, off_b + rest - rest // 2, rng)
 
 
-def _shortened(part: npt.NDArray[np.int64], n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Take n tokens off, each from the start or the end with equal chance."""
+def _shortened(segment: npt.NDArray[np.int64], n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Remove n tokens, each from the start or the end with equal probability."""
     start = int(rng.binomial(n, 0.5))
-    return part[start : len(part) - (n - start)]
+    return segment[start : len(segment) - (n - start)]
 
 
 def _pair(
-    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], around: tuple[int, int], *, is_random: bool
+    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], special_ids: tuple[int, int], *, is_random: bool
 ) -> PairExample:
-    cls_id, sep_id = around
+    cls_id, sep_id = special_ids
     ids = np.concatenate(([cls_id], a, [sep_id], b, [sep_id]))
     types = np.zeros(len(ids), np.int64)
     types[len(a) + 2 :] = 1

@@ -109,7 +109,7 @@ class Tokenizer:
 
     @classmethod
     def _from_core(cls, core: _core.Tokenizer) -> Self:
-        """Wrap a core tokenizer that comes from no folder: its roles are inferred, and all other settings are absent."""
+        """Wrap a core tokenizer that comes from no folder: its roles are inferred, and there are no other settings."""
         return cls._build(core, FolderSettings(special_tokens=core.roles()))
 
     # --- construction

@@ -103,7 +103,11 @@ def _tokenizer_facts(tokenizer: Tokenizer) -> dict[str, object]:
 
 
 def _contents_facts(tokenizer: Tokenizer) -> dict[str, object]:
-    contents = vocab_contents(tokenizer.get_vocab(with_added_tokens=False), tokenizer.all_special_tokens).to_dict()
+    contents = vocab_contents(
+        tokenizer.get_vocab(with_added_tokens=False),
+        tokenizer.all_special_tokens,
+        continuing_subword_prefix=tokenizer._inner.continuing_subword_prefix,
+    ).to_dict()
     # A (token, id) tuple is shown, and written as JSON, as a mapping with one entry.
     return {name: dict([value]) if isinstance(value, tuple) else value for name, value in contents.items()}
 

@@ -1,15 +1,15 @@
-"""A model folder -> what its tokenizer is made of, and back.
+"""Reads and writes the tokenizer files of a model folder.
 
-`load_folder` reads, `write_folder` writes; `Tokenizer.from_pretrained` and `Tokenizer.save_pretrained` are their faces.
+`load_folder` reads a folder for `Tokenizer.from_pretrained`, and `write_folder` writes one for
+`Tokenizer.save_pretrained`. A folder may describe its tokenizer in up to five files. They are used as follows:
 
-A folder may say the same thing in five files. What is followed here, from strongest to weakest:
-
-- ``tokenizer.json`` is taken as it is. transformers' ``BertTokenizer`` takes little more than the vocabulary out of it
-  and rebuilds the rest from ``tokenizer_config.json``, whose ``do_lower_case`` is True where nothing is said: a cased
-  tokenizer is lower-cased without a word. Here the file counts, and a configuration that contradicts it is warned of.
-- without it, ``vocab.txt`` with the options of ``tokenizer_config.json``, as ``BertTokenizer`` reads it;
-- special and added tokens from ``tokenizer_config.json``; where that has no ``added_tokens_decoder``, from
-  ``special_tokens_map.json`` and ``added_tokens.json`` too, with the priorities of transformers 5.23.
+- ``tokenizer.json`` is used as it is. (transformers' ``BertTokenizer`` reads little more than the vocabulary from it,
+  and takes the rest from ``tokenizer_config.json``, where ``do_lower_case`` defaults to True: it silently lower-cases
+  the texts of a cased tokenizer.) If ``tokenizer_config.json`` contradicts it, there is a warning.
+- If there is no ``tokenizer.json``, ``vocab.txt`` is used with the options of ``tokenizer_config.json``, as
+  ``BertTokenizer`` does.
+- Special and added tokens are those of ``tokenizer_config.json``. If that has no ``added_tokens_decoder``, those of
+  ``special_tokens_map.json`` and ``added_tokens.json`` are added, with the precedence of transformers 5.23.
 """
 
 from wordpiece_bert.pretrained.folder import (

@@ -1,4 +1,4 @@
-"""What a folder holds, as data: the one thing that reading and writing share."""
+"""The contents of a model folder as data classes, shared by reading and writing."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ ADDED_TOKENS_FILE = "added_tokens.json"
 #: The roles of BERT's special tokens with the tokens that usually have them, in the order of registration.
 SPECIAL_TOKEN_ROLES = dict(_core.SPECIAL_TOKEN_ROLES)
 
-#: What a BERT model takes.
+#: The inputs of a BERT model.
 INPUT_NAMES = ("input_ids", "token_type_ids", "attention_mask")
 
-#: What transformers writes as model_max_length for "no limit".
+#: The value of model_max_length that transformers writes for "no limit".
 NO_LIMIT = int(1e30)
 
 Side = Literal["left", "right"]
@@ -46,7 +46,7 @@ Side = Literal["left", "right"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedTokenFields:
-    """One token to add; the fields are those of `AddedToken` and may be passed on as keywords."""
+    """A token to add. The fields are the parameters of `AddedToken`."""
 
     content: str
     single_word: bool = False
@@ -58,9 +58,9 @@ class AddedTokenFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VocabFile:
-    """A ``vocab.txt`` and the options of `Tokenizer.from_vocab` that the folder sets for it.
+    """A ``vocab.txt`` with the options of `Tokenizer.from_vocab` that the folder sets.
 
-    The role tokens (``cls_token`` and so on, all five) stand in `FolderSettings.special_tokens`.
+    The five role tokens (``cls_token`` and so on) are in `FolderSettings.special_tokens`.
     """
 
     path: Path
@@ -71,28 +71,31 @@ class VocabFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSettings:
-    """What a folder says beside the tokenizer itself; a `Tokenizer` keeps it, and `write_folder` writes it back."""
+    """The settings of a folder besides its tokenizer. A `Tokenizer` keeps them, and `write_folder` writes them."""
 
-    #: Longest row, special tokens included; None: no limit.
+    #: Maximum length of a row in tokens, special tokens included; None for no limit.
     model_max_length: int | None = None
-    #: None: the folder says nothing, which means "right" unless tokenizer.json has its own.
+    #: None if the folder has no setting; then that of tokenizer.json applies, or else "right".
     padding_side: Side | None = None
     truncation_side: Side | None = None
-    #: Role (a key of SPECIAL_TOKEN_ROLES) -> content. A role that the folder does not have is absent.
+    #: Role (a key of SPECIAL_TOKEN_ROLES) -> token, for the roles that the folder has.
     special_tokens: dict[str, str] = field(default_factory=dict)
-    #: Which arrays ``tokenizer(...)`` gives by default (DistilBERT takes no "token_type_ids").
+    #: The arrays that ``tokenizer(...)`` returns by default (DistilBERT has no "token_type_ids").
     model_input_names: tuple[str, ...] = INPUT_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFolder:
-    """A folder's tokenizer, ready to be built.
+    """Everything that is needed to create the tokenizer of a folder.
 
-    Exactly one of `json` and `vocab` is given. To build it: ``from_json(json)``, or ``from_vocab`` with the fields of
-    `vocab` and with `FolderSettings.special_tokens` as keywords; then add `added_tokens` in this order (as
-    ``with_added_tokens`` does: one that is there already only changes its flags). With `vocab`, a classifier or
-    separator token that only `added_tokens` has is not in the template yet; the core's ``with_bert_template`` puts it
-    there. Then warn (`UserWarning`) with each of `warnings` and with what `moved_tokens` returns.
+    Exactly one of `json` and `vocab` is given. To create the tokenizer:
+
+    1. Call ``from_json(json)``, or ``from_vocab`` with the fields of `vocab`, and `FolderSettings.special_tokens` as
+       keywords.
+    2. Add `added_tokens` in order. A token that exists only changes its flags.
+    3. With `vocab`, a classifier or separator token that only `added_tokens` has is not in the template yet; the core's
+       ``with_bert_template`` adds it.
+    4. Warn (`UserWarning`) with each of `warnings`, and with the results of `moved_tokens`.
     """
 
     #: The text of tokenizer.json.
@@ -101,6 +104,6 @@ class LoadedFolder:
     added_tokens: tuple[AddedTokenFields, ...]
     settings: FolderSettings
     warnings: tuple[str, ...]
-    #: Added token -> the id that a file beside tokenizer.json states for it, and the name of that file.
+    #: Added token -> the id that a file other than tokenizer.json states for it, and the name of that file.
     stated_ids: dict[str, int] = field(default_factory=dict)
     stated_in: str = CONFIG_FILE

@@ -1,4 +1,4 @@
-"""Reading a folder."""
+"""Reads the tokenizer files of a model folder."""
 
 from __future__ import annotations
 
@@ -30,24 +30,34 @@ if TYPE_CHECKING:
 
 __all__ = ["load_folder", "moved_tokens"]
 
-# The largest honest tokenizer.json of a WordPiece model has some 10 MB.
+# Real files of WordPiece models have at most about 10 MB.
 _MAX_TOKENIZER_BYTES = 500_000_000
 
 
 def load_folder(folder: Path) -> LoadedFolder:
-    """Decide what the tokenizer of a model folder is.
+    """Read the tokenizer of a model folder.
 
-    ``tokenizer.json`` is followed as it is; else ``vocab.txt`` with the options of ``tokenizer_config.json``. Special
-    and added tokens of ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json`` come on top.
-    The ids are those of transformers 5.23: of ``PreTrainedTokenizerFast`` for a tokenizer.json, of ``BertTokenizer``
-    for a vocab.txt.
+    ``tokenizer.json`` is used as it is, or else ``vocab.txt`` with the options of ``tokenizer_config.json``. Special
+    and added tokens of ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json`` are added. The
+    ids are those of transformers 5.23: of ``PreTrainedTokenizerFast`` for a tokenizer.json, of ``BertTokenizer`` for a
+    vocab.txt.
+
+    Parameters
+    ----------
+    folder : Path
+        The model folder.
+
+    Returns
+    -------
+    LoadedFolder
+        The contents of the files, checked, except for tokenizer.json, which the core checks.
 
     Raises
     ------
     ModelNotFoundError
-        The folder has neither tokenizer.json nor vocab.txt; the message names the files looked for.
+        The folder has neither tokenizer.json nor vocab.txt.
     TokenizerFormatError
-        A file is broken; the message has the file and the key.
+        A file is invalid; the message has the file and the key.
     """
     json_path, vocab_path = folder / TOKENIZER_FILE, folder / VOCAB_FILE
     if not json_path.is_file() and not vocab_path.is_file():
@@ -78,7 +88,7 @@ def load_folder(folder: Path) -> LoadedFolder:
             declared.named.setdefault(role, special_token(usual))
     padding = file.get("padding")
     pad_token = padding.get("pad_token") if isinstance(padding, dict) else None
-    # Said to be null, it stays unregistered whatever the padding of tokenizer.json names.
+    # A pad_token of null stays unregistered, even if the padding of tokenizer.json names a token.
     if isinstance(pad_token, str) and pad_token and "pad_token" not in settings.values:
         declared.named.setdefault("pad_token", special_token(pad_token))
     roles = {role: declared.named[role].content for role in SPECIAL_TOKEN_ROLES if role in declared.named}
@@ -100,21 +110,26 @@ def load_folder(folder: Path) -> LoadedFolder:
 
 
 def moved_tokens(loaded: LoadedFolder, ids: Mapping[str, int]) -> list[str]:
-    """Tell which added tokens did not get the ids that the folder states, as sentences for warnings.
+    """Return a warning for each added token whose id differs from the one that the folder states.
 
-    transformers gives new tokens the ids that follow the vocabulary, whatever the folder states, and so do we; but the
-    rows of an embedding table were trained under the stated ones.
+    As in transformers, new tokens get the next ids after the vocabulary, whatever the folder states. But the model's
+    embeddings were trained with the stated ids.
 
     Parameters
     ----------
-    loaded
+    loaded : LoadedFolder
         The folder.
-    ids
-        Token -> id of the tokenizer that was built from it.
+    ids : mapping of str to int
+        Token -> id of the tokenizer that was created from it.
+
+    Returns
+    -------
+    list of str
+        The messages.
     """
     return [
-        f"{loaded.stated_in}: the added token {quoted(token)} has id {stated} there, but gets id {ids[token]} after "
-        "the vocabulary; the rows of the model's embedding table may not fit"
+        f"{loaded.stated_in}: the added token {quoted(token)} has id {stated} there, but gets {ids[token]}, the next "
+        "after the vocabulary; the model's embeddings may not match"
         for token, stated in loaded.stated_ids.items()
         if token in ids and ids[token] != stated
     ]
@@ -128,7 +143,7 @@ def _read_text(path: Path) -> str:
         message = f"{path}: cannot be read: {cause.strerror or cause}"
         raise TokenizerFormatError(message) from cause
     if len(data) > _MAX_TOKENIZER_BYTES:
-        message = f"{path}: longer than {_MAX_TOKENIZER_BYTES:,} bytes, which no honest file of this kind is"
+        message = f"{path}: larger than {_MAX_TOKENIZER_BYTES:,} bytes, the limit for a file of this kind"
         raise TokenizerFormatError(message)
     if is_git_lfs_pointer(data):
         message = f"{path}: is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`"
@@ -141,9 +156,9 @@ def _read_text(path: Path) -> str:
 
 
 def _peek(json: str) -> dict[str, Any]:
-    """Parse a tokenizer.json for what the folder's other files are compared with.
+    """Parse a tokenizer.json, for comparison with the folder's other files.
 
-    Nothing is checked: what is wrong with the file the core says, better than could be said here.
+    Nothing is checked and an invalid file yields an empty dict, because the core reports its errors in detail.
     """
     try:
         file = json_module.loads(json)
@@ -157,11 +172,11 @@ def _added_tokens(file: dict[str, Any]) -> dict[int, StatedToken]:
     try:
         return {int(token["id"]): parse_token(token, TOKENIZER_FILE) for token in file.get("added_tokens") or ()}
     except (TokenizerFormatError, KeyError, TypeError, ValueError):
-        return {}  # the core names what is wrong
+        return {}  # the core reports the error
 
 
 def _usual_roles(file: dict[str, Any], present: dict[int, StatedToken]) -> dict[str, str]:
-    """Return BERT's usual tokens for their roles, those that a tokenizer.json knows."""
+    """Return the roles of those of BERT's usual special tokens that a tokenizer.json has."""
     model = file.get("model")
     model = model if isinstance(model, dict) else {}
     vocab = model.get("vocab")
@@ -172,7 +187,7 @@ def _usual_roles(file: dict[str, Any], present: dict[int, StatedToken]) -> dict[
 
 
 def _contradictions(settings: Settings, file: dict[str, Any]) -> Iterator[str]:
-    """Tell where tokenizer_config.json says something else than the tokenizer.json that is followed."""
+    """Yield a warning for each option of tokenizer_config.json that contradicts tokenizer.json."""
     if not file:
         return
     steps = list(_normalizers(file.get("normalizer")))
@@ -188,13 +203,13 @@ def _contradictions(settings: Settings, file: dict[str, Any]) -> Iterator[str]:
         if isinstance(stated, bool) and stated != value and (key == "do_lower_case" or bert):
             shown = json_module.dumps(value)
             yield (
-                f"{settings.path}: {key!r} is {json_module.dumps(stated)}, but the normalizer of {TOKENIZER_FILE} says "
-                f"{shown}; {TOKENIZER_FILE} is followed"
+                f"{settings.path}: {key!r} is {json_module.dumps(stated)}, but the normalizer of {TOKENIZER_FILE} has "
+                f"{shown}; {TOKENIZER_FILE} is used"
             )
 
 
 def _normalizers(normalizer: object) -> Iterator[dict[str, Any]]:
-    """Iterate over a normalizer and those inside it."""
+    """Yield a normalizer and those nested in it."""
     pending = [normalizer]
     while pending:
         step = pending.pop()

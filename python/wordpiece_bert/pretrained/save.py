@@ -1,4 +1,4 @@
-"""Writing a folder that transformers and tokenizers load with the same ids."""
+"""Writes a model folder that transformers and tokenizers load with the same ids."""
 
 from __future__ import annotations
 
@@ -24,36 +24,42 @@ if TYPE_CHECKING:
 
 __all__ = ["write_folder"]
 
-# The fields of an added token as the core lists them.
+# The fields of an added token, in the order of the core's tuples.
 _TOKEN_FIELDS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 def write_folder(folder: Path, core: _core.Tokenizer, settings: FolderSettings) -> list[Path]:
     """Write a tokenizer as a model folder.
 
-    ``tokenizer_config.json`` names ``BertTokenizer`` where transformers' class of that name, which rebuilds the
-    tokenizer from the vocabulary and a few options, gives the same ids; else ``PreTrainedTokenizerFast``, which takes
-    tokenizer.json as it is.
+    ``tokenizer_config.json`` names the class with which transformers loads the folder. It is ``BertTokenizer`` if that
+    class, which rebuilds the tokenizer from the vocabulary and a few options, yields the same ids, and otherwise
+    ``PreTrainedTokenizerFast``, which uses tokenizer.json as it is.
 
     Parameters
     ----------
-    folder
-        Made when it is not there. Each file is written beside its place and renamed, so that a reader finds the old one
-        or the new one whole.
-    core
-        The tokenizer. There is no vocab.txt if the lines of one cannot hold its vocabulary.
-    settings
-        What goes to tokenizer_config.json and special_tokens_map.json.
+    folder : Path
+        The folder; it is created if need be. Each file is written atomically.
+    core : _core.Tokenizer
+        The tokenizer. vocab.txt is omitted if that format cannot represent its vocabulary.
+    settings : FolderSettings
+        The contents of tokenizer_config.json and special_tokens_map.json.
 
     Returns
     -------
     list of Path
         The files written.
+
+    Raises
+    ------
+    InputError
+        `folder` is a file, or is inside one.
+    OSError
+        A file cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as cause:
-        message = f"{str(folder)!r} is not a folder, and none can be made there; name another"
+        message = f"{str(folder)!r} is not a folder, and none can be created there; choose another path"
         raise InputError(message) from cause
     config = _config(core, settings)
     special_tokens = {

@@ -1,4 +1,4 @@
-"""``tokenizer_config.json``: its options, each checked when it is asked for."""
+"""The options of ``tokenizer_config.json``, each checked when it is read."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Settings", "read_optional_object"]
 
-# Any limit beyond this is none, for transformers as here (it writes 1e30, older releases wrote 1e12 or 1e20).
+# A limit from here on means no limit, as in transformers (which writes 1e30; older releases wrote 1e12 or 1e20).
 _ANY_LIMIT = 10**12
 
 # added_tokens_decoder may list thousands of tokens.
 _MAX_BYTES = 50_000_000
 
-# Classes of transformers (less "Tokenizer" and "Fast") that read a vocab.txt as BERT's does. Others have files of that
-# name with other rules (BertJapanese, Phobert, ...).
+# The classes of transformers (without "Tokenizer" and "Fast") that read a vocab.txt as BERT's does. Others use the name
+# for files with other rules (BertJapanese, Phobert, ...).
 _WORDPIECE_CLASSES = frozenset(
     {"Bert", "DistilBert", "Electra", "MobileBert", "ConvBert", "LayoutLM", "SqueezeBert", "Lxmert", "RetriBert"}
     | {"DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "PreTrained", "TokenizersBackend"}
 )
 
-# Of those, the ones whose models have no segment embeddings, and the two that know no model.
+# Those of them whose models have no token type embeddings, and the two that belong to no model.
 _WITHOUT_TYPE_IDS = frozenset({"DistilBert", "PreTrained", "TokenizersBackend"})
 
 
 def read_optional_object(path: Path) -> dict[str, Any] | None:
-    """Read a JSON file that must hold an object; None when there is no such file."""
+    """Read a JSON file that must hold an object. Return None if the file does not exist."""
     if not path.is_file():
         return None
     value = read_json(path, TokenizerFormatError, max_bytes=_MAX_BYTES)
@@ -44,55 +44,58 @@ def read_optional_object(path: Path) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options of a tokenizer_config.json; without the file there are none."""
+    """The options of a tokenizer_config.json; empty if the file does not exist.
+
+    Every method raises TokenizerFormatError if its option has a wrong value.
+    """
 
     path: Path
     values: dict[str, Any]
 
     @classmethod
     def read(cls, folder: Path) -> Settings:
-        """Read the file of a folder, if it is there."""
+        """Read the file of a folder, if it exists."""
         path = folder / CONFIG_FILE
         return cls(path, read_optional_object(path) or {})
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Return a boolean."""
+        """Return an option that must be a boolean."""
         value = self.values.get(key, default)
         if not isinstance(value, bool):
             self.refuse(key, "true or false")
         return value
 
     def optional_flag(self, key: str) -> bool | None:
-        """Return a boolean or None."""
+        """Return an option that must be a boolean or null; None if it is absent."""
         return None if self.values.get(key) is None else self.flag(key, default=False)
 
     def side(self, key: str) -> Side | None:
-        """Return "left" or "right", or None where the file says nothing."""
+        """Return "left" or "right", or None if the option is absent."""
         value = self.values.get(key)
         if value not in (None, "left", "right"):
             self.refuse(key, '"left" or "right"')
         return cast("Side | None", value)
 
     def limit(self) -> int | None:
-        """Return model_max_length (older name: max_len); None where there is no limit."""
+        """Return model_max_length (formerly max_len), or None for no limit."""
         key = "model_max_length" if "model_max_length" in self.values else "max_len"
         value = self.values.get(key)
         if value is None:
             return None
-        # Some writers have 512.0.
+        # Some programs write 512.0.
         if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
-            self.refuse(key, "a whole number from 1")
+            self.refuse(key, "a whole number, 1 or more")
         return None if value >= _ANY_LIMIT else int(value)
 
     def class_name(self) -> str | None:
-        """Return the class of transformers that the file names, without "Tokenizer" and "Fast"."""
+        """Return the name of the class in transformers, without "Tokenizer" and "Fast"."""
         value = self.values.get("tokenizer_class")
         if value is not None and not isinstance(value, str):
             self.refuse("tokenizer_class", "a string")
         return value and value.removesuffix("Fast").removesuffix("Tokenizer")
 
     def input_names(self) -> tuple[str, ...]:
-        """Return the inputs of the model, by default those of the class that the file names."""
+        """Return the inputs of the model, by default those of the class."""
         names = self.values.get("model_input_names")
         if names is not None:
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -103,13 +106,13 @@ class Settings:
         return INPUT_NAMES
 
     def check_vocab_class(self) -> None:
-        """Refuse a class whose vocab.txt is not read as BERT's is."""
+        """Raise for a class that does not read vocab.txt as BERT's does."""
         name = self.class_name()
         if name is not None and name not in _WORDPIECE_CLASSES:
             expected = "a WordPiece tokenizer (its vocab.txt may follow other rules; if not: Tokenizer.from_vocab)"
             self.refuse("tokenizer_class", expected)
 
     def refuse(self, key: str, expected: str) -> NoReturn:
-        """Raise the error for a value that cannot be used."""
+        """Raise TokenizerFormatError for the value of an option."""
         message = f"{self.path}: {key!r} is {quoted(self.values[key])}; expected {expected}"
         raise TokenizerFormatError(message)

@@ -1,8 +1,8 @@
-"""Special and added tokens of a folder, out of the three files that may state them.
+"""The special and added tokens of a folder, from the three files that may state them.
 
-The order of precedence, the order in which new tokens are added (it decides their ids) and their flags are those of
-transformers 5.23, down to its corners: a token that is stated as a dictionary in a list of further special tokens stays
-without the special flag, for one.
+The precedence of the files, the order in which new tokens are added (which determines their ids) and their flags are
+exactly those of transformers 5.23, including its corner cases. For example, a token that is stated as an object in the
+list of additional special tokens does not get the special flag.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeclaredTokens", "StatedToken", "declared_tokens", "parse_token", "special_token", "tokens_to_add"]
 
-#: All roles that transformers registers, in its order.
+#: The roles that transformers registers, in its order.
 ROLES = ("bos_token", "eos_token", *SPECIAL_TOKEN_ROLES)
 
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -35,7 +35,7 @@ _MAX_ID = 2**32 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedToken:
-    """A token as a file states it: ``normalized`` may be left open, and is then the opposite of ``special``."""
+    """A token as a file states it. A ``normalized`` of None means the opposite of ``special``."""
 
     content: str
     single_word: bool = False
@@ -45,7 +45,7 @@ class StatedToken:
     special: bool = False
 
     def fields(self, *, special: bool = False) -> AddedTokenFields:
-        """Return the token with all its flags, special where it is stated so or asked for."""
+        """Return the token with all flags. It is special if the file or the argument says so."""
         special = special or self.special
         normalized = not special if self.normalized is None else self.normalized
         return AddedTokenFields(
@@ -60,15 +60,15 @@ class StatedToken:
 
 @dataclass(slots=True)
 class DeclaredTokens:
-    """What a folder states beside tokenizer.json."""
+    """The tokens that a folder states outside of tokenizer.json."""
 
-    #: Name ("cls_token") -> token: the roles, and names that only this model has.
+    #: Name ("cls_token") -> token: the roles, and further names that are specific to the model.
     named: dict[str, StatedToken] = field(default_factory=dict)
-    #: Further special tokens, without a name.
+    #: Additional special tokens, which have no name.
     extra: list[StatedToken] = field(default_factory=list)
-    #: Added tokens by their stated id.
+    #: Stated id -> added token.
     by_id: dict[int, StatedToken] = field(default_factory=dict)
-    #: The stated ids by token, and the file that states them.
+    #: Token -> stated id, and the file that states the ids.
     stated_ids: dict[str, int] = field(default_factory=dict)
     stated_in: str = CONFIG_FILE
 
@@ -78,22 +78,33 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
 
     Parameters
     ----------
-    folder
+    folder : Path
         The folder.
-    settings
+    settings : Settings
         Its tokenizer_config.json.
-    present
-        The added tokens of its tokenizer.json by id.
+    present : dict of int to StatedToken
+        Id -> added token of its tokenizer.json.
+
+    Returns
+    -------
+    DeclaredTokens
+        The tokens with their names and stated ids.
+
+    Raises
+    ------
+    TokenizerFormatError
+        A file is invalid; the message has the file and the key.
     """
     map_path = folder / SPECIAL_TOKENS_FILE
     values = dict(settings.values)
     source = dict.fromkeys(values, settings.path)
     _check_lists(values, source)
-    # An empty list counts too: it hides the one of special_tokens_map.json.
+    # Also if the list is empty: it overrides that of special_tokens_map.json.
     if "additional_special_tokens" in values and not values.get("extra_special_tokens"):
         values["extra_special_tokens"] = values.pop("additional_special_tokens")
         source["extra_special_tokens"] = settings.path
-    # Names of this model's own, "image_token"; they come after the roles. Flags such as add_bos_token are no strings.
+    # Names that are specific to the model, such as "image_token", come after the roles. Flags such as add_bos_token are
+    # skipped because they are not strings.
     own = {key: values.pop(key) for key in list(values) if _is_own_name(key) and isinstance(values[key], str)}
     own |= _names_of_extra(values, source)
 
@@ -105,7 +116,7 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
     else:
         declared.by_id = _decoder(values["added_tokens_decoder"], settings.path)
         declared.stated_ids = {token.content: token_id for token_id, token in declared.by_id.items()}
-    # What added_tokens.json takes for special: what stands here as a plain string, or as an object in the map.
+    # The tokens that added_tokens.json treats as special: strings stated here, and objects in special_tokens_map.json.
     stated = [values.get(role) for role in ROLES]
     special = {value for value in [*stated, *(values.get("extra_special_tokens") or ())] if isinstance(value, str)}
     in_map = [values[role] for role in ROLES if source.get(role) == map_path]
@@ -123,7 +134,7 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
 
     if legacy:
         tokens_of_file = _read_added_tokens(folder / ADDED_TOKENS_FILE, special, declared)
-        # A role whose token is stated among the added tokens has the flags stated there, those of tokenizer.json first.
+        # The token of a role has the flags that are stated among the added tokens, those of tokenizer.json first.
         flags = {token.content: token for token in [*tokens_of_file, *present.values()]}
         declared.named |= {
             role: flags.get(token.content, token) for role, token in declared.named.items() if role in ROLES
@@ -133,10 +144,10 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
 
 
 def tokens_to_add(present: dict[int, StatedToken], declared: DeclaredTokens) -> list[AddedTokenFields]:
-    """Order what is to be added to the tokens that a tokenizer.json brings.
+    """Return the tokens to add to those of a tokenizer.json, in order.
 
-    First the added tokens by their stated id (those of tokenizer.json again: a later statement replaces flags), then
-    the roles, then names of the model's own, then the further special tokens.
+    First the added tokens by stated id (those of tokenizer.json again, because later flags replace earlier ones), then
+    the roles, then names that are specific to the model, then additional special tokens.
     """
     adding = [token for _, token in sorted(declared.by_id.items())]
     known = {token.content for token in [*present.values(), *adding]}
@@ -146,18 +157,18 @@ def tokens_to_add(present: dict[int, StatedToken], declared: DeclaredTokens) -> 
     for token in [*named, *declared.extra]:
         if token.content not in known and token not in adding:
             adding.append(token)
-    # What has a name is special, whatever its own flag says.
+    # A token with a name is special, whatever its flag.
     contents = {token.content for token in named}
     return [token.fields(special=token.content in contents) for token in adding]
 
 
 def special_token(content: str) -> StatedToken:
-    """Make the token that a plain string stands for."""
+    """Return the token that a plain string states."""
     return StatedToken(content=content, special=True)
 
 
 def parse_token(value: object, where: str) -> StatedToken:
-    """Read a token: a string, or an object with ``content`` and flags."""
+    """Parse a token: a string, or an object with ``content`` and flags."""
     if isinstance(value, str):
         return special_token(value)
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
@@ -174,7 +185,7 @@ def parse_token(value: object, where: str) -> StatedToken:
 
 
 def _merge_map(values: dict[str, Any], source: dict[str, Path], path: Path) -> None:
-    """Put special_tokens_map.json over tokenizer_config.json: what it has counts, but lists of extra tokens join."""
+    """Override tokenizer_config.json by special_tokens_map.json; lists of extra special tokens are concatenated."""
     stated = read_optional_object(path) or {}
     _check_lists(stated, dict.fromkeys(stated, path))
     for key, value in stated.items():
@@ -197,7 +208,7 @@ def _check_lists(values: dict[str, Any], source: dict[str, Path]) -> None:
 
 
 def _names_of_extra(values: dict[str, Any], source: dict[str, Path]) -> dict[str, Any]:
-    """Take out extra tokens that are stated with names, and note which file states them."""
+    """Remove and return the extra special tokens that have names, and record which file states them."""
     extra = values.get("extra_special_tokens")
     if not isinstance(extra, dict):
         return {}
@@ -217,7 +228,7 @@ def _is_token(value: object) -> bool:
 def _decoder(value: object, path: Path) -> dict[int, StatedToken]:
     where = f"{path}: 'added_tokens_decoder'"
     if not isinstance(value, dict):
-        message = f"{where} is {quoted(value)}; expected an object of ids and tokens"
+        message = f"{where} is {quoted(value)}; expected an object that maps ids to tokens"
         raise TokenizerFormatError(message)
     decoder = {}
     for key, token in value.items():
@@ -232,7 +243,7 @@ def _decoder(value: object, path: Path) -> dict[int, StatedToken]:
 
 
 def _read_added_tokens(path: Path, special: set[str], declared: DeclaredTokens) -> list[StatedToken]:
-    """Read the old added_tokens.json: tokens with their ids."""
+    """Read added_tokens.json, the older format: token -> id."""
     ids: dict[str, Any] | None = read_optional_object(path)
     if not ids:
         return []

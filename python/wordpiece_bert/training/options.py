@@ -1,4 +1,4 @@
-"""The options of counting and training: their names, their defaults, and what may be said together."""
+"""The options of counting and training: names, defaults, checks, and which exclude each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wordpiece_bert.errors import InputError, TrainingError
 __all__ = ["Algorithm", "CountOptions", "NormalizerOptions", "NormalizerSettings", "TrainOptions"]
 
 Algorithm = Literal["bpe", "top_down", "likelihood"]
-#: Called as ``progress("counting" | "learning", done, total)``, about twenty times a second; total may be None.
+#: Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. `total` may be None.
 Progress = Callable[[str, int, int | None], object]
 
 ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "top_down", "likelihood")
@@ -25,90 +25,91 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 class NormalizerOptions(TypedDict, total=False):
-    """What is done to a text before it is split into words, all by keyword.
+    """The options of the normalizer, which prepares texts before they are split into words.
 
     Raises
     ------
     InputError
-        When used: a wrong value.
+        When a function is called: a value has the wrong type.
     """
 
-    #: Lower-case texts; True by default.
+    #: Convert texts to lower case; True by default.
     lowercase: bool
-    #: Drop combining marks; None, the default: as `lowercase`.
+    #: Remove combining marks after decomposition; None, the default, means the value of `lowercase`.
     strip_accents: bool | None
-    #: Drop control characters, make every white space a space; True by default.
+    #: Remove control characters, and replace every white space character by a space; True by default.
     clean_text: bool
-    #: Make every ideograph a word; True by default.
+    #: Treat every Chinese ideograph as a word; True by default.
     tokenize_chinese_chars: bool
 
 
 class CountOptions(NormalizerOptions, total=False):
-    """The options of counting words, all by keyword.
+    """The options of counting words: those of the normalizer, and these.
 
     Raises
     ------
     InputError
-        When used: a wrong value.
+        When a function is called: a value is wrong.
     """
 
-    #: Bytes of a file that are not UTF-8: "strict" (an error, the default), "replace" (U+FFFD, which cleaning then
-    #: removes) or "skip" (the line is left out).
+    #: What to do with bytes of a file that are not UTF-8: "strict" (raise an error, the default), "replace" (by U+FFFD,
+    #: which `clean_text` then removes) or "skip" (skip the line).
     errors: Literal["strict", "replace", "skip"]
-    #: A bound on memory for noisy texts: when more distinct words than this are known after 64 MiB of text, the rarest
-    #: go until half as many are left. None, the default: no bound.
+    #: A bound on memory for noisy texts. After every 64 MiB of text, if there are more distinct words than this, the
+    #: rarest are dropped until half as many remain. None, the default, means no bound.
     max_distinct_words: int | None
-    #: Threads; None, the default: as many as this process may use. The result does not depend on it.
+    #: Number of threads; None, the default, means all CPUs that this process may use. Results do not depend on it.
     threads: int | None
     #: Called as ``progress(stage, done, total)`` about twenty times a second.
     progress: Progress | None
 
 
 class TrainOptions(CountOptions, total=False):
-    """The options of `train_vocab` beside the source, the size and the algorithm, all by keyword.
+    """The options of `train_vocab` besides the source, the size and the algorithm.
 
-    Those of another algorithm are refused. Defaults are those of `BertWordPieceTokenizer.train` and, for
-    ``"top_down"``, those of TensorFlow Text.
+    The defaults are those of `BertWordPieceTokenizer.train` in tokenizers, and for ``"top_down"`` those of TensorFlow
+    Text.
 
     Raises
     ------
     InputError
-        When used: a wrong value, or an option that the algorithm does not have.
+        When `train_vocab` is called: a value is wrong, or the option belongs to another algorithm.
     """
 
-    #: The tokens that come first, in this order; by default [PAD] [UNK] [CLS] [SEP] [MASK].
+    #: The first tokens of the vocabulary, in this order; by default [PAD] [UNK] [CLS] [SEP] [MASK].
     special_tokens: Iterable[str]
-    #: "bert": special tokens at the ids of bert-base-uncased, with slots [unused0], [unused1], … kept free.
+    #: "bert" gives the special tokens their ids of bert-base-uncased, and the ids between the tokens [unused0],
+    #: [unused1], …
     reserved: Literal["bert"] | None
-    #: How many slots "bert" keeps free; 99 by default. Of more, [unused99] and on come after [MASK].
+    #: Number of [unusedN] tokens with reserved="bert"; 99 by default. [unused99] and later ones come after [MASK].
     unused: int
-    #: A vocabulary to extend: its tokens keep their ids.
+    #: A vocabulary to extend: a `Vocab`, a `Tokenizer`, a vocab.txt or a list of tokens. Its tokens keep their ids.
     base: Any
-    #: New tokens take the [unusedN] slots of `base`, whose size stays.
+    #: Put new tokens at the [unusedN] ids of `base`, without changing its size; False by default.
     fill_unused: bool
-    #: Words of more characters are left out before training. None, the default: none are.
+    #: Skip words of more characters. None, the default, means no limit.
     max_word_chars: int | None
-    #: bpe, likelihood: pairs that occur less often are not merged; 2 by default.
+    #: bpe, likelihood: merge only pairs that occur at least this often; 2 by default.
     min_frequency: int
-    #: bpe, likelihood: how many characters are kept, the most frequent; 1000 by default, None for all.
+    #: bpe, likelihood: keep this many characters, the most frequent ones; 1000 by default, None for all.
     limit_alphabet: int | None
-    #: bpe, likelihood: characters that are kept before all others; of each string the first one.
+    #: bpe, likelihood: characters to keep in any case; of each string the first character.
     initial_alphabet: Iterable[str]
-    #: top_down: the least threshold, 10 by default; None: the least count.
+    #: top_down: the lower end of the search for a threshold, 10 by default; None means the smallest count.
     lower_thresh: int | None
-    #: top_down: the greatest threshold, 10,000,000 by default; None: the greatest count.
+    #: top_down: the upper end of that search, 10,000,000 by default; None means the largest count.
     upper_thresh: int | None
-    #: top_down: rounds for each threshold, 4 by default.
+    #: top_down: passes for each threshold, 4 by default.
     num_iterations: int
-    #: top_down: how far below `vocab_size` the size may be, as a share of it; 0.05 by default.
+    #: top_down: the share of `vocab_size` by which the vocabulary may be smaller; 0.05 by default.
     slack_ratio: float
-    #: top_down: words of more characters are left out; 50 by default.
+    #: top_down: skip words of more characters; 50 by default.
     max_token_length: int
-    #: top_down: how many characters are kept; words with another are left out; 1000 by default.
+    #: top_down: keep this many characters, the most frequent ones, and skip words with any other; 1000 by default.
     max_unique_chars: int
-    #: top_down: how many words are kept, the most frequent; 5,000,000 by default, None or -1 for all.
+    #: top_down: keep this many words, the most frequent ones; 5,000,000 by default, None or -1 for all.
     max_input_words: int | None
-    #: top_down: whether pieces inside words bear ##; True by default.
+    #: top_down: mark pieces inside words with ##; True by default.
     include_joiner: bool
 
 
@@ -129,20 +130,20 @@ TOP_DOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class NormalizerSettings:
-    """What is done to a text before it is split into words: the options of BERT's normalizer.
+    """The settings of BERT's normalizer, which prepares texts before they are split into words.
 
-    Two counts, or counts and a vocabulary, go together only where these are equal.
+    Counts can be added, or used to extend a vocabulary, only if their settings are equal.
 
     Parameters
     ----------
-    lowercase
-        Lower-case texts.
-    strip_accents
-        Drop combining marks.
-    clean_text
-        Drop control characters, make every white space a space.
-    tokenize_chinese_chars
-        Make every ideograph a word.
+    lowercase : bool, default True
+        Convert texts to lower case.
+    strip_accents : bool, default True
+        Remove combining marks after decomposition.
+    clean_text : bool, default True
+        Remove control characters, and replace every white space character by a space.
+    tokenize_chinese_chars : bool, default True
+        Treat every Chinese ideograph as a word.
     """
 
     lowercase: bool = True
@@ -152,7 +153,7 @@ class NormalizerSettings:
 
     @property
     def pipeline(self) -> str:
-        """All that decides which words a text has, as canonical JSON: normalizer, splitter, versions of Unicode."""
+        """All that determines the words of a text, as canonical JSON: normalizer, pre-tokenizer, Unicode versions."""
         content = {
             "normalizer": {"type": "BertNormalizer", **self.as_dict()},
             "pre_tokenizer": {"type": "BertPreTokenizer"},
@@ -166,7 +167,7 @@ class NormalizerSettings:
         return hashlib.sha256(self.pipeline.encode()).hexdigest()
 
     def as_dict(self) -> NormalizerOptions:
-        """The settings by name."""
+        """Return the settings by name."""
         return {
             "lowercase": self.lowercase,
             "strip_accents": self.strip_accents,
@@ -176,46 +177,61 @@ class NormalizerSettings:
 
 
 def differences(one: NormalizerSettings, other: NormalizerSettings) -> str:
-    """What is not equal, in words."""
+    """Return the settings that differ as text: ``lowercase True and False``."""
     both = ((field.name, getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
     return ", ".join(f"{name} {mine} and {others}" for name, mine, others in both if mine != others)
 
 
 def settings_of(options: Mapping[str, Any], given: NormalizerSettings | None = None) -> NormalizerSettings:
-    """Read the settings that stand among the options of a call, which must not contradict those `given`."""
+    """Return the settings among the options of a call.
+
+    Parameters
+    ----------
+    options : mapping
+        The options; those that are not of the normalizer are ignored.
+    given : NormalizerSettings, optional
+        Settings that already apply, such as those of counts. Missing options take their values from here.
+
+    Raises
+    ------
+    InputError
+        A value has the wrong type.
+    TrainingError
+        An option contradicts `given`.
+    """
     for name in ("lowercase", "clean_text", "tokenize_chinese_chars"):
         if name in options:
             checked_flag(name, options[name])
     strip = options.get("strip_accents")
     if strip is not None:
         checked_flag("strip_accents", strip)
-    before = given or NormalizerSettings()
-    lowercase = options.get("lowercase", before.lowercase)
+    fallback = given or NormalizerSettings()
+    lowercase = options.get("lowercase", fallback.lowercase)
     if strip is None:
-        asked = given is None or "strip_accents" in options or "lowercase" in options
-        strip = lowercase if asked else before.strip_accents
+        follows_lowercase = given is None or "strip_accents" in options or "lowercase" in options
+        strip = lowercase if follows_lowercase else fallback.strip_accents
     settings = NormalizerSettings(
         lowercase=lowercase,
         strip_accents=strip,
-        clean_text=options.get("clean_text", before.clean_text),
-        tokenize_chinese_chars=options.get("tokenize_chinese_chars", before.tokenize_chinese_chars),
+        clean_text=options.get("clean_text", fallback.clean_text),
+        tokenize_chinese_chars=options.get("tokenize_chinese_chars", fallback.tokenize_chinese_chars),
     )
     if given is not None and settings != given:
         message = (
-            f"the options contradict those that the words were counted with: {differences(settings, given)}; leave "
-            "them out, or count again"
+            f"the options contradict those that the words were counted with: {differences(settings, given)}; omit "
+            "them, or count again"
         )
         raise TrainingError(message)
     return settings
 
 
 def read_pipeline(pipeline: str) -> NormalizerSettings:
-    """Read `NormalizerSettings.pipeline`.
+    """Parse `NormalizerSettings.pipeline`.
 
     Raises
     ------
     TrainingError
-        It is of another program, or of a version with other tables.
+        The text is from another program, or from a version with other Unicode tables.
     """
     try:
         normalizer = json.loads(pipeline)["normalizer"]
@@ -223,13 +239,13 @@ def read_pipeline(pipeline: str) -> NormalizerSettings:
     except (ValueError, KeyError, TypeError):
         settings = None
     if settings is None or settings.pipeline != pipeline:
-        message = f"words that were counted in a way that this version does not know, {pipeline}: count again"
+        message = f"the words were counted with settings that this version does not support, {pipeline}: count again"
         raise TrainingError(message)
     return settings
 
 
 def optional_number(options: Mapping[str, Any], name: str, default: int | None, least: int = 0) -> int | None:
-    """Read an option that is a whole number or None."""
+    """Return an option that must be a whole number of at least `least`, or None."""
     value = options.get(name, default)
     return None if value is None else whole_number(name, value, least)
 
@@ -237,7 +253,7 @@ def optional_number(options: Mapping[str, Any], name: str, default: int | None, 
 def count_fields(
     settings: NormalizerSettings, options: Mapping[str, Any]
 ) -> tuple[bool, bool, bool, bool, str, int | None]:
-    """What the core is told about counting."""
+    """Return the settings and options in the form that the core's counting functions accept."""
     bad_bytes = options.get("errors", "strict")
     if bad_bytes not in BAD_BYTES:
         message = f"errors must be one of {', '.join(map(repr, BAD_BYTES))}, not {bad_bytes!r}"
@@ -253,7 +269,7 @@ def count_fields(
 
 
 def known_options(options: Mapping[str, Any], known: Iterable[str], call: str) -> None:
-    """Refuse options that a call does not have."""
+    """Raise InputError for an option that a function does not have."""
     known = frozenset(known)
     unknown = [name for name in options if name not in known]
     if unknown:
@@ -262,7 +278,7 @@ def known_options(options: Mapping[str, Any], known: Iterable[str], call: str) -
 
 
 def merge_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `bpe` and `likelihood`, complete."""
+    """Return the options of `bpe` and `likelihood`, with defaults."""
     return {
         "min_frequency": whole_number("min_frequency", options.get("min_frequency", 2), 0),
         "limit_alphabet": optional_number(options, "limit_alphabet", 1000),
@@ -271,7 +287,7 @@ def merge_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def top_down_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `top_down`, complete."""
+    """Return the options of `top_down`, with defaults."""
     slack = options.get("slack_ratio", 0.05)
     if isinstance(slack, bool) or not isinstance(slack, int | float) or not math.isfinite(slack):
         message = f"slack_ratio must be a number, not {slack!r}"
@@ -290,7 +306,7 @@ def top_down_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_options_of_other_algorithms(algorithm: str, options: Mapping[str, Any]) -> None:
-    """Refuse what another algorithm alone understands."""
+    """Raise InputError for an option that only another algorithm has."""
     foreign = sorted((MERGING if algorithm == "top_down" else TOP_DOWN) & options.keys())
     if foreign:
         whose = "bpe and likelihood" if algorithm == "top_down" else "top_down"
@@ -299,17 +315,17 @@ def refuse_options_of_other_algorithms(algorithm: str, options: Mapping[str, Any
 
 
 def special_tokens(options: Mapping[str, Any]) -> list[str]:
-    """The tokens that come first in a new vocabulary, each once."""
+    """Return the first tokens of a new vocabulary, without duplicates."""
     reserved = options.get("reserved")
     if reserved not in (None, "bert"):
         message = f"reserved must be 'bert' or None, not {reserved!r}"
         raise InputError(message)
     if reserved is None and "unused" in options:
-        message = "unused goes with reserved='bert'"
+        message = "unused applies only with reserved='bert'"
         raise InputError(message)
     given = checked_strings("special_tokens", options["special_tokens"]) if "special_tokens" in options else None
     if any(not token for token in given or ()):
-        message = "special_tokens has an empty one"
+        message = "special_tokens has an empty string"
         raise InputError(message)
     first = list(SPECIAL_TOKENS) if given is None else given
     if reserved == "bert":

@@ -1,4 +1,4 @@
-"""`vocab_report`: how well a vocabulary fits texts, in numbers that compare."""
+"""`vocab_report`: how well a vocabulary fits texts, in numbers that can be compared."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ if TYPE_CHECKING:
 
 __all__ = ["VocabReport", "vocab_report"]
 
-# Texts handed to the core at a time.
-_GROUP = 4096
-# A row of a model that reads longer texts is the exception.
+# Texts are passed to the core in groups of this many.
+_TEXTS_PER_GROUP = 4096
+# The maximum row length of most BERT models.
 _USUAL_LENGTH = 512
-# Special tokens around a text.
-_AROUND = 2
-# Tokens that are named where many are unused.
-_DEAD_NAMED = 50
+# [CLS] and [SEP].
+_SPECIAL_TOKENS = 2
+# A report lists this many unused tokens, and counts the rest.
+_DEAD_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
 class VocabReport:
     """How well a vocabulary fits texts.
 
-    W words and T tokens (without special tokens around texts) of all texts that are not empty, U words that have no
-    pieces and are one [UNK] each; C characters and B bytes of the texts as they came. A ratio of nothing is None.
+    In the formulas below, W is the number of words and T the number of tokens of all texts that are not empty, without
+    the special tokens of the template. U is the number of words that become [UNK]. C and B are the characters and UTF-8
+    bytes of the original texts. A ratio is None if its denominator is 0.
 
-    ``print(report)`` shows it; ``report.text(other)`` shows several side by side. The numbers of two vocabularies
-    compare only on the same texts and with the same normalizer; where `fingerprint` or `texts_digest` differ, `text`
-    and `plot` warn. [UNK] makes fertility lower: look at both.
+    ``print(report)`` shows a report, and ``report.text(other)`` shows several side by side. The numbers of two
+    vocabularies can be compared only for the same texts and the same normalizer; if `fingerprint` or `texts_digest`
+    differ, `text` and `plot` warn. Each [UNK] lowers fertility, so look at both.
     """
 
-    #: The name it is shown by.
+    #: The label of the report.
     name: str
-    #: The number of texts, words, tokens, characters and bytes.
+    #: The numbers of texts, words (W), tokens (T), characters (C) and bytes (B).
     texts: int
     words: int
     tokens: int
@@ -63,59 +64,65 @@ class VocabReport:
     bytes_per_token: float | None
     #: U / W.
     unk_words: float | None
-    #: Characters of [UNK] words / characters of all words, after normalization.
+    #: Characters of words that become [UNK] / characters of all words, after normalization.
     unk_chars: float | None
     #: Words that are one token other than [UNK] / W.
     whole_words: float | None
-    #: Words of two tokens and more / W.
+    #: Words of two or more tokens / W.
     continued_words: float | None
-    #: Tokens of words of two tokens and more / the number of these words.
+    #: Tokens of words of two or more tokens / number of these words.
     mean_pieces_of_split: float | None
-    #: Distinct tokens that are used, at least `min_count` times, / tokens of the vocabulary, without special ones.
+    #: Distinct tokens that are used at least `min_count` times / tokens of the vocabulary, both without special tokens.
     utilisation: float | None
     min_count: int
-    #: Tokens that are never used, special ones not among them: how many, and the first 50.
+    #: The number of tokens that are never used, without special tokens, and the first 50 of them.
     dead: int
     dead_tokens: list[str]
-    #: −Σ p log2 p over the tokens that are used, [UNK] among them; and 2 to that power.
+    #: −Σ p log2 p over the tokens that are used, [UNK] included, in bits; and 2 to that power.
     entropy: float | None
     perplexity: float | None
-    #: log2(Σ p^α) / (1 − α) / log2 N with N the size of the vocabulary (α = 1: the entropy / log2 N); `_seen`: with N
-    #: the tokens that are used; and α.
+    #: log2(Σ p^α) / (1 − α) / log2 N with N the size of the vocabulary (for α = 1: entropy / log2 N), and the same with
+    #: N the number of tokens that are used; and α.
     renyi_efficiency: float | None
     renyi_efficiency_seen: float | None
     alpha: float
-    #: Tokens of a text, with two special ones: mean, median, 95th percentile (a length that occurs), the longest.
+    #: Tokens per text, two special tokens included: mean, median, 95th percentile (the smallest length that 95 % of the
+    #: texts do not exceed) and maximum.
     mean_length: float | None
     p50: int | None
     p95: int | None
     max: int | None
     #: The share of texts of more than 512 tokens.
     over_512: float | None
-    #: SHA-256 of the normalizer and the splitter.
+    #: SHA-256 of the normalizer and the pre-tokenizer.
     fingerprint: str
     #: SHA-256 of the texts.
     texts_digest: str
-    #: How often each token is used.
+    #: Token -> number of uses.
     token_counts: dict[str, int]
-    #: Number of tokens -> number of words; [UNK] words are not among them.
+    #: Number of tokens -> number of words with that many, without words that become [UNK].
     words_by_tokens: dict[int, int]
-    #: Number of tokens, with two special ones -> number of texts.
+    #: Number of tokens, two special tokens included -> number of texts with that many.
     texts_by_length: dict[int, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything by name."""
+        """Return all fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def to_json(self, *, indent: int | None = 2, details: bool = False) -> str:
-        """Return JSON.
+        """Return the report as JSON.
 
         Parameters
         ----------
-        indent
+        indent : int or None, default 2
             As for `json.dumps`.
-        details
-            With the counts of every token and every length.
+        details : bool, default False
+            Include `token_counts`, `words_by_tokens` and `texts_by_length`.
+
+        Returns
+        -------
+        str
+            A JSON object.
         """
         content = self.to_dict()
         if not details:
@@ -124,12 +131,22 @@ class VocabReport:
         return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
 
     def text(self, *others: VocabReport) -> str:
-        """Return a table: this report, and others beside it.
+        """Return a table of this report, and of others beside it.
+
+        Parameters
+        ----------
+        *others : VocabReport
+            Reports to show in further columns.
+
+        Returns
+        -------
+        str
+            Lines of text.
 
         Warns
         -----
         TrainingWarning
-            They are on different texts, or with different normalizers, and do not compare.
+            The reports are for different texts or normalizers, so their numbers cannot be compared.
         """
         reports = (self, *others)
         _warn_unless_comparable(reports)
@@ -151,16 +168,16 @@ class VocabReport:
         return self.text()
 
     def plot(self, path: str | os.PathLike[str], *others: VocabReport) -> None:
-        """Draw this report, and others beside it, into a picture: needs matplotlib.
+        """Plot this report, and others for comparison, to a file. Needs matplotlib.
 
-        Three drawings: how often tokens are used by rank, into how many tokens words fall, how long texts are.
+        The plot has three panels: uses of tokens by rank, number of tokens per word, and length of texts.
 
         Parameters
         ----------
-        path
-            The file; its ending says what it is (``.svg``, ``.png``, ``.pdf``).
-        *others
-            Reports that are drawn into the same picture.
+        path : path
+            The file to write; its suffix determines the format (``.svg``, ``.png``, ``.pdf``).
+        *others : VocabReport
+            Reports to plot in the same panels.
 
         Raises
         ------
@@ -188,17 +205,19 @@ class VocabReport:
             by_rank.plot(range(1, len(counts) + 1), counts, label=report.name)
             words = report.words_by_tokens
             width = 0.8 / len(reports)
-            places = [pieces + (i + 0.5) * width - 0.4 for pieces in words]
-            by_pieces.bar(places, [n / max(1, report.words) for n in words.values()], width, label=report.name)
+            positions = [pieces + (i + 0.5) * width - 0.4 for pieces in words]
+            by_pieces.bar(positions, [n / max(1, report.words) for n in words.values()], width, label=report.name)
             texts = sorted(report.texts_by_length.items())
-            below, so_far = [], 0
+            cumulative, so_far = [], 0
             for _, n in texts:
                 so_far += n
-                below.append(so_far / max(1, report.texts))
-            by_length.step([length for length, _ in texts], below, where="post", label=report.name)
+                cumulative.append(so_far / max(1, report.texts))
+            by_length.step([length for length, _ in texts], cumulative, where="post", label=report.name)
         by_rank.set(xscale="log", yscale="log", xlabel="rank of the token", ylabel="uses", title="Tokens")
-        by_pieces.set(xlabel="tokens of a word", ylabel="share of words", title="Words", xlim=(0.4, 8.6))
-        by_length.set(xlabel="tokens of a text", ylabel="texts that are not longer", title="Texts", ylim=(0, 1.02))
+        by_pieces.set(xlabel="tokens per word", ylabel="share of words", title="Words", xlim=(0.4, 8.6))
+        by_length.set(
+            xlabel="tokens per text", ylabel="share of texts up to this length", title="Texts", ylim=(0, 1.02)
+        )
         by_rank.legend()
         figure.savefig(path)
 
@@ -214,19 +233,19 @@ _ROWS = (
     ("unk_words", "unknown words", "share"),
     ("unk_chars", "characters of unknown words", "share"),
     ("whole_words", "words that are one token", "share"),
-    ("continued_words", "words of more tokens", "share"),
-    ("mean_pieces_of_split", "tokens of such a word", "ratio"),
+    ("continued_words", "words of several tokens", "share"),
+    ("mean_pieces_of_split", "  tokens per such word", "ratio"),
     ("utilisation", "tokens that are used", "share"),
     ("dead", "tokens that are never used", "number"),
     ("entropy", "entropy, bits", "ratio"),
     ("perplexity", "perplexity", "ratio"),
     ("renyi_efficiency", "Rényi efficiency", "ratio"),
     ("renyi_efficiency_seen", "  of the tokens used", "ratio"),
-    ("mean_length", "tokens of a text, mean", "ratio"),
+    ("mean_length", "tokens per text, mean", "ratio"),
     ("p50", "  median", "number"),
     ("p95", "  95th percentile", "number"),
-    ("max", "  longest", "number"),
-    ("over_512", "texts of more than 512", "share"),
+    ("max", "  maximum", "number"),
+    ("over_512", "texts over 512 tokens", "share"),
 )
 
 
@@ -241,7 +260,7 @@ def _shown(value: float | None, kind: str) -> str:
 def _warn_unless_comparable(reports: tuple[VocabReport, ...]) -> None:
     for what, name in (("texts", "texts_digest"), ("normalizers", "fingerprint")):
         if len({getattr(report, name) for report in reports}) > 1:
-            message = f"these reports are on different {what}: their numbers do not compare"
+            message = f"these reports are for different {what}: their numbers cannot be compared"
             warnings.warn(message, TrainingWarning, stacklevel=3)
 
 
@@ -258,32 +277,33 @@ def vocab_report(
 
     Parameters
     ----------
-    tokenizer
-        The tokenizer. Its added tokens are not looked for in the texts.
-    texts
-        Anything that yields `str`, read as it goes; or a column of Arrow. Empty texts are left out.
-    name
-        What the report is called; by default the size of the vocabulary.
-    min_count
+    tokenizer : Tokenizer
+        The tokenizer. Its added tokens are not matched in the texts.
+    texts : iterable of str, or Arrow column
+        The texts. An iterable is consumed lazily. Empty texts are skipped.
+    name : str, optional
+        The label of the report; by default the size of the vocabulary.
+    min_count : int, default 1
         How often a token must occur to count as used in `VocabReport.utilisation`.
-    alpha
-        The order α of Rényi's entropy; 2.5 was found to go best with the quality of translation (Zouhar et al. 2023).
-    threads
-        Threads; by default as many as this process may use.
+    alpha : float, default 2.5
+        The order α of the Rényi entropy. The default correlates best with the quality of translation (Zouhar et al.
+        2023).
+    threads : int, optional
+        Number of threads; by default all CPUs that this process may use.
 
     Returns
     -------
     VocabReport
-        Every number by name.
+        The numbers.
 
     Raises
     ------
     InputError
-        An item that is no `str`; a wrong option.
+        An item is not a str, or an option is wrong.
     """
     column = _core._column_texts(texts)
     if column is None and (isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable)):
-        message = f"texts are an iterable of str, not {type(texts).__name__}"
+        message = f"texts must be an iterable of str, not {type(texts).__name__}"
         raise InputError(message)
     least = whole_number("min_count", min_count, 1)
     if not 0 < alpha < math.inf:
@@ -293,10 +313,10 @@ def vocab_report(
     digest = hashlib.sha256()
     items = iter(texts if column is None else column)  # type: ignore[arg-type]
     first = 0
-    while group := list(islice(items, _GROUP)):
+    while group := list(islice(items, _TEXTS_PER_GROUP)):
         core.add(group, first)
         first += len(group)
-        # A text and where it ends: by its length, which no text can hold.
+        # With the length before each text, so that no other texts have the same digest.
         digest.update(b"".join(b"%d:%b" % (len(data), data) for data in (text.encode() for text in group if text)))
     called = name or f"{tokenizer.vocab_size:,} tokens"
     return _report(tokenizer, core.sums(), called, least, alpha, digest.hexdigest())
@@ -315,7 +335,7 @@ def _report(
     words_by_tokens = dict(sums.words_by_tokens)
     continued = sum(n for pieces, n in words_by_tokens.items() if pieces > 1)
     pieces_of_split = sum(pieces * n for pieces, n in words_by_tokens.items() if pieces > 1)
-    lengths = {tokens + _AROUND: n for tokens, n in sums.texts_by_tokens}
+    lengths = {tokens + _SPECIAL_TOKENS: n for tokens, n in sums.texts_by_tokens}
     shares = [n / sums.tokens for n in counts.values()]
     entropy = 0.0 - math.fsum(p * math.log2(p) for p in shares) if shares else None
     return VocabReport(
@@ -337,7 +357,7 @@ def _report(
         utilisation=_ratio(used, len(plain)),
         min_count=min_count,
         dead=len(dead),
-        dead_tokens=dead[:_DEAD_NAMED],
+        dead_tokens=dead[:_DEAD_SHOWN],
         entropy=entropy,
         perplexity=None if entropy is None else 2**entropy,
         renyi_efficiency=_renyi(shares, len(vocab), alpha),
@@ -361,7 +381,7 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def _renyi(shares: list[float], size: int, alpha: float) -> float | None:
-    """Rényi's entropy of order α against the highest that `size` tokens can have."""
+    """Return the Rényi entropy of order α as a share of the maximum for `size` tokens."""
     if not shares or size < 2:
         return None
     if alpha == 1:
@@ -370,7 +390,7 @@ def _renyi(shares: list[float], size: int, alpha: float) -> float | None:
 
 
 def _percentile(lengths: dict[int, int], texts: int, percent: int) -> int | None:
-    """The shortest length that so many of a hundred texts do not exceed."""
+    """Return the smallest length that `percent` of the texts do not exceed."""
     so_far = 0
     for length, n in sorted(lengths.items()):
         so_far += n

@@ -1,4 +1,4 @@
-"""Counting words on Spark: our code inside each task, Spark's own sum, and what it comes to on the driver.
+"""Counting words on Spark: each task counts its partition, Spark adds the counts up, the driver collects them.
 
 Needs pyspark (``pip install 'wordpiece-bert[spark]'``) on the driver, and this package and pyarrow on every worker.
 """
@@ -21,66 +21,65 @@ if TYPE_CHECKING:
 
 __all__ = ["count_words"]
 
-# One row a word. The row of the empty word, which no text has, holds how many texts and bytes a task has read.
+# One row per word. No text has the empty word, so its row holds the number of texts and bytes that a task has read.
 SCHEMA = "word string, count bigint, texts bigint, bytes bigint"
 TOTALS = ""
 
-# Bytes of texts that a task holds at a time.
-_GROUP = 64 << 20
-# Rows that a task hands back at a time.
-_ROWS = 1 << 16
+# A task counts this many bytes of texts at a time, and returns this many rows at a time.
+_GROUP_BYTES = 64 << 20
+_ROWS_PER_BATCH = 1 << 16
 
 
 def count_words(frame: DataFrame, column: str | None = None, **options: Unpack[NormalizerOptions]) -> WordCounts:
     """Count the words of a column of texts on Spark.
 
-    Each task counts its partition (``mapInArrow``), Spark adds the counts up (``groupBy("word")``), and the distinct
-    words come to the driver. They are what `WordCounts.from_texts` would give for all texts on one machine.
+    Each task counts its partition (``mapInArrow``), Spark adds the counts up (``groupBy("word")``), and the driver
+    collects the distinct words. The result is that of `WordCounts.from_texts` for all texts on one machine.
 
     Parameters
     ----------
-    frame
-        A data frame; a null is no text and is left out.
-    column
-        The column with the texts; may be left out where there is one column only.
+    frame : pyspark.sql.DataFrame
+        A data frame. Nulls are skipped.
+    column : str, optional
+        The column of texts. It may be omitted if the frame has only one.
     **options
-        The normalizer: `lowercase`, `strip_accents`, `clean_text`, `tokenize_chinese_chars`.
+        Those of `NormalizerOptions`: `lowercase`, `strip_accents`, `clean_text`, `tokenize_chinese_chars`.
 
     Returns
     -------
     WordCounts
-        For `train_vocab`, or to save: ``count_words(frame).save("counts.parquet")``.
+        The counts, for `train_vocab` or to save: ``count_words(frame).save("counts.parquet")``.
 
     Raises
     ------
     InputError
-        No such column, or a wrong option.
+        There is no such column, or an option is wrong.
     """
     from pyspark.sql import functions
 
     known_options(options, NormalizerOptions.__annotations__, "count_words")
     settings = settings_of(options)
     if column is None and len(frame.columns) != 1:
-        message = f"the frame has the columns {', '.join(frame.columns)}: say which one holds the texts"
+        message = f"the frame has the columns {', '.join(frame.columns)}: pass column=, the one with the texts"
         raise InputError(message)
     chosen = frame.columns[0] if column is None else column
     if chosen not in frame.columns:
         message = f"no column {chosen!r}; the frame has {', '.join(frame.columns)}"
         raise InputError(message)
-    # By name in a struct of its own, so that dots in a name are no path.
+    # In backticks, so that Spark does not read dots in the name as a path.
     texts = frame.select(frame[f"`{chosen}`"].cast("string").alias("text")).dropna()
     parts = texts.mapInArrow(partial(_count_partition, settings=settings), SCHEMA)
     sums = [functions.sum(name).alias(name) for name in ("count", "texts", "bytes")]
-    return _collected(parts.groupBy("word").agg(*sums).toArrow(), settings)
+    return _counts_of(parts.groupBy("word").agg(*sums).toArrow(), settings)
 
 
 def _count_partition(batches: Iterable[Any], settings: NormalizerSettings) -> Iterator[Any]:
-    """Count the texts of a task: record batches in, record batches out."""
+    """Count the texts of a task: record batches of texts to record batches of words."""
     import pyarrow as pa
 
     counts: WordCounts | None = None
     for column in _grouped(batches):
-        # Spark runs a task on every core already.
+        # One thread, because Spark runs one task per core.
         part = WordCounts.from_texts(pa.chunked_array(column), threads=1, **settings.as_dict())
         counts = part if counts is None else counts + part
     if counts is None:
@@ -92,29 +91,29 @@ def _count_partition(batches: Iterable[Any], settings: NormalizerSettings) -> It
     totals = ([TOTALS], [0], [counts.texts], [counts.bytes])
     names = ["word", "count", "texts", "bytes"]
     yield pa.RecordBatch.from_arrays([pa.array(values) for values in totals], names=names)
-    for start in range(0, len(counts), _ROWS):
-        part = words.slice(start, _ROWS).cast(pa.string())
+    for start in range(0, len(counts), _ROWS_PER_BATCH):
+        part = words.slice(start, _ROWS_PER_BATCH).cast(pa.string())
         zeros = pa.array([0] * len(part), pa.int64())
-        count = pa.array(numbers[start : start + _ROWS]).cast(pa.int64())
+        count = pa.array(numbers[start : start + _ROWS_PER_BATCH]).cast(pa.int64())
         yield pa.RecordBatch.from_arrays([part, count, zeros, zeros], names=names)
 
 
 def _grouped(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    """Gather the columns of record batches until they are worth counting."""
+    """Yield the columns of record batches in groups of about `_GROUP_BYTES`."""
     group: list[Any] = []
     size = 0
     for batch in batches:
         group.append(batch.column(0))
         size += batch.nbytes
-        if size > _GROUP:
+        if size > _GROUP_BYTES:
             yield group
             group, size = [], 0
     if group:
         yield group
 
 
-def _collected(table: Any, settings: NormalizerSettings) -> WordCounts:  # noqa: ANN401
-    """Make counts of the sums that Spark has collected."""
+def _counts_of(table: Any, settings: NormalizerSettings) -> WordCounts:  # noqa: ANN401
+    """Return the counts in a table that Spark has collected."""
     import pyarrow.compute as pc
 
     is_total = pc.equal(table["word"], TOTALS)

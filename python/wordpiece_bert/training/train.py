@@ -1,4 +1,4 @@
-"""`train_vocab`: texts or counts in, a vocabulary out."""
+"""`train_vocab`: trains a vocabulary from texts or word counts."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ __all__ = ["train_vocab"]
 
 DEFAULT_SIZE = 30_522
 
-# Characters named in one note; the rest is counted.
-_CHARS_TOLD = 20
+# A note lists this many characters, and counts the rest.
+_CHARS_SHOWN = 20
 
 
 def train_vocab(
@@ -49,29 +49,30 @@ def train_vocab(
 ) -> Vocab:
     """Train a WordPiece vocabulary.
 
-    Three things are called WordPiece training, and they give three vocabularies:
+    Three different algorithms are known as WordPiece training:
 
-    - ``"bpe"`` joins the most frequent pair of neighbours, again and again: what Hugging Face `tokenizers` does.
-    - ``"top_down"`` takes whole words that are frequent enough, then the endings that are left: what TensorFlow Text
-      does. It may end above or below `vocab_size`, as there.
-    - ``"likelihood"`` joins the pair with the highest count(ab) / (count(a) · count(b)): Schuster & Nakajima's score.
-      It loves rare pairs: with ``min_frequency=2`` a noisy text fills the vocabulary with debris; 5 to 100 is the
-      useful range.
+    - ``"bpe"`` repeatedly merges the most frequent pair of adjacent tokens, as Hugging Face `tokenizers` does.
+    - ``"top_down"`` selects words that are frequent enough, then the suffixes that remain, as TensorFlow Text does. As
+      there, the vocabulary may be larger or smaller than `vocab_size`.
+    - ``"likelihood"`` repeatedly merges the pair with the highest count(ab) / (count(a) · count(b)), the score of
+      Schuster & Nakajima. This score favours rare pairs: with ``min_frequency=2``, a noisy text fills the vocabulary
+      with fragments. Values from 5 to 100 work well.
 
-    The same words with the same counts give the same vocabulary, whatever their order, the threads and the machine.
+    The same words with the same counts make the same vocabulary, for any order of the words, any number of threads and
+    on any machine.
 
     Parameters
     ----------
-    source
-        Text files (a path, or a list of paths; a `str` in a list is a path where all of them name files), texts
-        (anything that yields `str`), a column of Arrow, or `WordCounts`.
-    vocab_size
-        The size, special tokens included. With `fill_unused` it is that of `base`, and need not be given.
-    algorithm
-        ``"bpe"``, ``"top_down"`` or ``"likelihood"``.
+    source : path, list of paths, iterable of str, Arrow column or WordCounts
+        Text files, texts, or word counts. A list of `str` means files if all of them are names of existing files,
+        and texts otherwise.
+    vocab_size : int, default 30522
+        The size, special tokens included. With `fill_unused` the size is that of `base` and can be omitted.
+    algorithm : {"bpe", "top_down", "likelihood"}, default "bpe"
+        The training algorithm.
     **options
-        Those of `TrainOptions`: the normalizer, how files are read, special tokens and reserved slots, a vocabulary to
-        extend, and the options of the algorithm.
+        Those of `TrainOptions`: the normalizer, how files are read, special and unused tokens, a vocabulary to extend,
+        and the options of the algorithm.
 
     Returns
     -------
@@ -81,23 +82,30 @@ def train_vocab(
     Raises
     ------
     TrainingError
-        No words, a size that a vocabulary to extend has already, options that contradict those that the words were
-        counted with, a file that is not UTF-8.
+        There are no words, the vocabulary to extend already has the requested size, an option contradicts the settings
+        of the counts, or a file is not UTF-8.
     InputError
-        A wrong option, one of another algorithm, an item that is no `str`.
+        An option is wrong or belongs to another algorithm, or an item is not a str.
     OSError
-        A file cannot be read.
+        A file does not exist or cannot be read.
 
     Warns
     -----
     TrainingWarning
-        The size is not what was asked for, or something was left out; the message says what, how much of the text that
-        touches, and what to do.
+        The size is not the requested one, or something was skipped. The message says why, how much of the text is
+        affected, and what to do.
 
     Notes
     -----
-    Ctrl-C stops within a second. ``bpe`` equals tokenizers 0.23.3 as a list of ids, where the ids of the continuation
-    characters, which are random there, are in the order of their code points.
+    Ctrl-C stops within a second. ``bpe`` produces the ids of tokenizers 0.23.3, except that continuation characters,
+    whose ids are random there, are sorted by code point.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import train_vocab
+    >>> vocab = train_vocab(["the cat sat", "the cats"] * 2, 14)
+    >>> vocab.tokens[5:]
+    ['a', 'c', 'e', 'h', 's', 't', '##a', '##e', '##h']
     """
     known_options(options, TrainOptions.__annotations__, "train_vocab")
     if algorithm not in ALGORITHMS:
@@ -109,19 +117,19 @@ def train_vocab(
     specials = _specials(options, base)
     fill_unused = checked_flag("fill_unused", options.get("fill_unused", False))
     size = _size(vocab_size, base, fill_unused=fill_unused)
-    longest = options.get("max_word_chars")
-    longest = None if longest is None else whole_number("max_word_chars", longest, 1)
+    max_word_chars = options.get("max_word_chars")
+    max_word_chars = None if max_word_chars is None else whole_number("max_word_chars", max_word_chars, 1)
 
     counts = _counts(source, options)
     normalizer = _normalizer(counts, base_normalizer, options)
     notes = _counting_notes(counts)
     words = counts._inner
-    if longest is not None:
-        words, dropped, occurrences = words.without_longer(longest)
+    if max_word_chars is not None:
+        words, dropped, occurrences = words.without_longer(max_word_chars)
         if dropped:
             share = _share(occurrences, counts.total)
             notes.append(
-                f"{dropped:,} words of more than {longest} characters were left out ({share} of all occurrences)"
+                f"{dropped:,} words of more than {max_word_chars} characters were skipped ({share} of all occurrences)"
             )
     threads, progress = options.get("threads"), options.get("progress")
     if algorithm == "top_down":
@@ -148,15 +156,15 @@ def train_vocab(
     )
 
 
-# --- what to learn from
+# --- source
 
 
 def _counts(source: Any, options: TrainOptions) -> WordCounts:  # noqa: ANN401
-    """Count the words of a source, unless they are counted already."""
+    """Return the word counts of a source."""
     if isinstance(source, WordCounts):
         for name in ("errors", "max_distinct_words"):
             if name in options:
-                message = f"{name} is about counting, and these words are counted already"
+                message = f"{name} applies to counting, but these words are counted already"
                 raise InputError(message)
         return source
     counting: CountOptions = {name: options[name] for name in CountOptions.__annotations__ if name in options}  # type: ignore[assignment, literal-required]
@@ -165,7 +173,7 @@ def _counts(source: Any, options: TrainOptions) -> WordCounts:  # noqa: ANN401
 
 
 def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
-    """The paths that a source is, or None for texts."""
+    """Return the paths of a source, or None if it is texts."""
     if isinstance(source, str | os.PathLike):
         return [source]
     if not isinstance(source, list | tuple) or not source:
@@ -173,21 +181,21 @@ def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
     if all(isinstance(one, os.PathLike) for one in source):
         return list(source)
     if any(isinstance(one, os.PathLike) for one in source):
-        message = "some items are paths and some are not; give paths, or texts"
+        message = "some items are paths and some are not; pass only paths, or only texts"
         raise InputError(message)
     if not all(isinstance(one, str) for one in source):
         return None
-    # Strings are texts unless they are names of files, all of them: where most are, the others are slips.
+    # Strings are texts unless all of them name files. If most do, the others are probably misspelt.
     tried = source[:1000]
-    found = sum(os.path.isfile(one) for one in tried)  # no file either where the system takes a string for no name
+    found = sum(os.path.isfile(one) for one in tried)  # also False for a string that cannot be a name of a file
     like_names = (re.fullmatch(r"\S+\.\w{1,8}", one) is not None for one in tried)
     if 2 * found > len(tried) or all(like_names):
         missing = next((one for one in source if not os.path.isfile(one)), None)
         if missing is None:
             return list(source)
         message = (
-            f"no file {missing!r}, though other items look like files; for texts use WordCounts.from_texts(texts), for "
-            "files WordCounts.from_files(files)"
+            f"no file {missing!r}, but other items look like files; pass WordCounts.from_texts(texts) or "
+            "WordCounts.from_files(files)"
         )
         raise InputError(message)
     return None
@@ -196,25 +204,25 @@ def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
 def _normalizer(
     counts: WordCounts, base: NormalizerSettings | None, options: Mapping[str, Any]
 ) -> NormalizerSettings | None:
-    """What was done to the texts, which no option and no vocabulary to extend may contradict."""
+    """Return the normalizer settings of the counts, and check the options and the vocabulary to extend against them."""
     settings = settings_of(options, counts.normalizer)
     names = NormalizerSettings().as_dict()
     if counts.normalizer is None and not any(name in options for name in names):
         return base
     if base is not None and base != settings:
         message = (
-            f"the words were made with other settings than the vocabulary to extend has: {differences(settings, base)}"
-            "; count them with the same"
+            "the words were counted with other settings than those of the vocabulary to extend: "
+            f"{differences(settings, base)}; count them with the same settings"
         )
         raise TrainingError(message)
     return settings
 
 
-# --- what to begin with
+# --- initial tokens
 
 
 def _base(base: Any) -> tuple[list[str] | None, NormalizerSettings | None]:  # noqa: ANN401
-    """The tokens of a vocabulary to extend, and its normalizer where that is known."""
+    """Return the tokens of a vocabulary to extend, and its normalizer settings if they are known."""
     if base is None:
         return None, None
     if isinstance(base, Vocab):
@@ -235,13 +243,13 @@ def _base(base: Any) -> tuple[list[str] | None, NormalizerSettings | None]:  # n
         raise InputError(message)
     ids = sorted((number, token) for token, number in tokenizer.get_vocab().items())
     if [number for number, _ in ids] != list(range(len(ids))):
-        message = "base: its ids have gaps, and a vocabulary that is trained has none"
+        message = "base: its ids have gaps, which a trained vocabulary must not have"
         raise TrainingError(message)
     return [token for _, token in ids], settings
 
 
 def _settings_of(tokenizer: Tokenizer) -> NormalizerSettings:
-    """The settings of a tokenizer's normalizer, which must be BERT's."""
+    """Return the settings of a tokenizer's normalizer, which must be BERT's."""
     core = tokenizer._inner
     normalizer = core.bert_normalizer
     if normalizer is None or core.pre_tokenizer_type != "BertPreTokenizer":
@@ -262,12 +270,12 @@ def _settings_of(tokenizer: Tokenizer) -> NormalizerSettings:
 def _specials(options: Mapping[str, Any], base: list[str] | None) -> list[str]:
     if base is None:
         if options.get("fill_unused"):
-            message = "fill_unused goes with base, the vocabulary whose slots are to be filled"
+            message = "fill_unused applies only with base=, the vocabulary whose [unusedN] tokens are to be replaced"
             raise InputError(message)
         return special_tokens(options)
     for name in ("special_tokens", "reserved", "unused"):
         if name in options:
-            message = f"{name} goes with a new vocabulary; the one to extend has its own"
+            message = f"{name} applies only to a new vocabulary; the one to extend keeps its own"
             raise InputError(message)
     return [token for token in base if token in SPECIAL_TOKENS or re.fullmatch(r"\[unused\d+\]", token)]
 
@@ -277,12 +285,12 @@ def _size(vocab_size: int, base: list[str] | None, *, fill_unused: bool) -> int:
     if not fill_unused or base is None:
         return size
     if size not in (DEFAULT_SIZE, len(base)):
-        message = f"vocab_size is {size}, but with fill_unused the size stays that of base, {len(base)}"
+        message = f"vocab_size is {size}, but with fill_unused the size is that of base, {len(base)}"
         raise InputError(message)
     return len(base)
 
 
-# --- what to say about it
+# --- notes about the result
 
 
 def _share(part: int, whole: int) -> str:
@@ -293,31 +301,31 @@ def _counting_notes(counts: WordCounts) -> list[str]:
     notes = []
     if counts.dropped:
         notes.append(
-            f"{counts.dropped:,} rare words were dropped because of max_distinct_words; the count of a word may be up "
-            f"to {counts.undercount:,} too small"
+            f"{counts.dropped:,} rare words were dropped because of max_distinct_words; counts may be up to "
+            f"{counts.undercount:,} too small"
         )
     if counts.replaced:
-        notes.append(f"{counts.replaced:,} parts of the files were not UTF-8 and were replaced")
+        notes.append(f"{counts.replaced:,} byte sequences in the files were not UTF-8 and were replaced")
     if counts.skipped:
-        notes.append(f"{counts.skipped:,} lines were not UTF-8 and were left out")
+        notes.append(f"{counts.skipped:,} lines were not UTF-8 and were skipped")
     return notes
 
 
 def _learning_notes(trained: _core.Trained, size: int, algorithm: Algorithm, how: dict[str, Any]) -> list[str]:
     notes = []
     if trained.dropped_chars:
-        told = " ".join(trained.dropped_chars[:_CHARS_TOLD])
-        more = len(trained.dropped_chars) - _CHARS_TOLD
+        shown = " ".join(trained.dropped_chars[:_CHARS_SHOWN])
+        more = len(trained.dropped_chars) - _CHARS_SHOWN
         occurrences, of_characters, words, of_words = trained.dropped_shares
         notes.append(
-            f"limit_alphabet={how['limit_alphabet']} leaves out {len(trained.dropped_chars):,} characters: {told}"
+            f"limit_alphabet={how['limit_alphabet']} drops {len(trained.dropped_chars):,} characters: {shown}"
             f"{f' and {more:,} more' if more > 0 else ''}; they are {_share(occurrences, of_characters)} of the text, "
-            f"and {_share(words, of_words)} of the words have one; raise it to keep them"
+            f"and occur in {_share(words, of_words)} of the words; raise it to keep them"
         )
-    left_out, occurrences = trained.left_out
-    if left_out:
+    skipped, occurrences = trained.left_out
+    if skipped:
         notes.append(
-            f"{left_out:,} words ({occurrences:,} occurrences) were left out: too long (max_token_length), with a rare "
+            f"{skipped:,} words ({occurrences:,} occurrences) were skipped: too long (max_token_length), with a rare "
             "character (max_unique_chars), beyond max_input_words, or special tokens themselves"
         )
     found = len(trained.tokens)
@@ -325,24 +333,24 @@ def _learning_notes(trained: _core.Trained, size: int, algorithm: Algorithm, how
         slack = max(0.0, how["slack_ratio"] * size)
         if found > size:
             notes.append(
-                f"{found:,} tokens, more than the {size:,} asked for: the search ended at threshold "
-                f"{trained.threshold}, as TensorFlow Text's does; ask for another size, or raise slack_ratio"
+                f"{found:,} tokens, more than the {size:,} requested: the search ended at threshold "
+                f"{trained.threshold}, as in TensorFlow Text; request another size, or raise slack_ratio"
             )
         elif size - found > slack:
             ended = (
-                "no word is left" if trained.threshold is None else f"the search ended at threshold {trained.threshold}"
+                "no words remain" if trained.threshold is None else f"the search ended at threshold {trained.threshold}"
             )
             notes.append(
-                f"{found:,} tokens, fewer than the {size:,} asked for: {ended}; lower lower_thresh, or give more text"
+                f"{found:,} tokens, fewer than the {size:,} requested: {ended}; lower lower_thresh, or add more text"
             )
     elif found > size:
         notes.append(
-            f"{found:,} tokens, more than the {size:,} asked for: special tokens and the characters of the text alone "
-            f"are {trained.least_size:,}; ask for at least as many, or lower limit_alphabet"
+            f"{found:,} tokens, more than the {size:,} requested: the special tokens and the characters of the text "
+            f"already make {trained.least_size:,}; request at least as many, or lower limit_alphabet"
         )
     elif found < size:
         notes.append(
-            f"{found:,} tokens, fewer than the {size:,} asked for: no pair occurs {max(1, how['min_frequency'])} times "
-            "any more; lower min_frequency, or give more text"
+            f"{found:,} tokens, fewer than the {size:,} requested: no remaining pair occurs "
+            f"{max(1, how['min_frequency'])} times; lower min_frequency, or add more text"
         )
     return notes

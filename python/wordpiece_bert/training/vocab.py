@@ -1,4 +1,4 @@
-"""A trained vocabulary."""
+"""`Vocab`: a trained vocabulary."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ StrPath = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Vocab:
-    """A vocabulary as `train_vocab` makes it: tokens, how often each is used, and how it came about.
+    """The result of `train_vocab`: tokens, how often each is used, and how they were trained.
 
-    ``vocab.save("vocab.txt")`` and ``vocab.save_pretrained(folder)`` write it, ``vocab.tokenizer()`` is the tokenizer.
+    ``vocab.save("vocab.txt")`` and ``vocab.save_pretrained(folder)`` write it to files, ``vocab.tokenizer()`` returns
+    its tokenizer.
     """
 
-    #: The tokens; the id of one is its place.
+    #: The tokens in the order of their ids.
     tokens: list[str]
-    #: How often each token is used when the training words are cut by longest match with this vocabulary, 0 for special
-    #: tokens. The same meaning for all algorithms.
+    #: How often each token occurs when the training words are tokenized with this vocabulary; 0 for special tokens.
     counts: list[int]
-    #: Who learned it.
+    #: The training algorithm.
     algorithm: Algorithm
     #: The special tokens.
     special_tokens: list[str]
-    #: What was done to the texts; None where words were given whose normalizer is not known.
+    #: The normalizer settings of the word counts; None if unknown.
     normalizer: NormalizerSettings | None
-    #: Of an extended vocabulary: id of each new token -> ids of its pieces under the old one ([UNK] where it had none).
+    #: For an extended vocabulary: id of each new token -> ids of its pieces under the old vocabulary ([UNK] if it has
+    #: none).
     pieces: dict[int, list[int]] = field(default_factory=dict)
-    #: Of an extended vocabulary: how many tokens the old one had.
+    #: For an extended vocabulary: the number of tokens of the old one.
     base_size: int | None = None
-    #: What was left out, and why the size is not what was asked for, in sentences; they were warnings as well.
+    #: The messages of the warnings that training raised: what was skipped, and why the size is not the requested one.
     notes: list[str] = field(default_factory=list)
-    #: top_down: the threshold that the search ended with.
+    #: top_down: the threshold at which the search ended.
     threshold: int | None = None
 
     def __len__(self) -> int:
@@ -52,12 +53,19 @@ class Vocab:
         return f"Vocab({len(self.tokens):,} tokens by {self.algorithm})"
 
     def save(self, path: StrPath) -> None:
-        """Write a vocab.txt: a token a line. Under its final name it is whole or not there.
+        """Write a vocab.txt, with one token per line, atomically.
+
+        Parameters
+        ----------
+        path : path
+            The file to create or replace.
 
         Raises
         ------
         VocabError
-            A token has a line break in it or ends in white space; `save_pretrained` writes those as well.
+            A token has a line break or ends in white space. `save_pretrained` can write such tokens.
+        OSError
+            The file cannot be written.
         """
         for token in self.tokens:
             if "\n" in token or token != token.rstrip():
@@ -66,24 +74,34 @@ class Vocab:
         write_text(Path(path), "".join(f"{token}\n" for token in self.tokens))
 
     def save_pretrained(self, folder: StrPath, **options: Any) -> None:  # noqa: ANN401
-        """Write the folder of a tokenizer, as `Tokenizer.save_pretrained`.
+        """Write the folder of the tokenizer, as `Tokenizer.save_pretrained` does.
 
         Parameters
         ----------
-        folder
-            The folder; it is made where it is missing.
+        folder : path
+            The folder; it is created if need be.
         **options
             As for `tokenizer`.
+
+        Raises
+        ------
+        VocabError, OSError
+            As for `tokenizer` and `Tokenizer.save_pretrained`.
         """
         self.tokenizer(**options).save_pretrained(folder)
 
     def tokenizer(self, **options: Any) -> Tokenizer:  # noqa: ANN401
-        """Return the tokenizer: this vocabulary with the normalizer that its words were made by.
+        """Return the tokenizer: this vocabulary with the normalizer settings of its word counts.
 
         Parameters
         ----------
         **options
             Those of `Tokenizer.from_vocab`, such as ``unk_token="<unk>"``.
+
+        Returns
+        -------
+        Tokenizer
+            The tokenizer.
 
         Raises
         ------
@@ -93,7 +111,7 @@ class Vocab:
         settings = self.normalizer or NormalizerSettings()
         made = {
             "lowercase": settings.lowercase,
-            # As files have it: nothing is said where accents go with case.
+            # As model files do: None if accents are treated like case.
             "strip_accents": None if settings.strip_accents == settings.lowercase else settings.strip_accents,
             "clean_text": settings.clean_text,
             "tokenize_chinese_chars": settings.tokenize_chinese_chars,
