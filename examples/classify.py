@@ -2,8 +2,8 @@
 
     python examples/classify.py path/to/a/classifier "A wonderful film." "The story was dull."
 
-The model is the folder, or the name in the Hugging Face cache, of a BERT, DistilBERT, ELECTRA, MPNet or ALBERT model for
-text classification.
+The model is the folder, or the name in the Hugging Face cache, of a BERT, DistilBERT, ELECTRA, MPNet or ALBERT for text
+classification.
 """
 
 import argparse

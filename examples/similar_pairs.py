@@ -29,14 +29,12 @@ def main() -> None:
     vectors = encoder.encode(texts)  # [n, d]
     embedded = time.perf_counter()
     pairs = paraphrase_mining_embeddings(vectors, max_pairs=options.top)
-    compared = time.perf_counter()
+    end = time.perf_counter()
 
     for score, i, j in pairs:
         print(f"{score:6.3f}  {texts[i]}\n        {texts[j]}")
     comparisons = len(texts) * (len(texts) - 1) // 2
-    print(
-        f"{len(texts):,} vectors in {embedded - start:.1f} s, {comparisons:,} comparisons in {compared - embedded:.1f} s"
-    )
+    print(f"{len(texts):,} vectors in {embedded - start:.1f} s, {comparisons:,} comparisons in {end - embedded:.1f} s")
 
 
 if __name__ == "__main__":

@@ -329,7 +329,7 @@ def test_options_of_another_algorithm_are_refused_by_name(algorithm: str) -> Non
         ({"limit_alphabet": "all"}, "limit_alphabet"),
         ({"initial_alphabet": "abc"}, "initial_alphabet must be a list of str"),
         ({"special_tokens": "[UNK]"}, "special_tokens must be a list of str"),
-        ({"special_tokens": [""]}, "special_tokens has an empty one"),
+        ({"special_tokens": [""]}, "special_tokens has an empty string"),
         ({"reserved": "gpt"}, "reserved"),
         ({"unused": 4}, "unused applies only with reserved"),
         ({"fill_unused": True}, "fill_unused applies only with base"),
