@@ -1,4 +1,4 @@
-"""A producer of Arrow that obeys, or breaks the rules where it is told to: the structures of the C interface by ctypes."""
+"""A producer of Arrow columns that can break the rules: the structures of the C interface, made with ctypes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Stream._fields_ = [
     ("private_data", c_void_p),
 ]
 
-#: All structures and buffers that were made: what a capsule points to outlives every test.
+#: All structures and buffers ever made, so that what a capsule points to outlives every test.
 KEPT: list[Any] = []
 #: How often each kind of structure was released.
 RELEASED = {"schema": 0, "array": 0, "stream": 0}
@@ -87,7 +87,7 @@ def _pointers(structures: Any, kind: Any) -> Any:  # noqa: ANN401
 
 
 def schema(form: bytes, *children: Schema, dictionary: Schema | None = None, **wrong: Any) -> Schema:  # noqa: ANN401
-    """A type; `wrong` sets its fields to something else at last."""
+    """A schema. Keyword arguments overwrite fields of the finished structure, to break it."""
     made = Schema(format=form, name=b"", n_children=len(children), release=RELEASES["schema"])
     if children:
         made.children = _pointers(children, Schema)
@@ -107,7 +107,7 @@ def array(
     dictionary: Array | None = None,
     **wrong: Any,  # noqa: ANN401
 ) -> Array:
-    """An array over copies of the buffers; `wrong` sets its fields to something else at last."""
+    """An array over copies of the buffers. Keyword arguments overwrite fields of the finished structure, to break it."""
     held = [None if buffer is None else ctypes.create_string_buffer(buffer, len(buffer) + 1) for buffer in buffers]
     addresses = (c_void_p * max(1, len(held)))(*(None if b is None else ctypes.addressof(b) for b in held))
     made = Array(length=length, n_buffers=len(held), n_children=len(children), release=RELEASES["array"])
@@ -123,20 +123,20 @@ def array(
 
 
 def ends(*numbers: int, size: int = 4) -> bytes:
-    """Numbers with a sign, as a buffer."""
+    """Signed integers of `size` bytes each, in native byte order."""
     return b"".join(number.to_bytes(size, sys.byteorder, signed=True) for number in numbers)
 
 
 def strings(*texts: bytes, **wrong: Any) -> Array:  # noqa: ANN401
     """An array of type utf8."""
-    places = [0]
+    offsets = [0]
     for text in texts:
-        places.append(places[-1] + len(text))
-    return array(len(texts), [None, ends(*places), b"".join(texts)], **wrong)
+        offsets.append(offsets[-1] + len(text))
+    return array(len(texts), [None, ends(*offsets), b"".join(texts)], **wrong)
 
 
 def capsule(structure: Any, name: bytes) -> Any:  # noqa: ANN401
-    """A capsule that points to a structure and does not own it."""
+    """A capsule that points to a structure without owning it."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
     KEPT.append(name)
@@ -144,7 +144,7 @@ def capsule(structure: Any, name: bytes) -> Any:  # noqa: ANN401
 
 
 class Column:
-    """Passes on one array."""
+    """An object that passes on one array."""
 
     def __init__(self, kind: Schema, column: Array) -> None:
         self.kind, self.column = kind, column
@@ -154,7 +154,7 @@ class Column:
 
 
 class Columns:
-    """Passes on a stream of arrays, one of which may be an error."""
+    """An object that passes on a stream of arrays; bytes in place of an array make the stream fail with that message."""
 
     def __init__(self, kind: Schema | bytes, columns: list[Array | bytes], **wrong: Any) -> None:  # noqa: ANN401
         self.kind, self.columns, self.error = kind, list(columns), ctypes.create_string_buffer(b"", 200)

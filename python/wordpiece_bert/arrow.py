@@ -58,10 +58,10 @@ class ArrowTable:
     # Arrow's PyCapsule interface. The specification lets a producer ignore `requested_schema`.
 
     def __arrow_c_schema__(self) -> object:
-        return _core._arrow_schema(self._arrays, self._row_offsets, alone=False)
+        return _core._arrow_schema(self._arrays, self._row_offsets, single=False)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        return _core._arrow_array(self._arrays, self._row_offsets, alone=False)
+        return _core._arrow_array(self._arrays, self._row_offsets, single=False)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return _core._arrow_stream(self._arrays, self._row_offsets, alone=False)
+        return _core._arrow_stream(self._arrays, self._row_offsets, single=False)

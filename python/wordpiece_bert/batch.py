@@ -92,11 +92,11 @@ class RaggedBatch:
         return _rows(self.ids, self.row_offsets)
 
     def __arrow_c_schema__(self) -> object:
-        return _core._arrow_schema([("ids", self.ids)], self.row_offsets, alone=True)
+        return _core._arrow_schema([("ids", self.ids)], self.row_offsets, single=True)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """Export the ids without a copy, as large_list<uint32>; `requested_schema` is ignored."""
-        return _core._arrow_array([("ids", self.ids)], self.row_offsets, alone=True)
+        return _core._arrow_array([("ids", self.ids)], self.row_offsets, single=True)
 
     def to_arrow(self) -> pyarrow.LargeListArray:
         """Return the ids as a pyarrow array, large_list<uint32> [rows], without a copy.

@@ -14,7 +14,7 @@ use pyo3::types::{
 };
 use wordpiece::{Input, Text, prefetch};
 
-use crate::arrow::Column;
+use crate::arrow::{self, ColumnArgument};
 use crate::error;
 use crate::location::Location;
 
@@ -146,7 +146,7 @@ pub enum HeldInput {
     /// Texts that Python holds.
     Texts { first: HeldText, second: Option<HeldText> },
     /// A row of a column.
-    Row(Arc<Column>, usize),
+    Row(Arc<ColumnArgument>, usize),
 }
 
 impl HeldInput {
@@ -193,7 +193,7 @@ pub enum BatchArgument<'py> {
     /// A list or another iterable: references of our own to its items, which nobody can take away.
     List(Bound<'py, PyTuple>),
     /// A column of Arrow, or strings of NumPy in a form that is as good.
-    Column(Arc<Column>),
+    Column(Arc<ColumnArgument>),
 }
 
 impl<'py> BatchArgument<'py> {
@@ -210,8 +210,8 @@ impl<'py> BatchArgument<'py> {
         if let Ok(tuple) = value.cast::<PyTuple>() {
             return Ok(BatchArgument::List(tuple.clone()));
         }
-        let column = match Column::import(value, name, split, single)? {
-            None if !split => Column::from_unicode(value, name),
+        let column = match ColumnArgument::import(value, name, split, !single)? {
+            None if !split => ColumnArgument::from_numpy_strings(value, name),
             column => column,
         };
         if let Some(column) = column {
@@ -254,14 +254,14 @@ impl<'py> BatchArgument<'py> {
 pub enum TextSequence<'a> {
     List(Vec<HeldText>),
     /// With what errors call the rows.
-    Column(&'a Column, fn(usize) -> Location),
+    Column(&'a ColumnArgument, fn(usize) -> Location),
 }
 
 impl TextSequence<'_> {
     fn texts(&self, py: Python<'_>) -> PyResult<Vec<Text<'_>>> {
         match self {
             TextSequence::List(sources) => sources.iter().map(|source| source.text(py)).collect(),
-            TextSequence::Column(column, place) => py.detach(|| column.texts(place)),
+            TextSequence::Column(column, place) => py.detach(|| column.texts(*place)),
         }
     }
 }
@@ -315,7 +315,7 @@ pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
         return Ok(value.is_instance_of::<PyString>());
     }
     // A column is a batch, and some can be read but once.
-    if Column::is_passed_on_by(value) {
+    if arrow::passes_on_columns(value) {
         return Ok(false);
     }
     let first = listed(value)?.and_then(|list| list.get_item(0).ok());

@@ -12,7 +12,7 @@ use wordpiece::train::{self, BadBytes, Block, Blocks, CountOptions, Files, Joini
 use wordpiece::train::{TopDownOptions, TrainOptions, TrainingError};
 use wordpiece::{Error, Text};
 
-use crate::arrow::Column;
+use crate::arrow::ColumnArgument;
 use crate::convert;
 use crate::error::{guarded, input, to_py};
 use crate::location::Location;
@@ -154,7 +154,7 @@ impl Blocks for Texts {
 
 /// The texts of a column of Arrow, read where they stand.
 struct ColumnTexts<'a> {
-    column: &'a Column,
+    column: &'a ColumnArgument,
     chunk: usize,
     texts: std::vec::IntoIter<Text<'a>>,
     raised: Option<PyErr>,
@@ -176,8 +176,8 @@ impl Blocks for ColumnTexts<'_> {
                 block.bytes.push(b'\n');
                 block.texts += 1;
                 block.size += text.len() as u64;
-            } else if self.chunk < self.column.chunks() {
-                let texts = self.column.texts_of(self.chunk).map_err(|raised| {
+            } else if self.chunk < self.column.n_chunks() {
+                let texts = self.column.chunk_texts(self.chunk).map_err(|raised| {
                     self.raised = Some(raised);
                     Error::Training(TrainingError::Interrupted)
                 })?;
@@ -243,7 +243,7 @@ impl WordCounts {
     ) -> PyResult<Counted> {
         guarded(|| {
             let options = count_options(options, threads)?;
-            if let Some(column) = Column::import(texts, "texts", false, true)? {
+            if let Some(column) = ColumnArgument::import(texts, "texts", false, false)? {
                 let mut texts = ColumnTexts { column: &column, chunk: 0, texts: Vec::new().into_iter(), raised: None };
                 let mut observer = Observer { callable: observer, raised: None };
                 let found = py.detach(|| train::count(&mut texts, &options, &mut |progress| observer.look(progress)));

@@ -1,110 +1,141 @@
-//! The arrays of a batch as columns of Arrow: lists, one for each row, over the arrays' own memory.
+//! The arrays of a batch as Arrow columns: a list for each row, over the arrays' own memory.
 
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use wordpiece_arrow::ArrowArray;
+use wordpiece_arrow::export::{self, Buffer, Field, SharedBuffer};
 
-use crate::arrow::abi::{Array, Schema, Stream, Structure};
-use crate::arrow::export::{self, Buffer, Field, Held};
+use crate::arrow::capsule;
 use crate::error::{self, guarded};
 
-/// The arrays, with the names of the columns that they become.
-type Arrays<'py> = Vec<(String, Bound<'py, PyAny>)>;
+/// Arrays, with the names of the columns that they become.
+type NamedArrays<'py> = Vec<(String, Bound<'py, PyAny>)>;
 
-/// An array of one of the kinds that a batch has.
-enum Column<'py> {
-    /// Ids, uint32 [n].
+/// An array of one of the kinds that a batch has: C-contiguous and aligned.
+enum BatchArray<'py> {
+    /// Token ids, uint32 [tokens].
     Ids(Bound<'py, PyArray1<u32>>),
-    /// Starts and ends, int64 [n, 2].
+    /// Starts and ends of tokens, int64 [tokens, 2].
     Spans(Bound<'py, PyArray2<i64>>),
-    /// Word and sequence ids, int32 [n]; −1 is null.
-    Numbers(Bound<'py, PyArray1<i32>>),
-    /// Something for each row, int64 [rows].
+    /// Word or sequence ids, int32 [tokens]; −1 becomes null.
+    OptionalIds(Bound<'py, PyArray1<i32>>),
+    /// A number for each row, int64 [rows].
     RowNumbers(Bound<'py, PyArray1<i64>>),
-    /// Something for each row, bool [rows].
-    RowFlags(Bound<'py, PyArray1<bool>>),
+    /// A flag for each row, bool [rows], viewed as uint8: any byte but 0 is true.
+    RowFlags(Bound<'py, PyArray1<u8>>),
 }
 
-impl<'py> Column<'py> {
-    fn new(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Column<'py>> {
-        let contiguous = array.cast::<PyUntypedArray>().is_ok_and(|array| array.is_c_contiguous());
-        let column = match contiguous {
-            false => None,
-            true => {
-                let ids = array.cast::<PyArray1<u32>>().map(|array| Column::Ids(array.clone()));
-                let spans = || array.cast::<PyArray2<i64>>().map(|array| Column::Spans(array.clone()));
-                let numbers = || array.cast::<PyArray1<i32>>().map(|array| Column::Numbers(array.clone()));
-                let row_numbers = || array.cast::<PyArray1<i64>>().map(|array| Column::RowNumbers(array.clone()));
-                let row_flags = || array.cast::<PyArray1<bool>>().map(|array| Column::RowFlags(array.clone()));
-                ids.or_else(|_| spans()).or_else(|_| numbers()).or_else(|_| row_numbers()).or_else(|_| row_flags()).ok()
+impl<'py> BatchArray<'py> {
+    /// Recognises an array by its dtype and number of dimensions.
+    ///
+    /// # Errors
+    ///
+    /// `InputError` if it is none of the kinds, not C-contiguous, or not aligned: readers of Arrow data may refuse or, worse,
+    /// dereference buffers that are not.
+    fn new(name: &str, array: &Bound<'py, PyAny>) -> PyResult<BatchArray<'py>> {
+        let is_readable =
+            array.cast::<PyUntypedArray>().is_ok_and(|array| array.is_c_contiguous() && array.is_aligned());
+        if is_readable {
+            if let Ok(array) = array.cast() {
+                return Ok(BatchArray::Ids(array.clone()));
             }
-        };
-        column.ok_or_else(|| {
-            error::input(format!(
-                "{name} is no contiguous array of one of the types that a batch has (uint32, int32, int64, bool)"
-            ))
-        })
+            if let Ok(array) = array.cast() {
+                return Ok(BatchArray::Spans(array.clone()));
+            }
+            if let Ok(array) = array.cast() {
+                return Ok(BatchArray::OptionalIds(array.clone()));
+            }
+            if let Ok(array) = array.cast() {
+                return Ok(BatchArray::RowNumbers(array.clone()));
+            }
+            if array.cast::<PyArray1<bool>>().is_ok() {
+                // A bool of NumPy may have any byte; one of Rust must be 0 or 1.
+                let bytes = array.call_method1("view", ("uint8",))?;
+                return Ok(BatchArray::RowFlags(bytes.cast_into::<PyArray1<u8>>()?));
+            }
+        }
+        Err(error::input(format!(
+            "{name} is not a contiguous, aligned array of one of the types that a batch has (uint32, int32, int64, bool)"
+        )))
     }
 
-    /// The number of tokens or, without lists, of rows.
+    /// Returns the number of tokens or, of arrays with an item for each row, of rows.
     fn len(&self) -> usize {
         match self {
-            Column::Ids(array) => array.len(),
-            Column::Spans(array) => array.shape()[0],
-            Column::Numbers(array) => array.len(),
-            Column::RowNumbers(array) => array.len(),
-            Column::RowFlags(array) => array.len(),
+            BatchArray::Ids(array) => array.len(),
+            BatchArray::Spans(array) => array.shape()[0],
+            BatchArray::OptionalIds(array) => array.len(),
+            BatchArray::RowNumbers(array) => array.len(),
+            BatchArray::RowFlags(array) => array.len(),
         }
     }
 
+    /// Whether there is an item for each row rather than for each token.
     fn is_per_row(&self) -> bool {
-        matches!(self, Column::RowNumbers(_) | Column::RowFlags(_))
+        matches!(self, BatchArray::RowNumbers(_) | BatchArray::RowFlags(_))
     }
 
+    /// Returns the type of the column.
     fn field(&self, name: &str) -> Field {
-        let plain = |name: &str, format| Field { format, name: name.to_owned(), nullable: true, children: Vec::new() };
-        let list = |item| Field { children: vec![item], ..plain(name, "+L") };
+        let list = |item| Field::new("+L", name).with_children([item]);
         match self {
-            Column::Ids(_) => list(plain("item", "I")),
-            Column::Spans(_) => list(Field { children: vec![plain("item", "l")], ..plain("item", "+w:2") }),
-            Column::Numbers(_) => list(plain("item", "i")),
-            Column::RowNumbers(_) => plain(name, "l"),
-            Column::RowFlags(_) => plain(name, "b"),
+            BatchArray::Ids(_) => list(Field::new("I", "item")),
+            BatchArray::Spans(_) => list(Field::new("+w:2", "item").with_children([Field::new("l", "item")])),
+            BatchArray::OptionalIds(_) => list(Field::new("i", "item")),
+            BatchArray::RowNumbers(_) => Field::new("l", name),
+            BatchArray::RowFlags(_) => Field::new("b", name),
         }
     }
 
-    /// As an array of Arrow, cut into rows where `row_offsets` say.
-    fn array(&self, row_offsets: &Bound<'py, PyArray1<i64>>) -> PyResult<Array> {
+    /// Returns the column: of arrays with an item for each token, lists delimited by `row_offsets`.
+    fn to_arrow(&self, row_offsets: &Bound<'py, PyArray1<i64>>) -> PyResult<ArrowArray> {
         let values = match self {
-            Column::Ids(ids) => export::array(ids.len(), 0, vec![Buffer::Absent, held(ids)], Vec::new()),
-            Column::Spans(spans) => {
-                let ends = export::array(spans.len(), 0, vec![Buffer::Absent, held(spans)], Vec::new());
+            BatchArray::Ids(ids) => export::array(ids.len(), 0, vec![Buffer::Absent, shared(ids)], Vec::new()),
+            BatchArray::Spans(spans) => {
+                let ends = export::array(spans.len(), 0, vec![Buffer::Absent, shared(spans)], Vec::new());
                 export::array(self.len(), 0, vec![Buffer::Absent], vec![ends])
             }
-            Column::Numbers(numbers) => {
-                let valid = bits(numbers.try_readonly()?.as_slice()?.iter().map(|&number| number >= 0));
+            BatchArray::OptionalIds(ids) => {
+                let valid = bitmap(ids.try_readonly()?.as_slice()?.iter().map(|&id| id >= 0));
                 let nulls = self.len() - valid.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
-                export::array(self.len(), nulls, vec![Buffer::Bytes(valid), held(numbers)], Vec::new())
+                export::array(self.len(), nulls, vec![Buffer::Bytes(valid), shared(ids)], Vec::new())
             }
-            Column::RowNumbers(numbers) => {
-                return Ok(export::array(self.len(), 0, vec![Buffer::Absent, held(numbers)], Vec::new()));
+            BatchArray::RowNumbers(numbers) => {
+                return Ok(export::array(self.len(), 0, vec![Buffer::Absent, shared(numbers)], Vec::new()));
             }
-            Column::RowFlags(flags) => {
-                let bits = bits(flags.try_readonly()?.as_slice()?.iter().copied());
-                return Ok(export::array(self.len(), 0, vec![Buffer::Absent, Buffer::Bytes(bits)], Vec::new()));
+            BatchArray::RowFlags(flags) => {
+                let flags = bitmap(flags.try_readonly()?.as_slice()?.iter().map(|&flag| flag != 0));
+                return Ok(export::array(self.len(), 0, vec![Buffer::Absent, Buffer::Bytes(flags)], Vec::new()));
             }
         };
-        Ok(export::array(row_offsets.len() - 1, 0, vec![Buffer::Absent, held(row_offsets)], vec![values]))
+        Ok(export::array(row_offsets.len() - 1, 0, vec![Buffer::Absent, shared(row_offsets)], vec![values]))
     }
 }
 
-/// The memory of an array, not copied.
-fn held<T: Element, D: numpy::ndarray::Dimension>(array: &Bound<'_, numpy::PyArray<T, D>>) -> Buffer {
-    Buffer::Held(Held::new(array.data().cast_const().cast(), array.as_any()))
+/// A reference to a Python object that may be dropped on any thread, attached to the interpreter or not.
+struct ObjectOwner(Option<Py<PyAny>>);
+
+impl Drop for ObjectOwner {
+    fn drop(&mut self) {
+        let mut object = self.0.take();
+        Python::try_attach(|_| drop(object.take()));
+        // The interpreter is shutting down: its memory is about to go as a whole, and counting references is not possible.
+        std::mem::forget(object);
+    }
 }
 
-/// A bit for each value, the first one lowest.
-fn bits(values: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
+/// Returns the memory of a contiguous array, not copied, and keeps the array alive.
+fn shared<T: Element, D: numpy::ndarray::Dimension>(array: &Bound<'_, numpy::PyArray<T, D>>) -> Buffer {
+    let owner = ObjectOwner(Some(array.as_any().clone().unbind()));
+    // SAFETY: the memory belongs to the array or to an object that it refers to, so it lives as long as `owner`; NumPy does
+    // not resize an array that others refer to. It has all `array.len()` items, as the array is contiguous. That nobody
+    // writes to it is what the documentation of the batch asks of the users of its arrays; this process does not read it.
+    Buffer::Shared(unsafe { SharedBuffer::new(array.data().cast_const().cast(), Box::new(owner)) })
+}
+
+/// Returns a bit for each value, the first one in the lowest bit of the first byte.
+fn bitmap(values: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
     let mut bits = vec![0; values.len().div_ceil(8)];
     for (i, value) in values.enumerate() {
         bits[i / 8] |= u8::from(value) << (i % 8);
@@ -112,8 +143,8 @@ fn bits(values: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
     bits
 }
 
-/// The offsets of rows, when they are that.
-fn row_offsets<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+/// Returns the offsets of rows: rows + 1 numbers that are not negative and never decrease.
+fn checked_row_offsets<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let wrong =
         || error::input("row_offsets must be a contiguous array int64 [rows + 1] that never decreases".to_owned());
     let array = array.cast::<PyArray1<i64>>().map_err(|_| wrong())?;
@@ -127,46 +158,45 @@ fn row_offsets<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i
     Ok(array.clone())
 }
 
-/// The columns of a batch, checked.
-struct Table<'py> {
+/// The columns of a batch, checked to have as many items as `row_offsets` requires.
+struct BatchTable<'py> {
     row_offsets: Bound<'py, PyArray1<i64>>,
-    columns: Vec<(String, Column<'py>)>,
+    columns: Vec<(String, BatchArray<'py>)>,
 }
 
-impl<'py> Table<'py> {
-    fn new(arrays: Arrays<'py>, offsets: &Bound<'py, PyAny>) -> PyResult<Table<'py>> {
-        let row_offsets = row_offsets(offsets)?;
+impl<'py> BatchTable<'py> {
+    fn new(arrays: NamedArrays<'py>, row_offsets: &Bound<'py, PyAny>) -> PyResult<BatchTable<'py>> {
+        let row_offsets = checked_row_offsets(row_offsets)?;
         let rows = row_offsets.len() - 1;
-        let last = row_offsets.try_readonly()?.as_slice()?[rows];
+        let tokens = row_offsets.try_readonly()?.as_slice()?[rows];
         let column = |(name, array): (String, Bound<'py, PyAny>)| {
-            let column = Column::new(&name, &array)?;
-            let (n, needed) = (column.len(), if column.is_per_row() { rows } else { last as usize });
+            let column = BatchArray::new(&name, &array)?;
+            let (n, needed) = (column.len(), if column.is_per_row() { rows } else { tokens as usize });
             if n < needed || (column.is_per_row() && n > needed) {
-                return Err(error::input(format!("{name} has {n} items, but by row_offsets there are {needed}")));
+                return Err(error::input(format!("{name} has {n} items, but row_offsets requires {needed}")));
             }
             Ok((name, column))
         };
-        Ok(Table { columns: arrays.into_iter().map(column).collect::<PyResult<_>>()?, row_offsets })
+        Ok(BatchTable { columns: arrays.into_iter().map(column).collect::<PyResult<_>>()?, row_offsets })
     }
 
-    /// The only column alone, without a name; several as those of a table.
-    fn field(&self, alone: bool) -> Field {
+    /// Returns the type: that of a table, or of its only column if `single` is set.
+    fn field(&self, single: bool) -> Field {
         match self.columns.as_slice() {
-            [(_, column)] if alone => column.field(""),
-            columns => Field {
-                format: "+s",
-                name: String::new(),
-                nullable: false,
-                children: columns.iter().map(|(name, column)| column.field(name)).collect(),
-            },
+            [(_, column)] if single => column.field(""),
+            columns => {
+                let children = columns.iter().map(|(name, column)| column.field(name));
+                Field { is_nullable: false, ..Field::new("+s", "").with_children(children) }
+            }
         }
     }
 
-    fn array(&self, alone: bool) -> PyResult<Array> {
+    /// Returns the columns as one array of the type that [`BatchTable::field`] returns.
+    fn to_arrow(&self, single: bool) -> PyResult<ArrowArray> {
         match self.columns.as_slice() {
-            [(_, column)] if alone => column.array(&self.row_offsets),
+            [(_, column)] if single => column.to_arrow(&self.row_offsets),
             columns => {
-                let children = columns.iter().map(|(_, column)| column.array(&self.row_offsets));
+                let children = columns.iter().map(|(_, column)| column.to_arrow(&self.row_offsets));
                 let children = children.collect::<PyResult<_>>()?;
                 Ok(export::array(self.row_offsets.len() - 1, 0, vec![Buffer::Absent], children))
             }
@@ -174,45 +204,41 @@ impl<'py> Table<'py> {
     }
 }
 
-fn capsule<T: Structure + Send>(py: Python<'_>, structure: T) -> PyResult<Bound<'_, PyCapsule>> {
-    PyCapsule::new_with_value(py, structure, T::CAPSULE)
-}
-
-/// Return the type of the columns as a capsule; one column may stand alone, else they are those of a table.
+/// Return the type of the arrays as a capsule: of a table or, with `single` and one array, of a column.
 #[pyfunction]
 pub fn _arrow_schema<'py>(
     py: Python<'py>,
-    arrays: Arrays<'py>,
+    arrays: NamedArrays<'py>,
     row_offsets: &Bound<'py, PyAny>,
-    alone: bool,
+    single: bool,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    guarded(|| capsule::<Schema>(py, Table::new(arrays, row_offsets)?.field(alone).schema()))
+    guarded(|| capsule::new(py, BatchTable::new(arrays, row_offsets)?.field(single).schema()))
 }
 
-/// Return the columns as two capsules, the type and the array; they share the arrays' memory and hold it.
+/// Return the arrays as two capsules, type and data, which share the arrays' memory and keep it alive.
 #[pyfunction]
 pub fn _arrow_array<'py>(
     py: Python<'py>,
-    arrays: Arrays<'py>,
+    arrays: NamedArrays<'py>,
     row_offsets: &Bound<'py, PyAny>,
-    alone: bool,
+    single: bool,
 ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
     guarded(|| {
-        let table = Table::new(arrays, row_offsets)?;
-        Ok((capsule::<Schema>(py, table.field(alone).schema())?, capsule::<Array>(py, table.array(alone)?)?))
+        let table = BatchTable::new(arrays, row_offsets)?;
+        Ok((capsule::new(py, table.field(single).schema())?, capsule::new(py, table.to_arrow(single)?)?))
     })
 }
 
-/// Return the columns as the capsule of a stream with one part; the rest as for `_arrow_array`.
+/// Return the arrays as the capsule of a stream with one chunk; otherwise as `_arrow_array`.
 #[pyfunction]
 pub fn _arrow_stream<'py>(
     py: Python<'py>,
-    arrays: Arrays<'py>,
+    arrays: NamedArrays<'py>,
     row_offsets: &Bound<'py, PyAny>,
-    alone: bool,
+    single: bool,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     guarded(|| {
-        let table = Table::new(arrays, row_offsets)?;
-        capsule::<Stream>(py, export::stream(table.field(alone), table.array(alone)?))
+        let table = BatchTable::new(arrays, row_offsets)?;
+        capsule::new(py, export::stream(table.field(single), table.to_arrow(single)?))
     })
 }
