@@ -192,16 +192,16 @@ fn linear_equals_its_formula_at_all_edges() {
     }
 }
 
-/// The instruction sets, and AVX-512 also as on CPUs without an instruction for bfloat16; with the name of each.
+/// Returns the instruction sets, and AVX-512 also as on CPUs without an instruction for bfloat16, with the name of each.
 fn sets_with_and_without_bf16() -> Vec<(&'static str, InstructionSet)> {
-    let mut sets: Vec<_> = instruction_sets().into_iter().map(|set| (set.name(), set)).collect();
-    #[cfg(target_arch = "x86_64")]
-    if let Some(InstructionSet::Avx512(token)) = sets.last().map(|last| last.1)
-        && token.bf16().is_some()
-    {
-        sets.push(("avx512 without bf16", InstructionSet::Avx512(token.without_extensions())));
-    }
-    sets
+    let named = |set: InstructionSet| match set {
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512(token) if token.bf16().is_some() => {
+            vec![("avx512", set), ("avx512 without bf16", InstructionSet::Avx512(token.without_extensions()))]
+        }
+        _ => vec![(set.name(), set)],
+    };
+    instruction_sets().into_iter().flat_map(named).collect()
 }
 
 #[test]
