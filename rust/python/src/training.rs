@@ -8,7 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 use wordpiece::files::TextSource;
 use wordpiece::normalize::BertNormalizer;
-use wordpiece::train::{self, BadBytes, Block, Blocks, CountOptions, Files, Joining, Learner, Progress, Stage};
+use wordpiece::train::{
+    self, BlockSource, ByteBlock, CountOptions, FileBlocks, InvalidBytes, Learner, MergeOptions, Progress, Stage,
+};
 use wordpiece::train::{TopDownOptions, TrainOptions, TrainingError};
 use wordpiece::{Error, Text};
 
@@ -66,15 +68,15 @@ type CountFields = (bool, Option<bool>, bool, bool, String, Option<usize>);
 
 fn count_options(fields: CountFields, threads: Option<&Bound<'_, PyAny>>) -> PyResult<CountOptions> {
     let (lowercase, strip_accents, clean_text, tokenize_chinese_chars, errors, max_distinct_words) = fields;
-    let bad_bytes = match errors.as_str() {
-        "strict" => BadBytes::Refuse,
-        "replace" => BadBytes::Replace,
-        "skip" => BadBytes::Skip,
+    let invalid_bytes = match errors.as_str() {
+        "strict" => InvalidBytes::Refuse,
+        "replace" => InvalidBytes::Replace,
+        "skip" => InvalidBytes::SkipLine,
         other => return Err(input(format!("errors must be one of 'strict', 'replace', 'skip', not {other:?}"))),
     };
     let normalizer = BertNormalizer { clean_text, tokenize_chinese_chars, strip_accents, lowercase };
     let threads = threads::number(threads::checked("threads", threads)?);
-    Ok(CountOptions { normalizer, bad_bytes, max_distinct_words, threads })
+    Ok(CountOptions { normalizer, invalid_bytes, max_distinct_words, threads })
 }
 
 /// Whoever watches: a callable for (stage, done, total), or nobody; and what it, or a signal, raised.
@@ -116,7 +118,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn fill(&mut self, py: Python<'_>, block: &mut Block) -> PyResult<()> {
+    fn fill(&mut self, py: Python<'_>, block: &mut ByteBlock) -> PyResult<()> {
         let expected = "texts to count are an iterable of str";
         for item in self.items.bind(py).clone() {
             let text = convert::string(&item?, Location::item("item", self.index), expected)?;
@@ -133,10 +135,10 @@ impl Texts {
     }
 }
 
-impl Blocks for Texts {
-    fn next(
+impl BlockSource for Texts {
+    fn next_block(
         &mut self,
-        block: &mut Block,
+        block: &mut ByteBlock,
         _: bool,
         _: &mut dyn FnMut() -> wordpiece::Result<()>,
     ) -> wordpiece::Result<bool> {
@@ -160,10 +162,10 @@ struct ColumnTexts<'a> {
     raised: Option<PyErr>,
 }
 
-impl Blocks for ColumnTexts<'_> {
-    fn next(
+impl BlockSource for ColumnTexts<'_> {
+    fn next_block(
         &mut self,
-        block: &mut Block,
+        block: &mut ByteBlock,
         _: bool,
         _: &mut dyn FnMut() -> wordpiece::Result<()>,
     ) -> wordpiece::Result<bool> {
@@ -225,7 +227,7 @@ impl WordCounts {
             let total = paths.iter().map(size).sum::<Option<u64>>();
             let mut observer = Observer { callable: observer, raised: None };
             let found = py.detach(|| {
-                let mut files = Files::new(paths.into_iter().map(source).collect(), total);
+                let mut files = FileBlocks::new(paths.into_iter().map(source).collect(), total);
                 train::count(&mut files, &options, &mut |progress| observer.look(progress))
             });
             counted(py, found.map_err(|error| observer.error(error))?)
@@ -363,7 +365,7 @@ impl WordCounts {
         limit_alphabet: Option<usize>,
         initial_alphabet: Vec<String>,
     ) -> PyResult<Trained> {
-        let how = Joining { min_frequency, limit_alphabet, initial_alphabet };
+        let how = MergeOptions { min_frequency, limit_alphabet, initial_alphabet };
         let learner = if likelihood { Learner::Likelihood(how) } else { Learner::Bpe(how) };
         let threads = threads::number(threads::checked("threads", threads)?);
         self.train(py, TrainOptions { vocab_size, special_tokens, base, fill_unused, learner, threads }, observer)
@@ -427,7 +429,7 @@ impl WordCounts {
                 threshold: trained.threshold,
                 dropped_shares: (dropped.occurrences, dropped.of_characters, dropped.words, dropped.of_words),
                 dropped_chars: dropped.chars,
-                left_out: (trained.left_out.words, trained.left_out.occurrences),
+                left_out: (trained.excluded.words, trained.excluded.occurrences),
             })
         })
     }

@@ -1,39 +1,31 @@
-//! The alphabet that `bpe` and `likelihood` start from, and the words cut into it.
+//! The alphabet that `bpe` and `likelihood` start from, and the segmentation of words into it.
+//!
+//! A character is in the vocabulary in up to two forms: plain (`c`), where it begins a word, and as a continuation
+//! (`##c`), where it does not. The order of the tokens is fixed: plain forms by ascending code point, then continuation
+//! forms by ascending code point. (In `tokenizers` the latter are in the order of a randomly seeded hash map.)
 
-use super::symbols::Words;
-use super::tokens::{Cutter, JOINER, Tokens};
-use super::{Watch, WordCounts};
+use super::counts::WordCounts;
+use super::progress::Monitor;
+use super::symbols::SymbolWords;
+use super::trained::DroppedChars;
+use super::vocab_builder::{CONTINUATION_PREFIX, LongestMatch, VocabBuilder};
 use crate::error::Result;
 use crate::matcher::{Matcher, WordPieces};
 
-/// What `limit_alphabet` left out, and how much of the text that touches.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DroppedChars {
-    /// The characters, the most frequent first.
-    pub chars: Vec<char>,
-    /// How often they occur in all words.
-    pub occurrences: u64,
-    /// The characters of all words.
-    pub of_characters: u64,
-    /// How many words have one of them.
-    pub words: u128,
-    /// How many words there are.
-    pub of_words: u128,
-}
-
-/// Something about each character, by pages of 256: every text has its few pages, and nothing is hashed.
+/// A map from characters, in pages of 256. A text uses few pages, and a lookup costs two loads and no hashing.
 #[derive(Debug)]
-struct Chars<T> {
-    /// For each page its number, counted from 1; 0 where it is not there.
+struct CharMap<T> {
+    /// For each page, 1 plus its index in `values` (in pages); 0 if the page is absent. 4,352 entries.
     pages: Vec<u16>,
     values: Vec<T>,
 }
 
-impl<T: Copy + Default> Chars<T> {
-    fn new() -> Chars<T> {
-        Chars { pages: vec![0; (char::MAX as usize >> 8) + 1], values: Vec::new() }
+impl<T: Copy + Default> CharMap<T> {
+    fn new() -> CharMap<T> {
+        CharMap { pages: vec![0; (char::MAX as usize >> 8) + 1], values: Vec::new() }
     }
 
+    /// Returns the value of a character, the default if it was never set.
     #[inline]
     fn get(&self, c: char) -> T {
         match self.pages[c as usize >> 8] {
@@ -52,146 +44,156 @@ impl<T: Copy + Default> Chars<T> {
         &mut self.values[(usize::from(*page) - 1) << 8 | c as usize & 255]
     }
 
-    /// All characters of all pages that are there, ascending.
+    /// Returns all characters of the pages that are present, ascending, with their values.
     fn iter(&self) -> impl Iterator<Item = (char, T)> {
-        let all = (0..self.pages.len() as u32).filter(|&page| self.pages[page as usize] > 0);
-        all.flat_map(|page| (page << 8)..(page + 1) << 8).filter_map(char::from_u32).map(|c| (c, self.get(c)))
+        let present = (0..self.pages.len() as u32).filter(|&page| self.pages[page as usize] > 0);
+        present.flat_map(|page| (page << 8)..(page + 1) << 8).filter_map(char::from_u32).map(|c| (c, self.get(c)))
     }
 }
 
-/// One character of the text.
+/// How a character is used in the words.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    /// How often it stands in words, at any place; 0: it was not met.
+struct CharUse {
+    /// How often it occurs, at any position of a word; 0 if it does not.
     weight: u64,
-    /// It stands in a word behind its first character.
+    /// Whether it occurs after the first position of a word.
     continues: bool,
 }
 
-/// The characters of the words.
+/// The characters of the words, and which of them are kept.
 #[derive(Debug)]
 pub(super) struct Alphabet {
-    seen: Chars<Seen>,
-    /// The kept ones, ascending.
-    pub kept: Vec<char>,
+    uses: CharMap<CharUse>,
+    /// The kept characters, ascending.
+    kept: Vec<char>,
     pub dropped: DroppedChars,
 }
 
 impl Alphabet {
-    /// Weighs the characters and keeps the heaviest: those of `initial` first (of each string the first character, seen or
-    /// not), then by weight, equal ones by ascending code point.
+    /// Counts the characters of the words and keeps the `limit` most frequent; on a tie, the smaller code point.
+    ///
+    /// The first characters of the strings of `initial` rank above all others, whether they occur or not. `characters` is
+    /// the number of characters of all words, for the report of what was dropped.
     pub fn new(
         words: &WordCounts,
-        of_characters: u64,
+        characters: u64,
         initial: &[String],
         limit: Option<usize>,
-        watch: &mut Watch<'_>,
+        monitor: &mut Monitor<'_>,
     ) -> Result<Alphabet> {
-        let mut seen: Chars<Seen> = Chars::new();
+        let mut uses: CharMap<CharUse> = CharMap::new();
         for (word, n) in words.iter() {
             for (at, c) in word.char_indices() {
-                let one = seen.get_mut(c);
-                one.weight += n;
-                one.continues |= at > 0;
+                let char_use = uses.get_mut(c);
+                char_use.weight += n;
+                char_use.continues |= at > 0;
             }
-            watch.step()?;
+            monitor.step()?;
         }
         let initial: Vec<char> = initial.iter().filter_map(|text| text.chars().next()).collect();
-        let mut ranked: Vec<(bool, u64, char)> = seen.iter().map(|(c, one)| (false, one.weight, c)).collect();
+        let mut ranked: Vec<(bool, u64, char)> = uses.iter().map(|(c, char_use)| (false, char_use.weight, c)).collect();
         ranked.retain(|(_, weight, c)| *weight > 0 && !initial.contains(c));
-        ranked.extend(initial.iter().map(|&c| (true, seen.get(c).weight, c)));
+        ranked.extend(initial.iter().map(|&c| (true, uses.get(c).weight, c)));
         ranked.sort_unstable_by_key(|&(initial, weight, c)| (!initial, std::cmp::Reverse(weight), c));
         ranked.dedup();
-        let cut = limit.unwrap_or(usize::MAX).min(ranked.len());
-        let dropped: Vec<char> = ranked[cut..].iter().filter(|one| one.1 > 0).map(|one| one.2).collect();
-        let mut kept: Vec<char> = ranked[..cut].iter().map(|one| one.2).collect();
+        let limit = limit.unwrap_or(usize::MAX).min(ranked.len());
+        let dropped: Vec<char> = ranked[limit..].iter().filter(|(_, weight, _)| *weight > 0).map(|one| one.2).collect();
+        let mut kept: Vec<char> = ranked[..limit].iter().map(|one| one.2).collect();
         kept.sort_unstable();
-        let mut alphabet = Alphabet { seen, kept, dropped: DroppedChars::default() };
-        alphabet.dropped = alphabet.touched(words, dropped, of_characters, watch)?;
+        let mut alphabet = Alphabet { uses, kept, dropped: DroppedChars::default() };
+        alphabet.dropped = alphabet.describe_dropped(words, dropped, characters, monitor)?;
         Ok(alphabet)
     }
 
-    fn touched(
+    /// Counts how much of the words the dropped characters affect.
+    fn describe_dropped(
         &self,
         words: &WordCounts,
         chars: Vec<char>,
         of_characters: u64,
-        watch: &mut Watch<'_>,
+        monitor: &mut Monitor<'_>,
     ) -> Result<DroppedChars> {
-        let mut is_dropped: Chars<bool> = Chars::new();
+        let mut is_dropped: CharMap<bool> = CharMap::new();
         chars.iter().for_each(|&c| *is_dropped.get_mut(c) = true);
-        let occurrences = chars.iter().map(|&c| self.seen.get(c).weight).sum();
-        let mut words_touched = 0;
+        let occurrences = chars.iter().map(|&c| self.uses.get(c).weight).sum();
+        let mut affected_words = 0;
         for (word, n) in words.iter().filter(|_| !chars.is_empty()) {
             if word.chars().any(|c| is_dropped.get(c)) {
-                words_touched += u128::from(n);
+                affected_words += u128::from(n);
             }
-            watch.step()?;
+            monitor.step()?;
         }
-        Ok(DroppedChars { chars, occurrences, of_characters, words: words_touched, of_words: words.total() })
+        Ok(DroppedChars { chars, occurrences, of_characters, words: affected_words, of_words: words.total() })
     }
 
-    /// Appends the plain forms, ascending, then the continuation forms of those that are in as a plain token and stand
-    /// behind the first character of some word, ascending.
-    pub fn append_to(&self, tokens: &mut Tokens) {
-        let mut form = String::new();
-        let mut text = |prefix: &str, c: char| {
-            form.clear();
-            form.push_str(prefix);
-            form.push(c);
-            form.clone()
-        };
+    /// Appends the plain forms of the kept characters, then the continuation forms of those characters whose plain form is
+    /// in the vocabulary and that occur after the first position of a word; each group in ascending order.
+    pub fn append_to(&self, vocab: &mut VocabBuilder) {
         for &c in &self.kept {
-            tokens.add(&text("", c));
+            vocab.add(c.encode_utf8(&mut [0; 4]));
         }
-        for (c, _) in self.seen.iter().filter(|(_, one)| one.continues) {
-            if tokens.id(&text("", c)).is_some() {
-                tokens.add(&text(JOINER, c));
+        for (c, _) in self.uses.iter().filter(|(_, char_use)| char_use.continues) {
+            if vocab.id(c.encode_utf8(&mut [0; 4])).is_some() {
+                vocab.add(&format!("{CONTINUATION_PREFIX}{c}"));
             }
         }
     }
 
-    /// Words as the ids of their characters. A character is a continuation by its place in the original word; one that is
-    /// not in the vocabulary vanishes.
-    pub fn cut(&self, words: &WordCounts, tokens: &Tokens, watch: &mut Watch<'_>) -> Result<Words> {
-        // For each character its plain and its continuation form. A continuation whose plain form is not in is not in the
-        // alphabet either, even where a special token is called so.
-        let mut forms: Chars<[Option<u32>; 2]> = Chars::new();
-        for (c, _) in self.seen.iter().filter(|(_, one)| one.weight > 0) {
-            if let Some(plain) = tokens.id(c.encode_utf8(&mut [0; 4])) {
-                *forms.get_mut(c) = [Some(plain), tokens.id(&format!("{JOINER}{c}"))];
+    /// Segments the words into their characters.
+    ///
+    /// Whether a character continues a word depends on its position in the original word. Characters that are not in the
+    /// vocabulary are removed: without `x`, `xab` becomes `##a ##b`.
+    pub fn segment_characters(
+        &self,
+        words: &WordCounts,
+        vocab: &VocabBuilder,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<SymbolWords> {
+        // The ids of the plain and the continuation form of each character. A character without its plain form is not in
+        // the alphabet, even if a special token happens to have the text of its continuation form.
+        let mut forms: CharMap<[Option<u32>; 2]> = CharMap::new();
+        for (c, _) in self.uses.iter().filter(|(_, char_use)| char_use.weight > 0) {
+            if let Some(plain) = vocab.id(c.encode_utf8(&mut [0; 4])) {
+                *forms.get_mut(c) = [Some(plain), vocab.id(&format!("{CONTINUATION_PREFIX}{c}"))];
             }
         }
-        let mut cut = Words::with_room(words);
+        let mut segmented = SymbolWords::with_capacity_for(words);
         for (word, n) in words.iter() {
-            cut.push(word.char_indices().filter_map(|(at, c)| forms.get(c)[usize::from(at > 0)]), n)?;
-            watch.step()?;
+            segmented.push(word.char_indices().filter_map(|(at, c)| forms.get(c)[usize::from(at > 0)]), n)?;
+            monitor.step()?;
         }
-        Ok(cut)
+        Ok(segmented)
     }
 
-    /// Words as the ids of their longest pieces under a vocabulary that has the alphabet; characters that are not in it
-    /// vanish first.
-    pub fn cut_longest(&self, words: &WordCounts, tokens: &Tokens, watch: &mut Watch<'_>) -> Result<Words> {
-        let matcher = Matcher::new(tokens.texts().iter().map(String::as_str).zip(0..), JOINER, usize::MAX);
-        let plain = |c: char| tokens.id(c.encode_utf8(&mut [0; 4])).is_some();
-        let (cutter, mut word_pieces) = (Cutter::new(tokens), WordPieces::default());
-        let mut cut = Words::with_room(words);
+    /// Segments the words by longest match with a vocabulary that includes the alphabet.
+    ///
+    /// Characters that are not in the vocabulary are removed first. That happens in few words: only those that the matcher
+    /// cannot segment are segmented slowly.
+    pub fn segment_longest_match(
+        &self,
+        words: &WordCounts,
+        vocab: &VocabBuilder,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<SymbolWords> {
+        let matcher = Matcher::new(vocab.texts().iter().map(String::as_str).zip(0..), CONTINUATION_PREFIX, usize::MAX);
+        let is_in_vocab = |c: char| vocab.id(c.encode_utf8(&mut [0; 4])).is_some();
+        let (longest_match, mut word_pieces) = (LongestMatch::new(vocab), WordPieces::default());
+        let mut segmented = SymbolWords::with_capacity_for(words);
         for (word, n) in words.iter() {
-            watch.step()?;
+            monitor.step()?;
             if matcher.match_word(word, &mut word_pieces) {
-                cut.push(word_pieces.pieces.iter().map(|piece| piece.id), n)?;
+                segmented.push(word_pieces.pieces.iter().map(|piece| piece.id), n)?;
                 continue;
             }
             let mut symbols = Vec::new();
             let mut at = 0;
             while let Some(c) = word[at..].chars().next() {
-                let found = if plain(c) { cutter.longest(&word[at..], at > 0) } else { None };
-                at += found.map_or(c.len_utf8(), |(len, _)| len);
-                symbols.extend(found.map(|(_, id)| id));
+                let piece = if is_in_vocab(c) { longest_match.longest(&word[at..], at > 0) } else { None };
+                at += piece.map_or(c.len_utf8(), |(len, _)| len);
+                symbols.extend(piece.map(|(_, id)| id));
             }
-            cut.push(symbols, n)?;
+            segmented.push(symbols, n)?;
         }
-        Ok(cut)
+        Ok(segmented)
     }
 }

@@ -1,19 +1,36 @@
-//! `bpe`: join the most frequent pair, again and again. What Hugging Face `tokenizers` calls WordPiece training.
+//! `bpe`: byte-pair encoding on characters, which merges the most frequent pair again and again (Sennrich, Haddow and
+//! Birch, *Neural Machine Translation of Rare Words with Subword Units*, 2016). Hugging Face `tokenizers` calls this
+//! WordPiece training.
 //!
-//! Definition, as in `WordPieceTrainer` of tokenizers 0.23.3 (`models/bpe/trainer.rs`), with the one thing that is random
-//! there, the ids of the continuation characters, fixed:
+//! # Definition
 //!
-//! 1. Each word is a list of symbols, at first its characters. Count the adjacent pairs of all words, each place once.
-//! 2. Take the pair with the highest count; of equal ones that with the smaller left id, then the smaller right id.
-//! 3. Stop where its count is below `min_frequency` (or 1), or the vocabulary is full.
-//! 4. Join it in all words. The text of the two together is a new token, unless there is one with that text.
-//! 5. Adjust the counts of the neighbouring pairs: a joint takes from (L, a) and (b, R), and gives to (L, ab) and (ab, R).
+//! As in `WordPieceTrainer` of tokenizers 0.23.3 (`models/bpe/trainer.rs`). The one thing that is random there, the ids of
+//! the continuation characters, is fixed here by [`Alphabet`](super::alphabet::Alphabet).
 //!
-//! What makes it fast: counts only fall, except for pairs with the new symbol, and those get new entries. So an entry may be
-//! out of date only by being too high, and it is enough to put it right when it comes to the top (its count against the
-//! `tally`). Most pairs are too rare ever to come there; they wait in a plain list (`Queue`) until the best are as rare as
-//! they. Each entry carries the words it was made from, so joining reads those words and no others. What a joint changes is
-//! summed up by neighbour first (`Neighbours`); the table of pairs is asked once for each neighbour, not once for each joint.
+//! 1. Each word is a sequence of symbols, at first its characters. Count the adjacent pairs of all words, each position
+//!    once, weighted with the counts of the words.
+//! 2. Choose the pair with the highest count; on a tie, the smaller left id, then the smaller right id.
+//! 3. Stop if its count is below `min_frequency` (or 1), or the vocabulary has the requested size.
+//! 4. Merge it in all words, from left to right without overlap. The text of the two together is a new token, unless there
+//!    is a token with that text.
+//! 5. Adjust the counts of the neighbouring pairs: each merge between L and R, in a word with count n, takes n from (L, a)
+//!    and (b, R) and adds it to (L, ab) and (ab, R). Continue with 2.
+//!
+//! # Algorithm
+//!
+//! Counts only fall, except those of pairs with the new symbol, which get new heap entries. An entry may therefore be out
+//! of date only by being too high, and it is enough to compare it with the true count (in `tally`) when it reaches the top.
+//!
+//! - Most pairs are too rare ever to reach the top. They wait in an unsorted list ([`PairQueue`]) until the best remaining
+//!   pairs are as rare as they are.
+//! - Each entry has the words that it was created from, so a merge reads only those words.
+//! - The changes of a merge are summed by neighbour first ([`NeighbourChanges`]), so `tally` is accessed once for each
+//!   neighbour and not once for each merge.
+//!
+//! # Cost
+//!
+//! The time is proportional to the length of all words that have a merged pair, summed over the merges. Memory is about 12
+//! bytes for each symbol of the distinct words, plus the pairs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,39 +38,43 @@ use std::ops::Range;
 
 use hashbrown::hash_map::Entry;
 
-use super::symbols::{Met, Neighbours, Pair, PairMap, Words, all_pairs, pair, parts};
-use super::tokens::Tokens;
-use super::{Stop, Watch};
+use super::neighbours::NeighbourChanges;
+use super::pairs::{Pair, PairMap, PairOccurrences, all_pairs, pair, parts};
+use super::progress::Monitor;
+use super::symbols::SymbolWords;
+use super::trained::Stop;
+use super::vocab_builder::VocabBuilder;
 use crate::error::Result;
 
-/// A pair that may be joined: greatest first by count, then smallest by pair.
+/// A pair that may be merged, ordered by count, then by the smaller pair, then by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    /// What it was when the entry was made or last put right.
+struct CountedPair {
+    /// The count when the entry was created or last corrected; at least the true count.
     count: i64,
     pair: Reverse<Pair>,
-    /// How many were pushed before. A pair has two entries at a time only where the text of a joined pair was a token before,
-    /// which takes words with `##` in them; then the older one comes first.
+    /// How many entries were pushed before. A pair has two entries at a time only where a merge recreated the text of an
+    /// existing token, which takes words that contain `##`; then the older entry comes first.
     turn: Reverse<u32>,
-    /// The words it was made from: the number of their range in the list of places.
+    /// The index of the range of occurrences that has the words it was created from.
     range: u32,
 }
 
-/// How much rarer than the best in the heap the pairs may be that come into it next.
-const STEP: i64 = 4;
+/// The next batch of pairs that enters the heap has counts down to the best count divided by this.
+const BATCH_RATIO: i64 = 4;
 
-/// All entries. Those with smaller counts than `bound` wait outside the heap, which is therefore small.
+/// A priority queue whose heap is small: entries with counts below `bound` wait in a list.
 #[derive(Debug, Default)]
-struct Queue {
-    heap: BinaryHeap<Candidate>,
+struct PairQueue {
+    heap: BinaryHeap<CountedPair>,
     bound: i64,
-    waiting: Vec<Candidate>,
+    waiting: Vec<CountedPair>,
+    /// The number of entries pushed so far.
     turns: u32,
 }
 
-impl Queue {
+impl PairQueue {
     fn push(&mut self, count: i64, pair: Reverse<Pair>, range: u32) {
-        let entry = Candidate { count, pair, turn: Reverse(self.turns), range };
+        let entry = CountedPair { count, pair, turn: Reverse(self.turns), range };
         self.turns = self.turns.wrapping_add(1);
         if entry.count >= self.bound {
             self.heap.push(entry);
@@ -62,25 +83,27 @@ impl Queue {
         }
     }
 
-    fn pop(&mut self) -> Option<Candidate> {
-        // What is put right and pushed back may fall below the bound, but nothing in the heap ever stands below it.
+    /// Removes and returns the greatest entry.
+    fn pop(&mut self) -> Option<CountedPair> {
+        // The heap holds exactly the entries at or above the bound, so its top is the greatest of all. When it is empty,
+        // the bound falls and a batch of entries moves in.
         while self.heap.is_empty() && !self.waiting.is_empty() {
             let best = self.waiting.iter().map(|entry| entry.count).max().unwrap_or(0);
-            self.bound = if best > STEP { best / STEP } else { i64::MIN };
+            self.bound = if best > BATCH_RATIO { best / BATCH_RATIO } else { i64::MIN };
             self.heap.extend(self.waiting.extract_if(.., |entry| entry.count >= self.bound));
         }
         self.heap.pop()
     }
 }
 
-/// The words of entries, as ranges of one list, one after the other.
+/// Consecutive ranges of the list of occurrences, stored as their ends.
 #[derive(Debug, Default)]
-struct Ranges {
+struct OccurrenceRanges {
     ends: Vec<usize>,
 }
 
-impl Ranges {
-    /// Numbers the range that ends here and begins where the last one ends.
+impl OccurrenceRanges {
+    /// Adds the range from the end of the previous one to `end`; returns its index.
     fn push(&mut self, end: usize) -> u32 {
         self.ends.push(end);
         self.ends.len() as u32 - 1
@@ -92,63 +115,64 @@ impl Ranges {
     }
 }
 
-/// Appends tokens until there are `size`.
+/// Appends tokens until there are `size`, or no pair is frequent enough.
 pub(super) fn learn(
-    words: &mut Words,
-    tokens: &mut Tokens,
+    words: &mut SymbolWords,
+    vocab: &mut VocabBuilder,
     size: usize,
     min_frequency: u64,
-    watch: &mut Watch<'_>,
+    monitor: &mut Monitor<'_>,
 ) -> Result<Stop> {
-    // No count passes 63 bits: the sum of all does not.
+    // Counts fit into 63 bits: the driver has checked that the sum over all characters does.
     let least = i64::try_from(min_frequency).unwrap_or(i64::MAX).max(1);
-    let (pairs, mut places) = all_pairs(words, watch)?;
+    let (pairs, mut occurrences) = all_pairs(words, monitor)?;
     let mut tally: PairMap<i64> = PairMap::default();
-    let mut queue = Queue { bound: i64::MAX, ..Queue::default() };
-    let mut ranges = Ranges::default();
-    for Met { pair, weight, places } in pairs {
+    let mut queue = PairQueue { bound: i64::MAX, ..PairQueue::default() };
+    let mut ranges = OccurrenceRanges::default();
+    for PairOccurrences { pair, weight, occurrences } in pairs {
         tally.insert(pair, weight as i64);
-        queue.push(weight as i64, Reverse(pair), ranges.push(places.end));
+        queue.push(weight as i64, Reverse(pair), ranges.push(occurrences.end));
     }
-    let mut neighbours = Neighbours::default();
+    let mut changes = NeighbourChanges::default();
     let mut gained: Vec<(Pair, u32)> = Vec::new();
-    while tokens.len() < size {
-        watch.step()?;
+    while vocab.len() < size {
+        monitor.step()?;
         let Some(top) = queue.pop() else { return Ok(Stop::NothingLeft) };
-        let now = tally.get(&top.pair.0).copied().unwrap_or(0);
-        if top.count != now {
-            queue.push(now, top.pair, top.range);
+        let count = tally.get(&top.pair.0).copied().unwrap_or(0);
+        if top.count != count {
+            queue.push(count, top.pair, top.range);
             continue;
         }
         if top.count < least {
             return Ok(Stop::NothingLeft);
         }
         let (a, b) = parts(top.pair.0);
-        let ab = tokens.join(a, b);
-        neighbours.join_all(words, &places[ranges.get(top.range)], (a, b), ab, watch)?;
-        // The pair's own tally stays as it was, as in tokenizers: nothing asks for it again, unless its text is reused.
-        neighbours.deal_out(&mut places, |is_left, sum, range| {
-            let (lost, gains) = match is_left {
+        let ab = vocab.add_merged(a, b);
+        changes.merge_in_words(words, &occurrences[ranges.get(top.range)], (a, b), ab, monitor)?;
+        // The tally of the merged pair itself is left as it was, as in `tokenizers`. It is read again only if a later merge
+        // recreates one of its symbols.
+        changes.drain(&mut occurrences, |is_left, sum, range| {
+            let (loses, gains) = match is_left {
                 true => (pair(sum.symbol, a), pair(sum.symbol, ab)),
                 false => (pair(b, sum.symbol), pair(ab, sum.symbol)),
             };
-            add(&mut tally, lost, -(sum.weight as i64));
+            add(&mut tally, loses, -(sum.weight as i64));
             add(&mut tally, gains, sum.weight as i64);
             gained.push((gains, ranges.push(range.end)));
         });
-        join_doubles(&mut gained, pair(ab, ab), &mut ranges, &mut places);
+        combine_repeated(&mut gained, pair(ab, ab), &mut ranges, &mut occurrences);
         for (gains, range) in gained.drain(..) {
             let count = tally.get(&gains).copied().unwrap_or(0);
             if count > 0 {
                 queue.push(count, Reverse(gains), range);
             }
         }
-        watch.done(tokens.len() as u64);
+        monitor.set_done(vocab.len() as u64);
     }
     Ok(Stop::SizeReached)
 }
 
-/// Changes a count; what is not in the table counts 0, and takes no room.
+/// Adds `change` to the count of a pair. Pairs with count 0 are not stored.
 fn add(tally: &mut PairMap<i64>, pair: Pair, change: i64) {
     match tally.entry(pair) {
         Entry::Occupied(mut entry) => {
@@ -163,14 +187,20 @@ fn add(tally: &mut PairMap<i64>, pair: Pair, change: i64) {
     }
 }
 
-/// Makes one entry of two for the same pair. Only the new symbol beside itself can gain on both sides, and only where its
-/// text was a token before.
-fn join_doubles(gained: &mut Vec<(Pair, u32)>, twin: Pair, ranges: &mut Ranges, places: &mut Vec<u32>) {
-    let mut doubles = gained.iter().filter(|one| one.0 == twin).map(|one| one.1);
-    if let (Some(first), Some(second)) = (doubles.next(), doubles.next()) {
-        places.extend_from_within(ranges.get(first));
-        places.extend_from_within(ranges.get(second));
+/// Combines two entries for the pair `twin` = (ab, ab) into one.
+///
+/// It is the only pair that can gain on both sides of a merge, and only if the text `ab` was a token before.
+fn combine_repeated(
+    gained: &mut Vec<(Pair, u32)>,
+    twin: Pair,
+    ranges: &mut OccurrenceRanges,
+    occurrences: &mut Vec<u32>,
+) {
+    let mut repeated = gained.iter().filter(|one| one.0 == twin).map(|one| one.1);
+    if let (Some(first), Some(second)) = (repeated.next(), repeated.next()) {
+        occurrences.extend_from_within(ranges.get(first));
+        occurrences.extend_from_within(ranges.get(second));
         gained.retain(|one| one.0 != twin);
-        gained.push((twin, ranges.push(places.len())));
+        gained.push((twin, ranges.push(occurrences.len())));
     }
 }

@@ -1,243 +1,275 @@
-//! `likelihood`: join the pair that gains most by being joined. Schuster & Nakajima's score (*Japanese and Korean Voice
-//! Search*, 2012), in the form in which it is usually taught.
+//! `likelihood`: merges the pair whose merging increases the likelihood of the text most (Schuster and Nakajima, *Japanese
+//! and Korean Voice Search*, 2012), in the form in which the score is usually taught.
 //!
-//! Definition. Over the present segmentation of all words, f(x) is how often symbol x occurs and g(a, b) how often a and b
-//! are neighbours, both weighted with the counts of the words.
+//! # Definition
 //!
-//! 1. Eligible are pairs with g ≥ `min_frequency` (and ≥ 1). The score is g(a, b) / (f(a) · f(b)).
-//! 2. Take the highest score; of equal ones the larger g, then the smaller left id, then the smaller right id. Scores are
-//!    compared as fractions of integers; no rounding decides.
-//! 3. Join it in all words, from left to right, as `bpe` does; f and g are those of the new segmentation.
-//! 4. Stop where the vocabulary is full or nothing is eligible.
+//! In the present segmentation of all words, f(x) is how often the symbol x occurs and g(a, b) how often a and b are
+//! adjacent, both weighted with the counts of the words.
 //!
-//! What makes it fast. Joining (a, b) lowers f(a) and f(b), which *raises* the score of every other pair with a or b, even
-//! though nothing about that pair changed: a heap that is put right only at its top would miss them. So the heap is keyed
-//! with an upper bound. For each symbol there is q(x) ≤ f(x) out of a coarse grid (numbers of a few leading bits); the bound
-//! is g / (q(a) · q(b)). While f(x) stays at or above q(x) all bounds hold; when it falls below, q(x) goes down the grid and
-//! the pairs of x get new entries. To choose, entries are taken from the heap while they may beat the best exact score seen
-//! so far; those that did not win go back.
+//! 1. A pair is eligible if g ≥ `min_frequency` (and ≥ 1). Its score is g(a, b) / (f(a) · f(b)).
+//! 2. Choose the pair with the highest score; on a tie, the larger g, then the smaller left id, then the smaller right id.
+//!    Scores are compared as fractions of integers, so rounding never decides.
+//! 3. Merge it in all words as [`bpe`](super::bpe) does; f and g are then those of the new segmentation.
+//! 4. Stop if the vocabulary has the requested size or no pair is eligible.
+//!
+//! # Algorithm
+//!
+//! Merging (a, b) lowers f(a) and f(b), which *raises* the score of every other pair with a or b although nothing else about
+//! that pair changed. A heap that is corrected only at its top, as in `bpe`, would miss them. The heap is therefore ordered
+//! by an upper bound of the score. Each symbol has a lower bound q(x) ≤ f(x) from a coarse grid (numbers with
+//! [`GRID_BITS`] significant bits), and the bound of a pair is g / (q(a) · q(b)).
+//!
+//! - While f(x) stays at or above q(x), all bounds hold. When it falls below, q(x) moves down the grid and the pairs of x
+//!   get new entries.
+//! - To choose a pair, entries are popped as long as their bound may beat the best exact score so far; the others are
+//!   pushed back. That takes about ten pops for each merge.
+//!
+//! # Cost
+//!
+//! As `bpe`, plus the entries that are renewed when a symbol moves down the grid: about ten for each merge.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::symbols::{Met, Neighbours, Pair, PairMap, Words, all_pairs, pair, parts};
-use super::tokens::Tokens;
-use super::{Stop, Watch};
+use super::neighbours::NeighbourChanges;
+use super::pairs::{Pair, PairMap, PairOccurrences, all_pairs, pair, parts};
+use super::progress::Monitor;
+use super::symbols::SymbolWords;
+use super::trained::Stop;
+use super::vocab_builder::VocabBuilder;
 use crate::error::Result;
 
-/// Leading bits that a number of the grid keeps. More of them make the bounds tighter, fewer make them last longer. Numbers
-/// of so many bits are in the grid themselves, so the bounds of rare pairs, of which thousands tie, are exact.
+/// The significant bits of the numbers of the grid. More bits make the bounds tighter, fewer make them last longer.
+/// Numbers of at most this many bits are in the grid themselves, so the bounds of rare pairs, of which thousands tie, are
+/// exact.
 const GRID_BITS: u32 = 5;
 
-/// A numerator g and a denominator q(a) · q(b) below these make a quotient of floats that is equal to another such only
-/// where the fractions are: two different ones are more than 2^-51 apart, relatively, and a float has 53 bits.
-const EXACT: (u64, u128) = (1 << 20, 1 << 31);
+/// Limits on the numerator g and the denominator q(a) · q(b) below which two quotients, rounded to floats, are equal only if
+/// the fractions are: different fractions differ by more than 2⁻⁵¹ relatively, and a float has 53 significant bits.
+const EXACT_BELOW: (u64, u128) = (1 << 20, 1 << 31);
 
-/// More than what rounding makes of a quotient, relatively.
-const HAIR: f64 = 4.0 * f64::EPSILON;
+/// More than the relative rounding error of a quotient.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// No list of places.
+/// The end of a list of chunks.
 const NONE: u32 = u32::MAX;
 
-/// A pair and how often it occurs.
+/// A pair that occurs or has occurred.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct PairState {
     pair: Pair,
+    /// g: how often it occurs.
     g: u64,
-    /// The entry of the heap that counts is the one with this number; others are out of date.
+    /// The number of its latest heap entry; entries with other numbers are out of date.
     version: u32,
-    /// The words it was met in: the last of its chunks. Some words may have it no more.
+    /// The last chunk of the words it was seen in. In some of them it may no longer occur.
     chunk: u32,
 }
 
-/// Words in which a pair was met: a range of the list of places, and the chunk before.
+/// Words in which a pair was seen: a range of the list of occurrences, and the previous chunk of the same pair.
 #[derive(Debug, Clone, Copy)]
-struct Chunk {
+struct OccurrenceChunk {
     start: usize,
     len: u32,
-    before: u32,
+    previous: u32,
 }
 
-/// An upper bound on the rank of a pair.
+/// An upper bound of the rank of a pair; ordered like the rank itself, by score, then g, then the smaller pair.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct BoundedPair {
     /// At least the score.
     bound: f64,
-    /// At least g.
+    /// At least the present g.
     g: u64,
     pair: Pair,
+    /// The index of the pair in [`PairScores::pairs`].
     index: u32,
     version: u32,
 }
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        let key = |entry: &Entry| (entry.g, Reverse(entry.pair), entry.version);
-        self.bound.total_cmp(&other.bound).then_with(|| key(self).cmp(&key(other)))
+impl Ord for BoundedPair {
+    fn cmp(&self, other: &BoundedPair) -> Ordering {
+        let tie_break = |entry: &BoundedPair| (entry.g, Reverse(entry.pair), entry.version);
+        self.bound.total_cmp(&other.bound).then_with(|| tie_break(self).cmp(&tie_break(other)))
     }
 }
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+impl PartialOrd for BoundedPair {
+    fn partial_cmp(&self, other: &BoundedPair) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
+impl PartialEq for BoundedPair {
+    fn eq(&self, other: &BoundedPair) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Entry {}
+impl Eq for BoundedPair {}
 
-/// The best pair so far.
-struct Best {
-    /// What was taken from the heap.
-    entry: Entry,
+/// The best pair found so far while choosing.
+struct BestPair {
+    /// The heap entry it was popped as.
+    entry: BoundedPair,
     g: u64,
     /// f(a) · f(b).
     denominator: u128,
-    /// At most the score; the score itself where `exact`.
-    low: f64,
+    /// At most the score; equal to it if `exact`.
+    lower_bound: f64,
     exact: bool,
 }
 
-impl Best {
-    /// Whether a pair with this bound may be better.
-    fn may_lose_to(&self, entry: &Entry) -> bool {
-        match entry.bound.total_cmp(&self.low) {
+impl BestPair {
+    /// Returns whether a pair with this bound may be better.
+    fn may_lose_to(&self, entry: &BoundedPair) -> bool {
+        match entry.bound.total_cmp(&self.lower_bound) {
             Ordering::Greater => true,
             Ordering::Less => false,
             Ordering::Equal => !self.exact || (entry.g, Reverse(entry.pair)) > (self.g, Reverse(self.entry.pair)),
         }
     }
 
-    /// Whether a pair with this score is better.
+    /// Returns whether a pair with this score is better, in exact arithmetic.
     fn loses_to(&self, g: u64, denominator: u128, pair: Pair) -> bool {
-        let by_score = product(g, self.denominator).cmp(&product(self.g, denominator));
+        let by_score = wide_product(g, self.denominator).cmp(&wide_product(self.g, denominator));
         by_score.then_with(|| (g, Reverse(pair)).cmp(&(self.g, Reverse(self.entry.pair)))) == Ordering::Greater
     }
 }
 
-/// A product of 192 bits: the upper 128 and the lower 64.
-fn product(a: u64, b: u128) -> (u128, u64) {
+/// Returns a product of up to 192 bits as its upper 128 and lower 64 bits, so that tuples compare like products.
+fn wide_product(a: u64, b: u128) -> (u128, u64) {
     let low = u128::from(a) * u128::from(b as u64);
     (u128::from(a) * (b >> 64) + (low >> 64), low as u64)
 }
 
-/// A quotient as a float, and whether it is told apart from all other such.
+/// Returns a quotient as a float, and whether equal floats mean equal fractions (see [`EXACT_BELOW`]).
 fn quotient(g: u64, denominator: u128) -> (f64, bool) {
-    (g as f64 / denominator as f64, g < EXACT.0 && denominator < EXACT.1)
+    (g as f64 / denominator as f64, g < EXACT_BELOW.0 && denominator < EXACT_BELOW.1)
 }
 
-/// The largest number of the grid that is not above `f`.
+/// Returns the largest number of the grid that is at most `f`: `f` with all but its leading bits cleared.
 fn floor_to_grid(f: u64) -> u64 {
     let extra = (u64::BITS - f.leading_zeros()).saturating_sub(GRID_BITS);
     f >> extra << extra
 }
 
-/// What is known about the symbols and pairs of the present segmentation.
+/// The frequencies of symbols and pairs in the present segmentation, and the heap of pairs.
+///
+/// Invariants, between merges: `f[x]` is the frequency of x; q(x) ≤ f(x); every pair with g ≥ `least` has an entry with its
+/// latest version, whose bound is at least its score.
 #[derive(Default)]
-struct State {
+struct PairScores {
+    /// Pairs with a smaller g are not eligible.
     least: u64,
+    /// f, by symbol.
     f: Vec<u64>,
+    /// q, by symbol.
     q: Vec<u64>,
-    known: Vec<Known>,
+    pairs: Vec<PairState>,
+    /// The index of each pair in `pairs`.
     index: PairMap<u32>,
-    /// For each symbol the pairs that have it; one that occurs no more leaves the list when it is next read.
+    /// For each symbol, the indices of the pairs that have it. A pair that no longer occurs is removed when the list is read
+    /// next.
     pairs_of: Vec<Vec<u32>>,
-    heap: BinaryHeap<Entry>,
-    chunks: Vec<Chunk>,
+    heap: BinaryHeap<BoundedPair>,
+    chunks: Vec<OccurrenceChunk>,
 }
 
-impl State {
-    fn new(words: &Words, least: u64, symbols: usize, watch: &mut Watch<'_>) -> Result<(State, Vec<u32>)> {
-        let mut state = State { least, ..State::default() };
-        state.room_for(symbols);
+impl PairScores {
+    /// Counts the symbols and pairs of all words; also returns the list of occurrences.
+    fn new(
+        words: &SymbolWords,
+        least: u64,
+        symbols: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(PairScores, Vec<u32>)> {
+        let mut scores = PairScores { least, ..PairScores::default() };
+        scores.resize(symbols);
         for word in words.iter() {
             for &symbol in words.symbols(word) {
-                state.f[symbol as usize] += words.count(word);
+                scores.f[symbol as usize] += words.count(word);
             }
         }
-        state.q = state.f.iter().map(|&f| floor_to_grid(f)).collect();
-        let (pairs, places) = all_pairs(words, watch)?;
-        for Met { pair, weight, places } in pairs {
-            state.gain(pair, weight, places.start, places.len() as u32);
+        scores.q = scores.f.iter().map(|&f| floor_to_grid(f)).collect();
+        let (pairs, occurrences) = all_pairs(words, monitor)?;
+        for PairOccurrences { pair, weight, occurrences } in pairs {
+            scores.increase(pair, weight, occurrences.start, occurrences.len() as u32);
         }
-        Ok((state, places))
+        Ok((scores, occurrences))
     }
 
-    fn room_for(&mut self, symbols: usize) {
+    /// Makes the lists long enough for this many symbols.
+    fn resize(&mut self, symbols: usize) {
         self.f.resize(symbols, 0);
         self.q.resize(symbols, 0);
         self.pairs_of.resize_with(symbols, Vec::new);
     }
 
-    /// A pair occurs more often, in these places; it gets an entry.
-    fn gain(&mut self, pair: Pair, weight: u64, start: usize, len: u32) {
-        let State { known, index, pairs_of, .. } = self;
+    /// Adds `weight` to the frequency of a pair, which occurs in this range of the list of occurrences.
+    fn increase(&mut self, pair: Pair, weight: u64, start: usize, len: u32) {
+        let PairScores { pairs, index, pairs_of, .. } = self;
         let i = *index.entry(pair).or_insert_with(|| {
-            let i = known.len() as u32;
+            let i = pairs.len() as u32;
             let (a, b) = parts(pair);
             pairs_of[a as usize].push(i);
             if a != b {
                 pairs_of[b as usize].push(i);
             }
-            known.push(Known { pair, g: 0, version: 0, chunk: NONE });
+            pairs.push(PairState { pair, g: 0, version: 0, chunk: NONE });
             i
         });
-        let one = &mut self.known[i as usize];
-        one.g += weight;
-        self.chunks.push(Chunk { start, len, before: one.chunk });
-        one.chunk = self.chunks.len() as u32 - 1;
-        self.enter(i);
+        let state = &mut self.pairs[i as usize];
+        state.g += weight;
+        self.chunks.push(OccurrenceChunk { start, len, previous: state.chunk });
+        state.chunk = self.chunks.len() as u32 - 1;
+        self.push_entry(i);
     }
 
-    /// Puts a new entry for a pair into the heap; what was there for it is out of date.
-    fn enter(&mut self, i: u32) {
-        let one = &mut self.known[i as usize];
-        one.version += 1;
-        if one.g >= self.least {
-            let (a, b) = parts(one.pair);
+    /// Pushes a new heap entry for a pair if it is eligible; its earlier entries become out of date.
+    fn push_entry(&mut self, i: u32) {
+        let state = &mut self.pairs[i as usize];
+        state.version += 1;
+        if state.g >= self.least {
+            let (a, b) = parts(state.pair);
             let denominator = u128::from(self.q[a as usize]) * u128::from(self.q[b as usize]);
-            let (bound, exact) = quotient(one.g, denominator);
-            let bound = if exact { bound } else { bound * (1.0 + HAIR) };
-            self.heap.push(Entry { bound, g: one.g, pair: one.pair, index: i, version: one.version });
+            let (bound, exact) = quotient(state.g, denominator);
+            let bound = if exact { bound } else { bound * (1.0 + ROUNDING) };
+            self.heap.push(BoundedPair { bound, g: state.g, pair: state.pair, index: i, version: state.version });
         }
     }
 
-    /// Takes the best pair out of the heap.
-    fn choose(&mut self, tried: &mut Vec<Entry>) -> Option<Entry> {
-        let mut best: Option<Best> = None;
+    /// Removes the best pair from the heap and returns it. `tried` is a buffer that is empty before and after.
+    fn choose(&mut self, tried: &mut Vec<BoundedPair>) -> Option<BoundedPair> {
+        let mut best: Option<BestPair> = None;
         while let Some(&top) = self.heap.peek() {
             if best.as_ref().is_some_and(|best| !best.may_lose_to(&top)) {
                 break;
             }
             self.heap.pop();
-            let one = &self.known[top.index as usize];
-            if one.version != top.version || one.g < self.least {
+            let state = &self.pairs[top.index as usize];
+            if state.version != top.version || state.g < self.least {
                 continue;
             }
-            let (a, b) = parts(one.pair);
+            let (a, b) = parts(state.pair);
             let denominator = u128::from(self.f[a as usize]) * u128::from(self.f[b as usize]);
-            if best.as_ref().is_none_or(|best| best.loses_to(one.g, denominator, one.pair)) {
-                let (score, exact) = quotient(one.g, denominator);
-                let low = if exact { score } else { score * (1.0 - HAIR) };
-                let lost = best.replace(Best { entry: top, g: one.g, denominator, low, exact });
-                tried.extend(lost.map(|lost| lost.entry));
+            if best.as_ref().is_none_or(|best| best.loses_to(state.g, denominator, state.pair)) {
+                let (score, exact) = quotient(state.g, denominator);
+                let lower_bound = if exact { score } else { score * (1.0 - ROUNDING) };
+                let previous = best.replace(BestPair { entry: top, g: state.g, denominator, lower_bound, exact });
+                tried.extend(previous.map(|previous| previous.entry));
             } else {
                 tried.push(top);
             }
         }
         for entry in tried.drain(..) {
-            self.enter(entry.index);
+            self.push_entry(entry.index);
         }
         best.map(|best| best.entry)
     }
 
-    /// A symbol occurs less often. Where that takes it below its number of the grid, all its pairs get new entries.
-    fn lose(&mut self, symbol: u32) {
+    /// Restores q(x) ≤ f(x) after f(x) has fallen. If q(x) has to move down the grid, all pairs of x get new entries.
+    fn lower_bound_of(&mut self, symbol: u32) {
         let (f, q) = (self.f[symbol as usize], &mut self.q[symbol as usize]);
         if f >= *q {
             return;
@@ -245,72 +277,89 @@ impl State {
         *q = floor_to_grid(f);
         let mut pairs = std::mem::take(&mut self.pairs_of[symbol as usize]);
         pairs.retain(|&i| {
-            let Known { pair, g, .. } = self.known[i as usize];
+            let PairState { pair, g, .. } = self.pairs[i as usize];
             if g > 0 {
-                self.enter(i);
+                self.push_entry(i);
             } else if self.index.get(&pair) == Some(&i) {
-                // Should it come back, it is a pair that was never met.
+                // If the pair occurs again, it gets a new state.
                 self.index.remove(&pair);
             }
             g > 0
         });
         self.pairs_of[symbol as usize] = pairs;
     }
+
+    /// Merges a pair in all words it was seen in, and adjusts its own frequency and those of its symbols. The frequencies
+    /// of the neighbouring pairs follow from `changes`.
+    fn merge(
+        &mut self,
+        chosen: BoundedPair,
+        ab: u32,
+        words: &mut SymbolWords,
+        occurrences: &[u32],
+        changes: &mut NeighbourChanges,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<()> {
+        let (a, b) = parts(chosen.pair);
+        let mut merged = 0;
+        let mut chunk = self.pairs[chosen.index as usize].chunk;
+        while chunk != NONE {
+            let OccurrenceChunk { start, len, previous } = self.chunks[chunk as usize];
+            let chunk_words = &occurrences[start..start + len as usize];
+            merged += changes.merge_in_words(words, chunk_words, (a, b), ab, monitor)?;
+            chunk = previous;
+        }
+        let state = &mut self.pairs[chosen.index as usize];
+        (state.g, state.chunk) = (state.g - merged, NONE);
+        self.f[a as usize] -= merged;
+        self.f[b as usize] -= merged;
+        self.f[ab as usize] += merged;
+        if self.q[ab as usize] == 0 {
+            self.q[ab as usize] = floor_to_grid(self.f[ab as usize]);
+        }
+        Ok(())
+    }
 }
 
-/// Appends tokens until there are `size`.
+/// Appends tokens until there are `size`, or no pair is eligible.
 pub(super) fn learn(
-    words: &mut Words,
-    tokens: &mut Tokens,
+    words: &mut SymbolWords,
+    vocab: &mut VocabBuilder,
     size: usize,
     min_frequency: u64,
-    watch: &mut Watch<'_>,
+    monitor: &mut Monitor<'_>,
 ) -> Result<Stop> {
-    let (mut state, mut places) = State::new(words, min_frequency.max(1), tokens.len(), watch)?;
-    let mut neighbours = Neighbours::default();
+    let (mut scores, mut occurrences) = PairScores::new(words, min_frequency.max(1), vocab.len(), monitor)?;
+    let mut changes = NeighbourChanges::default();
     let mut tried = Vec::new();
     let mut gained: Vec<(Pair, u64, usize, u32)> = Vec::new();
     let mut lost: Vec<(Pair, u64)> = Vec::new();
-    while tokens.len() < size {
-        watch.step()?;
-        let Some(chosen) = state.choose(&mut tried) else { return Ok(Stop::NothingLeft) };
+    while vocab.len() < size {
+        monitor.step()?;
+        let Some(chosen) = scores.choose(&mut tried) else { return Ok(Stop::NothingLeft) };
         let (a, b) = parts(chosen.pair);
-        let ab = tokens.join(a, b);
-        state.room_for(tokens.len());
-        let mut joined = 0;
-        let mut chunk = state.known[chosen.index as usize].chunk;
-        while chunk != NONE {
-            let Chunk { start, len, before } = state.chunks[chunk as usize];
-            joined += neighbours.join_all(words, &places[start..start + len as usize], (a, b), ab, watch)?;
-            chunk = before;
-        }
-        let one = &mut state.known[chosen.index as usize];
-        (one.g, one.chunk) = (one.g - joined, NONE);
-        state.f[a as usize] -= joined;
-        state.f[b as usize] -= joined;
-        state.f[ab as usize] += joined;
-        if state.q[ab as usize] == 0 {
-            state.q[ab as usize] = floor_to_grid(state.f[ab as usize]);
-        }
-        neighbours.deal_out(&mut places, |is_left, sum, range| {
-            let (less, more) = match is_left {
+        let ab = vocab.add_merged(a, b);
+        scores.resize(vocab.len());
+        scores.merge(chosen, ab, words, &occurrences, &mut changes, monitor)?;
+        changes.drain(&mut occurrences, |is_left, sum, range| {
+            let (loses, gains) = match is_left {
                 true => (pair(sum.symbol, a), pair(sum.symbol, ab)),
                 false => (pair(b, sum.symbol), pair(ab, sum.symbol)),
             };
-            lost.push((less, sum.weight));
-            gained.push((more, sum.weight, range.start, range.len() as u32));
+            lost.push((loses, sum.weight));
+            gained.push((gains, sum.weight, range.start, range.len() as u32));
         });
-        // Gains first: a pair may gain and lose in one word, and no count is ever negative.
+        // Gains first: a pair may gain and lose in the same word, and g must not fall below 0 in between.
         for (pair, weight, start, len) in gained.drain(..) {
-            state.gain(pair, weight, start, len);
+            scores.increase(pair, weight, start, len);
         }
         for (pair, weight) in lost.drain(..) {
-            let i = state.index[&pair];
-            state.known[i as usize].g -= weight;
+            let i = scores.index[&pair];
+            scores.pairs[i as usize].g -= weight;
         }
-        state.lose(a);
-        state.lose(b);
-        watch.done(tokens.len() as u64);
+        scores.lower_bound_of(a);
+        scores.lower_bound_of(b);
+        monitor.set_done(vocab.len() as u64);
     }
     Ok(Stop::SizeReached)
 }

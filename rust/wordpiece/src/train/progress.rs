@@ -1,85 +1,91 @@
-//! Looking in on work that takes long: progress goes out, a wish to stop comes in.
+//! Progress reporting and cancellation of counting and learning.
+//!
+//! The caller passes an observer, a function that is called about every 50 ms with the [`Progress`] and returns whether to
+//! go on. The learners call [`Monitor::step`] in their inner loops; it costs an addition and a comparison, and reads the
+//! clock once in 1024 steps.
 
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result, TrainingError};
 
-/// What is being done.
+/// What the work consists of at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Reading and counting; the unit is the byte.
+    /// Reading and counting; progress is measured in bytes.
     Counting,
-    /// Learning; the unit is the token, or for `top_down` a step of the search.
+    /// Learning; progress is measured in tokens, or for `top_down` in thresholds tried.
     Learning,
 }
 
-/// How far it is.
+/// How far the present stage has come.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// What is being done.
+    /// The present stage.
     pub stage: Stage,
-    /// So much of it is done.
+    /// How much of it is done, in the unit of the stage.
     pub done: u64,
-    /// Of so much, where that is known.
+    /// How much there is to do in all, if that is known.
     pub total: Option<u64>,
 }
 
-/// Time between two looks.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The least time between two calls of the observer.
+const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Steps between two looks at the clock.
-const STEPS: u32 = 1024;
+/// The number of steps between two readings of the clock.
+const STEPS_PER_CHECK: u32 = 1024;
 
-/// Calls whoever watches every 50 ms or so; learners tell it at each small step.
-pub struct Watch<'a> {
+/// Calls the observer regularly, and turns its wish to stop into [`TrainingError::Interrupted`].
+pub(super) struct Monitor<'a> {
     observer: &'a mut dyn FnMut(Progress) -> bool,
-    now: Progress,
+    progress: Progress,
+    /// When the observer was called last.
     last: Instant,
+    /// Steps since the clock was read last.
     steps: u32,
 }
 
-impl<'a> Watch<'a> {
-    /// A watch over work that is to be told to `observer`, which returns false to stop it.
-    pub fn new(observer: &'a mut dyn FnMut(Progress) -> bool) -> Watch<'a> {
-        let now = Progress { stage: Stage::Counting, done: 0, total: None };
-        Watch { observer, now, last: Instant::now(), steps: 0 }
+impl<'a> Monitor<'a> {
+    /// Creates a monitor that reports to `observer`, which returns false to stop the work.
+    pub fn new(observer: &'a mut dyn FnMut(Progress) -> bool) -> Monitor<'a> {
+        let progress = Progress { stage: Stage::Counting, done: 0, total: None };
+        Monitor { observer, progress, last: Instant::now(), steps: 0 }
     }
 
-    /// Begins a stage.
-    pub(crate) fn begin(&mut self, stage: Stage, total: Option<u64>) -> Result<()> {
-        self.now = Progress { stage, done: 0, total };
-        self.look()
+    /// Begins a stage and reports it at once.
+    pub fn begin(&mut self, stage: Stage, total: Option<u64>) -> Result<()> {
+        self.progress = Progress { stage, done: 0, total };
+        self.report()
     }
 
-    /// So much is done.
-    pub(crate) fn done(&mut self, done: u64) {
-        self.now.done = done;
+    /// Sets how much of the stage is done; the next report includes it.
+    pub fn set_done(&mut self, done: u64) {
+        self.progress.done = done;
     }
 
-    /// A step of less than a microsecond or so was made.
+    /// Counts a small step, of up to a microsecond.
     #[inline(always)]
-    pub(crate) fn step(&mut self) -> Result<()> {
+    pub fn step(&mut self) -> Result<()> {
         self.steps += 1;
-        if self.steps < STEPS { Ok(()) } else { self.pause() }
+        if self.steps < STEPS_PER_CHECK { Ok(()) } else { self.check() }
     }
 
-    /// As many small steps as there are symbols are about to be made, each much smaller than one that counts.
+    /// Counts the work on a word of this many symbols: a step for the word and one more for every 64 symbols.
     #[inline(always)]
-    pub(crate) fn steps(&mut self, symbols: usize) -> Result<()> {
-        self.steps += 1 + u32::try_from(symbols / 64).unwrap_or(STEPS).min(STEPS);
-        if self.steps < STEPS { Ok(()) } else { self.pause() }
+    pub fn step_word(&mut self, symbols: usize) -> Result<()> {
+        self.steps += 1 + u32::try_from(symbols / 64).unwrap_or(STEPS_PER_CHECK).min(STEPS_PER_CHECK);
+        if self.steps < STEPS_PER_CHECK { Ok(()) } else { self.check() }
     }
 
-    /// A step was made that may have taken long.
-    pub(crate) fn pause(&mut self) -> Result<()> {
+    /// Reads the clock, and reports if the interval has passed. Call this after work that may have taken long.
+    pub fn check(&mut self) -> Result<()> {
         self.steps = 0;
-        if self.last.elapsed() < PAUSE { Ok(()) } else { self.look() }
+        if self.last.elapsed() < INTERVAL { Ok(()) } else { self.report() }
     }
 
-    /// Tells at once.
-    pub(crate) fn look(&mut self) -> Result<()> {
+    /// Calls the observer now.
+    pub fn report(&mut self) -> Result<()> {
         self.last = Instant::now();
-        match (self.observer)(self.now) {
+        match (self.observer)(self.progress) {
             true => Ok(()),
             false => Err(Error::Training(TrainingError::Interrupted)),
         }

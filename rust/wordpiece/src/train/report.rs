@@ -1,13 +1,19 @@
-//! What a tokenizer makes of texts, in whole numbers: the sums that ratios are formed from.
+//! What a tokenizer makes of texts, as exact sums from which ratios can be formed.
 //!
-//! Words are what the normalizer and the splitter give; added tokens are not looked for. Each distinct word is cut once, so
-//! a report takes little longer than counting words.
+//! Words are what the normalizer and the pre-tokenizer produce; added tokens are not recognised in the texts. The
+//! continuing-subword prefix and all other settings are those of the tokenizer.
+//!
+//! # Cost
+//!
+//! Each thread segments each distinct word once and then only counts it, so a report takes little longer than counting
+//! words. Memory grows with the number of distinct words, once for each thread.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use wordpiece_parallel::fork_join;
 
 use crate::definition::Definition;
 use crate::error::{Error, Result};
@@ -17,73 +23,83 @@ use crate::matcher::{Matcher, WordPieces};
 use crate::normalize::{Normalized, Normalizer};
 use crate::split::PreTokenizer;
 
-/// The bytes of a text. Positions have 32 bits, and normalizing may make text three times as long.
+/// The most bytes of a text. Positions have 32 bits, and normalization can triple the length.
 const LONGEST_TEXT: usize = 1 << 30;
 
 /// The sums over all texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sums {
-    /// Texts that are not empty.
+pub struct ReportSums {
+    /// The number of texts that are not empty.
     pub texts: u64,
-    /// Their characters.
+    /// The number of characters of the texts.
     pub chars: u64,
-    /// Their bytes.
+    /// The number of bytes of the texts.
     pub bytes: u64,
-    /// Words.
+    /// The number of words.
     pub words: u64,
-    /// The characters of the words, after normalization.
+    /// The number of characters of the words, after normalization.
     pub word_chars: u64,
-    /// Tokens; a word that cannot be cut is one.
+    /// The number of tokens; a word that cannot be segmented is one token.
     pub tokens: u64,
-    /// Words that cannot be cut.
+    /// The number of words that cannot be segmented.
     pub unk_words: u64,
-    /// Their characters.
+    /// The number of characters of these words.
     pub unk_chars: u64,
-    /// Words by the number of their tokens; those that cannot be cut are not among them.
+    /// The number of words for each number of tokens, without the words that cannot be segmented.
     pub words_by_tokens: BTreeMap<u64, u64>,
-    /// Texts by the number of their tokens.
+    /// The number of texts for each number of tokens.
     pub texts_by_tokens: BTreeMap<u64, u64>,
-    /// How often each id was used.
+    /// How often each id occurs; ids that do not occur are not stored.
     pub used: BTreeMap<u32, u64>,
 }
 
-/// A tokenizer taken apart, and what it has seen so far.
+/// Collects the sums of texts under a tokenizer.
 #[derive(Debug)]
 pub struct Reporter {
-    shared: Shared,
-    memories: Vec<Memory>,
+    context: ReportContext,
+    /// What each thread has counted; at least one.
+    threads: Vec<ThreadReport>,
 }
 
-/// What all threads read.
+/// The steps of the tokenizer, which all threads share.
 #[derive(Debug)]
-struct Shared {
+struct ReportContext {
     normalizer: Option<Normalizer>,
     pre_tokenizer: Option<PreTokenizer>,
     matcher: Matcher,
     unk_id: u32,
-    /// The fast way to the words, for the normalizers that it knows.
+    /// Finds words without the general pipeline, if it supports the normalizer and the pre-tokenizer.
     finder: Option<WordFinder>,
 }
 
 /// A distinct word.
 #[derive(Debug, Clone)]
-struct Seen {
+struct DistinctWord {
+    /// The range of the word in [`ThreadReport::text`].
     text: Range<usize>,
+    /// The range of its tokens in [`ThreadReport::ids`].
     ids: Range<usize>,
+    /// The number of characters.
     chars: u64,
+    /// Whether it cannot be segmented; its only token is then the unknown token.
     unknown: bool,
+    /// How often it occurs.
     count: u64,
 }
 
-/// What a thread remembers.
+/// The words one thread has seen, and its scratch buffers.
 #[derive(Debug, Default)]
-struct Memory {
-    words: HashTable<u32>,
+struct ThreadReport {
+    /// The indices of the words in `words`, by the hash of the text.
+    index: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    seen: Vec<Seen>,
+    words: Vec<DistinctWord>,
+    /// The bytes of all distinct words.
     text: Vec<u8>,
+    /// The tokens of all distinct words.
     ids: Vec<u32>,
-    sums: Sums,
+    /// `texts`, `chars`, `bytes` and `texts_by_tokens`; the other sums follow from the words.
+    sums: ReportSums,
     space: Space,
     normalized: Normalized,
     ranges: Vec<Range<usize>>,
@@ -91,11 +107,11 @@ struct Memory {
 }
 
 impl Reporter {
-    /// A reporter on a tokenizer, with so many threads; 0 is taken as 1.
+    /// Creates a reporter for a tokenizer that uses this many threads; 0 means 1.
     ///
     /// # Errors
     ///
-    /// The unknown token is not in the vocabulary.
+    /// [`Error::MissingUnk`].
     pub fn new(definition: &Definition, threads: usize) -> Result<Reporter> {
         let unk_token = &definition.unk_token;
         let unk_id = definition.vocab.id(unk_token).ok_or(Error::MissingUnk { unk_token: unk_token.clone() })?;
@@ -106,61 +122,62 @@ impl Reporter {
             }
             _ => None,
         };
-        let shared = Shared {
+        let context = ReportContext {
             normalizer: definition.normalizer.clone(),
             pre_tokenizer: definition.pre_tokenizer.clone(),
             matcher: Matcher::new(definition.vocab.iter(), prefix, definition.max_input_chars_per_word),
             unk_id,
             finder,
         };
-        Ok(Reporter { shared, memories: (0..threads.max(1)).map(|_| Memory::default()).collect() })
+        Ok(Reporter { context, threads: (0..threads.max(1)).map(|_| ThreadReport::default()).collect() })
     }
 
-    /// Takes texts into account.
+    /// Adds texts to the report. They are divided equally among the threads; the calling thread processes the first part.
     ///
     /// # Errors
     ///
-    /// What the tokenizer's patterns say about a text, with its index.
+    /// [`Error::TextTooLong`], or an error of the tokenizer's patterns, with the index of the text. The sums are then
+    /// incomplete.
     pub fn add(&mut self, texts: &[&str]) -> Result<()> {
-        let Reporter { shared, memories } = self;
-        let size = texts.len().div_ceil(memories.len()).max(1);
-        if texts.len() < 2 || memories.len() == 1 {
-            return memories[0].add(shared, texts, 0);
+        let Reporter { context, threads } = self;
+        let size = texts.len().div_ceil(threads.len()).max(1);
+        let (own_report, other_reports) = threads.split_first_mut().expect("there is at least one thread");
+        if texts.len() < 2 || other_reports.is_empty() {
+            return own_report.add(context, texts, 0);
         }
-        std::thread::scope(|scope| {
-            let mut threads = Vec::new();
-            for (i, (part, memory)) in texts.chunks(size).zip(memories).enumerate() {
-                let shared = &*shared;
-                threads.push(scope.spawn(move || memory.add(shared, part, i * size)));
-            }
-            threads
-                .into_iter()
-                .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
+        let (own_texts, other_texts) = texts.split_at(size);
+        let others = other_texts.chunks(size).zip(other_reports).enumerate();
+        let (own, others) = fork_join(
+            others,
+            |(i, (part, report)), _| report.add(context, part, (i + 1) * size),
+            |_| own_report.add(context, own_texts, 0),
+        );
+        own?;
+        others.into_iter().collect()
     }
 
-    /// The sums so far.
-    pub fn sums(&self) -> Sums {
-        let mut all = Sums::default();
-        for memory in &self.memories {
-            all.texts += memory.sums.texts;
-            all.chars += memory.sums.chars;
-            all.bytes += memory.sums.bytes;
-            for (&tokens, &n) in &memory.sums.texts_by_tokens {
+    /// Returns the sums over all texts so far.
+    pub fn sums(&self) -> ReportSums {
+        let mut all = ReportSums::default();
+        for report in &self.threads {
+            all.texts += report.sums.texts;
+            all.chars += report.sums.chars;
+            all.bytes += report.sums.bytes;
+            for (&tokens, &n) in &report.sums.texts_by_tokens {
                 *all.texts_by_tokens.entry(tokens).or_default() += n;
             }
-            for seen in &memory.seen {
-                let (n, pieces) = (seen.count, seen.ids.len() as u64);
+            for word in &report.words {
+                let (n, pieces) = (word.count, word.ids.len() as u64);
                 all.words += n;
-                all.word_chars += n * seen.chars;
+                all.word_chars += n * word.chars;
                 all.tokens += n * pieces;
-                if seen.unknown {
+                if word.unknown {
                     all.unk_words += n;
-                    all.unk_chars += n * seen.chars;
+                    all.unk_chars += n * word.chars;
                 } else {
                     *all.words_by_tokens.entry(pieces).or_default() += n;
                 }
-                for &id in &memory.ids[seen.ids.clone()] {
+                for &id in &report.ids[word.ids.clone()] {
                     *all.used.entry(id).or_default() += n;
                 }
             }
@@ -169,10 +186,11 @@ impl Reporter {
     }
 }
 
-impl Memory {
-    fn add(&mut self, shared: &Shared, texts: &[&str], first: usize) -> Result<()> {
+impl ThreadReport {
+    /// Adds texts, the first of which has the index `first`.
+    fn add(&mut self, context: &ReportContext, texts: &[&str], first: usize) -> Result<()> {
         for (i, text) in texts.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
-            let tokens = self.text(shared, text).map_err(|error| error.at_index(first + i))?;
+            let tokens = self.add_words(context, text).map_err(|error| error.at_index(first + i))?;
             self.sums.texts += 1;
             self.sums.chars += text.chars().count() as u64;
             self.sums.bytes += text.len() as u64;
@@ -181,64 +199,67 @@ impl Memory {
         Ok(())
     }
 
-    /// Counts the words of a text; returns the number of their tokens.
-    fn text(&mut self, shared: &Shared, text: &str) -> Result<u64> {
+    /// Adds the words of a text; returns the number of their tokens.
+    fn add_words(&mut self, context: &ReportContext, text: &str) -> Result<u64> {
         if text.len() > LONGEST_TEXT {
             return Err(Error::TextTooLong { bytes: text.len() });
         }
-        let mut tokens = 0;
+        // The buffers are moved out while their content is borrowed beside `self`.
         let mut space = std::mem::take(&mut self.space);
-        let words = shared.finder.as_ref().and_then(|finder| finder.find(text, &mut space));
-        if let Some(words) = words {
-            for (&start, &end) in words.starts.iter().zip(words.ends) {
-                tokens += self.word(shared, &words.text[start as usize..end as usize]);
-            }
-            self.space = space;
-            return Ok(tokens);
-        }
+        let words = context.finder.as_ref().and_then(|finder| finder.find(text, &mut space));
+        let tokens = words.map(|words| {
+            let spans = words.starts.iter().zip(words.ends);
+            spans.map(|(&start, &end)| self.add_word(context, &words.text[start as usize..end as usize])).sum()
+        });
         self.space = space;
+        match tokens {
+            Some(tokens) => Ok(tokens),
+            None => self.add_words_by_pipeline(context, text),
+        }
+    }
+
+    /// Adds the words of a text by the tokenizer's own steps; returns the number of their tokens.
+    fn add_words_by_pipeline(&mut self, context: &ReportContext, text: &str) -> Result<u64> {
         let mut normalized = std::mem::take(&mut self.normalized);
         let mut ranges = std::mem::take(&mut self.ranges);
-        let aligned = shared.pre_tokenizer.as_ref().is_some_and(PreTokenizer::needs_spans);
+        let aligned = context.pre_tokenizer.as_ref().is_some_and(PreTokenizer::needs_spans);
         normalized.reset(text, 0, aligned);
-        if let Some(normalizer) = &shared.normalizer {
+        if let Some(normalizer) = &context.normalizer {
             normalizer.apply(&mut normalized)?;
         }
         ranges.clear();
         ranges.push(0..normalized.text.len());
-        if let Some(pre_tokenizer) = &shared.pre_tokenizer {
+        if let Some(pre_tokenizer) = &context.pre_tokenizer {
             pre_tokenizer.split(&mut normalized, &mut ranges)?;
         }
-        for range in ranges.iter().filter(|range| !range.is_empty()) {
-            tokens += self.word(shared, &normalized.text.as_bytes()[range.clone()]);
-        }
+        let words = ranges.iter().filter(|range| !range.is_empty());
+        let tokens = words.map(|range| self.add_word(context, &normalized.text.as_bytes()[range.clone()])).sum();
         (self.normalized, self.ranges) = (normalized, ranges);
         Ok(tokens)
     }
 
-    fn word(&mut self, shared: &Shared, word: &[u8]) -> u64 {
-        let Memory { words, hasher, seen, text, ids, word_pieces, .. } = self;
+    /// Adds a word, which must be valid UTF-8; returns the number of its tokens.
+    fn add_word(&mut self, context: &ReportContext, word: &[u8]) -> u64 {
+        let ThreadReport { index, hasher, words, text, ids, word_pieces, .. } = self;
         let hash = hasher.hash_one(word);
-        let bytes = |seen: &Seen, text: &[u8]| text[seen.text.clone()] == *word;
-        if let Some(&i) = words.find(hash, |&i| bytes(&seen[i as usize], text)) {
-            let seen = &mut seen[i as usize];
-            seen.count += 1;
-            return seen.ids.len() as u64;
+        if let Some(&i) = index.find(hash, |&i| text[words[i as usize].text.clone()] == *word) {
+            let known = &mut words[i as usize];
+            known.count += 1;
+            return known.ids.len() as u64;
         }
-        // Cut out of a str between characters, as the splitter does.
-        let as_str = std::str::from_utf8(word).expect("words are cut out of text between characters");
-        let unknown = !shared.matcher.match_word(as_str, word_pieces);
+        let as_str = std::str::from_utf8(word).expect("words are cut from text at character boundaries");
+        let unknown = !context.matcher.match_word(as_str, word_pieces);
         let first = ids.len();
         if unknown {
-            ids.push(shared.unk_id);
+            ids.push(context.unk_id);
         } else {
             ids.extend(word_pieces.pieces.iter().map(|piece| piece.id));
         }
         let start = text.len();
         text.extend_from_slice(word);
         let chars = as_str.chars().count() as u64;
-        seen.push(Seen { text: start..text.len(), ids: first..ids.len(), chars, unknown, count: 1 });
-        words.insert_unique(hash, seen.len() as u32 - 1, |&i| hasher.hash_one(&text[seen[i as usize].text.clone()]));
+        words.push(DistinctWord { text: start..text.len(), ids: first..ids.len(), chars, unknown, count: 1 });
+        index.insert_unique(hash, words.len() as u32 - 1, |&i| hasher.hash_one(&text[words[i as usize].text.clone()]));
         (ids.len() - first) as u64
     }
 }
