@@ -198,7 +198,7 @@ impl Tokenizer {
     /// The instruction set of the fast path; None for a tokenizer that always takes the general path.
     #[getter]
     fn instruction_set(&self) -> Option<&'static str> {
-        self.core.path().map(InstructionSet::name)
+        self.core.instruction_set().map(InstructionSet::name)
     }
 
     /// Return a tokenizer that uses another instruction set, or with None the general path, for tests and benchmarks.
@@ -207,7 +207,7 @@ impl Tokenizer {
     fn with_instruction_set(&self, name: Option<&str>) -> PyResult<Tokenizer> {
         guarded(|| {
             let instruction_set = name.map(instruction_set).transpose()?;
-            let core = wordpiece::Tokenizer::clone(&self.core).on_path(instruction_set);
+            let core = wordpiece::Tokenizer::clone(&self.core).with_instruction_set(instruction_set);
             Ok(Tokenizer { core: Arc::new(core) })
         })
     }
@@ -215,7 +215,7 @@ impl Tokenizer {
     /// Return the names of the instruction sets that this machine has for tokenizers, the best last.
     #[staticmethod]
     fn instruction_sets() -> Vec<&'static str> {
-        InstructionSet::all_available().into_iter().map(InstructionSet::name).collect()
+        wordpiece::Tokenizer::instruction_sets().into_iter().map(InstructionSet::name).collect()
     }
 
     /// The truncation that the file sets, as a dict.
@@ -486,7 +486,7 @@ impl Tokenizer {
 
 /// Returns the instruction set with this name, if this machine has it.
 fn instruction_set(name: &str) -> PyResult<InstructionSet> {
-    let available = InstructionSet::all_available();
+    let available = wordpiece::Tokenizer::instruction_sets();
     available.iter().copied().find(|set| set.name() == name).ok_or_else(|| {
         let names: Vec<&str> = available.iter().map(|set| set.name()).collect();
         error::input(format!("this machine has no instruction set {name:?}; it has {}", names.join(", ")))

@@ -47,7 +47,6 @@ pub use batch::{BatchRows, Columns, Number};
 pub use decode::Decoder;
 pub use definition::Definition;
 pub use error::{Error, ErrorKind, Result};
-pub use fast::InstructionSet;
 pub use inputs::Encoding;
 #[doc(hidden)]
 pub use memory::prefetch;
@@ -55,6 +54,7 @@ pub use offsets::OffsetUnit;
 pub use pattern::Pattern;
 pub use tokenizer::{EncodeOptions, Input, Text, Tokenizer};
 pub use vocab::Vocab;
+pub use wordpiece_parallel::InstructionSet;
 
 #[cfg(test)]
 mod tests {

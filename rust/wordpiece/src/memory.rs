@@ -1,41 +1,42 @@
-//! What the machine is told about memory: large results in large pages, and what will be read soon.
-//!
-//! The kernel gives fresh memory a page of 4 KiB at a time, a trap for each, and a batch of a million tokens takes
-//! thousands. On Linux a hint lets it give 2 MiB at once.
+//! Hints to the operating system and the CPU about memory. None of them changes what a program computes.
 
-/// Lists smaller than this do without.
-const WORTH_IT: usize = 1 << 22;
+/// Lists of fewer bytes are not worth a system call.
+const MIN_ADVISED_BYTES: usize = 1 << 22;
 
-/// Makes room for `n` more entries, in large pages where that is worth it.
+/// Reserves room for `n` more elements, in huge pages if the list is large.
+///
+/// Linux backs fresh memory one page of 4 KiB at a time, with a page fault for each; a batch of a million tokens causes
+/// thousands. With the hint it backs 2 MiB at once.
 pub(crate) fn reserve<T>(list: &mut Vec<T>, n: usize) {
     list.reserve(n);
-    if list.capacity() * size_of::<T>() >= WORTH_IT {
-        advise(list);
+    if list.capacity() * size_of::<T>() >= MIN_ADVISED_BYTES {
+        advise_huge_pages(list);
     }
 }
 
+/// Asks for huge pages behind the complete pages of a list's allocation.
 #[cfg(target_os = "linux")]
-fn advise<T>(list: &mut Vec<T>) {
+fn advise_huge_pages<T>(list: &mut Vec<T>) {
     const PAGE: usize = 4096;
     let start = list.as_mut_ptr().addr().next_multiple_of(PAGE);
     let end = (list.as_ptr().addr() + list.capacity() * size_of::<T>()) & !(PAGE - 1);
     if start < end {
-        // SAFETY: whole pages inside memory of ours; the advice changes how it is backed, never what it holds. A kernel
-        // without large pages says no, which changes nothing.
+        // SAFETY: `start..end` is inside the list's allocation; the advice changes how its pages are backed, never what
+        // they hold. A kernel without huge pages, or with larger pages, returns an error, which changes nothing.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn advise<T>(_list: &mut Vec<T>) {}
+fn advise_huge_pages<T>(_list: &mut Vec<T>) {}
 
-/// Asks for memory that will be read soon.
+/// Requests the cache line at an address that will be read soon. Does nothing where the CPU has no such instruction.
 #[inline(always)]
-pub fn prefetch<T>(_at: *const T) {
+pub fn prefetch<T>(_address: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; no address can do harm.
+    // SAFETY: a prefetch is a hint that reads nothing; any address is allowed, valid or not.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(_at.cast());
+        _mm_prefetch::<_MM_HINT_T0>(_address.cast());
     }
 }

@@ -1,130 +1,106 @@
-//! Space for the steps, kept from text to text and lent to one thread at a time.
+//! The scratch buffers of encoding: what the steps write to, kept from text to text so that none allocates.
 
-use std::ops::{Deref, DerefMut, Range};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ops::Range;
+
+use wordpiece_parallel::Scratch;
 
 use crate::added::Segment;
-use crate::fast;
+use crate::fast::FastState;
 use crate::inputs::pieces::Pieces;
 use crate::matcher::WordPieces;
 use crate::normalize::Normalized;
 
-/// Everything that the steps write to on the way.
+/// Everything that the steps write to before a row is assembled. Checked out of a pool by one thread at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct EncodeScratch {
+    /// A text cut at raw added tokens.
     pub raw_segments: Vec<Segment>,
+    /// A normalized part of a text, cut at normalized added tokens.
     pub normalized_segments: Vec<Segment>,
+    /// A part of a text after the normalizer.
     pub normalized: Normalized,
+    /// The words of a normalized part, in bytes.
     pub words: Vec<Range<usize>>,
+    /// The pieces of one word.
     pub word_pieces: WordPieces,
+    /// The pieces of the first text of an input.
     pub first: Pieces,
+    /// The pieces of the second text of an input.
     pub second: Pieces,
-    /// What the fast path remembers; made when a text first needs it.
-    pub memory: Option<Box<fast::Memory>>,
+    /// The state of the fast path; made when a text first needs it.
+    pub fast: Option<Box<FastState>>,
 }
 
-/// Scratch spaces that wait: as many as threads were ever busy at once, up to the number of places.
-///
-/// A place is a pointer that is swapped out and in; no lock is ever held, so a process that forks at any moment leaves
-/// its child nothing locked.
-#[derive(Debug)]
-pub(crate) struct Pool {
-    places: [AtomicPtr<Scratch>; 64],
-}
+/// Buffers that one huge text has made larger than this, in bytes, are freed after the call.
+const MAX_KEPT_BYTES: usize = 1 << 22;
 
-impl Default for Pool {
-    fn default() -> Pool {
-        Pool { places: [const { AtomicPtr::new(std::ptr::null_mut()) }; 64] }
+impl EncodeScratch {
+    /// Returns the size of the memory that the buffers hold, in bytes, without that of the fast path.
+    fn capacity_bytes(&self) -> usize {
+        let EncodeScratch { raw_segments, normalized_segments, normalized, words, word_pieces, first, second, fast: _ } =
+            self;
+        size_of::<Segment>() * (raw_segments.capacity() + normalized_segments.capacity())
+            + normalized.capacity_bytes()
+            + size_of::<Range<usize>>() * words.capacity()
+            + word_pieces.capacity_bytes()
+            + first.capacity_bytes()
+            + second.capacity_bytes()
     }
 }
 
-/// A tokenizer that is copied begins with nothing remembered.
-impl Clone for Pool {
-    fn clone(&self) -> Pool {
-        Pool::default()
-    }
-}
-
-impl Pool {
-    /// Lends a scratch space, a new one where none waits.
-    pub fn lend(&self) -> Lent<'_> {
-        let waiting = self.places.iter().find_map(|place| {
-            // A look first: swapping writes to the cache line, and most places are empty.
-            if place.load(Ordering::Relaxed).is_null() {
-                return None;
-            }
-            let taken = place.swap(std::ptr::null_mut(), Ordering::Acquire);
-            // SAFETY: pointers in places come from `Box::into_raw` in `drop`; the swap made this one ours alone.
-            (!taken.is_null()).then(|| unsafe { Box::from_raw(taken) })
-        });
-        Lent { scratch: Some(waiting.unwrap_or_default()), pool: self }
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        for place in &mut self.places {
-            let waiting = std::mem::replace(place.get_mut(), std::ptr::null_mut());
-            if !waiting.is_null() {
-                // SAFETY: as in `lend`; nobody else can see the pool any more.
-                drop(unsafe { Box::from_raw(waiting) });
-            }
+impl Scratch for EncodeScratch {
+    fn trim(&mut self) {
+        if self.capacity_bytes() > MAX_KEPT_BYTES {
+            *self = EncodeScratch { fast: self.fast.take(), ..EncodeScratch::default() };
+        }
+        if let Some(fast) = &mut self.fast {
+            fast.trim(MAX_KEPT_BYTES);
         }
     }
 }
 
-/// A scratch space on loan.
-pub(crate) struct Lent<'a> {
-    scratch: Option<Box<Scratch>>,
-    pool: &'a Pool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::added::AddedToken;
+    use crate::definition::Definition;
+    use crate::normalize::{BertNormalizer, Normalizer};
+    use crate::tokenizer::{EncodeOptions, Input, Tokenizer};
+    use crate::vocab::Vocab;
 
-impl Deref for Lent<'_> {
-    type Target = Scratch;
-
-    fn deref(&self) -> &Scratch {
-        self.scratch.as_ref().expect("there until it is dropped")
+    fn tokenizer(normalized: bool) -> Tokenizer {
+        let vocab = Vocab::new([("[UNK]", 0), ("a", 1), ("##a", 2)]).unwrap();
+        let token = AddedToken { normalized, special: false, ..AddedToken::special("x") };
+        let normalizer = Some(Normalizer::Bert(BertNormalizer::default()));
+        Tokenizer::new(Definition { normalizer, added_tokens: vec![token], ..Definition::bert(vocab) }).unwrap()
     }
-}
 
-impl DerefMut for Lent<'_> {
-    fn deref_mut(&mut self) -> &mut Scratch {
-        self.scratch.as_mut().expect("there until it is dropped")
-    }
-}
-
-/// A scratch space that grew beyond this many bytes with one huge text starts anew.
-const KEPT_BYTES: usize = 1 << 22;
-
-impl Scratch {
-    fn shrink(&mut self) {
-        let bytes = self.normalized.text.capacity()
-            + 8 * self.normalized.spans.capacity()
-            + 16 * self.words.capacity()
-            + self.first.capacity_bytes()
-            + self.second.capacity_bytes();
-        if bytes > KEPT_BYTES {
-            *self = Scratch { memory: self.memory.take(), ..Scratch::default() };
-        }
-        if let Some(memory) = &mut self.memory {
-            memory.shrink(KEPT_BYTES);
-        }
-    }
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        // A panic may have left it half written.
-        let Some(mut scratch) = self.scratch.take().filter(|_| !std::thread::panicking()) else { return };
-        scratch.shrink();
-        let waiting = Box::into_raw(scratch);
-        for place in &self.pool.places {
-            let empty = std::ptr::null_mut();
-            if place.compare_exchange(empty, waiting, Ordering::Release, Ordering::Relaxed).is_ok() {
-                return;
+    /// Texts that fill different buffers: words, pieces of one word, added tokens before and after normalizing, and marks
+    /// that only the pipeline normalizes. Each is long enough that its buffers exceed the limit.
+    #[test]
+    fn buffers_of_a_huge_text_are_freed() {
+        let n = 1 << 18;
+        let texts = ["a ".repeat(n), "x".repeat(n), "a\u{301}\u{323} ".repeat(n / 2)];
+        for (tokenizer, text) in [true, false].iter().flat_map(|&it| texts.iter().map(move |text| (it, text))) {
+            let tokenizer = self::tokenizer(tokenizer);
+            for tokenizer in [tokenizer.clone(), tokenizer.with_instruction_set(None)] {
+                tokenizer.encode(&Input::single(text), &EncodeOptions::default()).unwrap();
+                let scratch = tokenizer.scratch();
+                assert!(scratch.capacity_bytes() <= MAX_KEPT_BYTES, "{} bytes", scratch.capacity_bytes());
+                let fast = scratch.fast.as_ref().map_or(0, |fast| fast.scratch_bytes());
+                assert!(fast <= MAX_KEPT_BYTES, "{fast} bytes on the fast path");
             }
         }
-        // SAFETY: it was put nowhere.
-        drop(unsafe { Box::from_raw(waiting) });
+    }
+
+    /// Cut at added tokens, a text has segments whose list is larger than the text: 32 bytes for each.
+    #[test]
+    fn segments_count() {
+        let mut scratch = EncodeScratch { raw_segments: Vec::with_capacity(1 << 18), ..EncodeScratch::default() };
+        scratch.trim();
+        assert_eq!(scratch.raw_segments.capacity(), 0);
+        scratch.normalized_segments.reserve(1 << 18);
+        scratch.trim();
+        assert_eq!(scratch.normalized_segments.capacity(), 0);
     }
 }

@@ -1,77 +1,98 @@
-//! A run of texts → their rows, not yet padded.
+//! A run of inputs → its rows, without padding.
 
 use std::ops::Range;
 
-use super::{BatchRows, Columns};
+use super::columns::{BatchRows, Columns};
 use crate::error::Result;
-use crate::inputs::assemble::RowSink;
+use crate::inputs::assemble::{RowSink, WindowedInput};
 use crate::inputs::encoding::set_sequence;
 use crate::inputs::pieces::Pieces;
 use crate::inputs::trim::trim_offsets;
 use crate::memory;
-use crate::scratch::Scratch;
-use crate::tokenizer::{EncodeOptions, Input, Tokenizer, Wanted};
+use crate::scratch::EncodeScratch;
+use crate::tokenizer::{EncodeOptions, Input, PlainLayout, RequestedFields, Tokenizer};
 use crate::vocab::Vocab;
 
-/// The rows of a run of texts, not yet padded. The attention mask follows from their lengths.
+/// The rows of a run of inputs, without padding. The attention mask follows from their lengths.
 #[derive(Default)]
-pub(super) struct Chunk {
-    /// All columns but segment ids.
+pub(super) struct RowChunk {
+    /// All columns but segment ids and the attention mask. `row_offsets` has the end of each row only.
     pub rows: BatchRows,
-    pub types: Types,
-    /// What a padding place of each row has for a sequence id: −1, but 0 where nothing is known about sequences. Kept when
-    /// sequence ids are.
+    pub type_ids: TypeIds,
+    /// The sequence id of each row's padding: −1, but 0 where sequences are not known. Only if sequence ids are requested.
     pub pad_sequence_ids: Vec<i32>,
-    /// The longest row that is not an overflowing window.
+    /// Length of the longest row that is not an overflowing window, in tokens.
     pub longest: usize,
 }
 
-/// The segment ids of a run of texts. Mostly they are all the same, and no list is kept.
-pub(super) enum Types {
-    /// So many, all the same.
-    Same {
-        id: u32,
-        n: usize,
-    },
+/// The segment ids of a chunk. Mostly all are the same, and then no list is kept.
+pub(super) enum TypeIds {
+    /// `n` times the same id.
+    Same { id: u32, n: usize },
+    /// One for each token.
     List(Vec<u32>),
 }
 
-impl Default for Types {
-    fn default() -> Types {
-        Types::Same { id: 0, n: 0 }
+impl Default for TypeIds {
+    fn default() -> TypeIds {
+        TypeIds::Same { id: 0, n: 0 }
     }
 }
 
-impl Types {
-    /// Adds as many of one id as make `total`.
+impl TypeIds {
+    /// Appends an id until there are `total`.
     pub fn extend(&mut self, total: usize, new: u32) {
         match self {
-            Types::Same { id, n } if *id == new || *n == 0 => (*id, *n) = (new, total),
-            Types::Same { id, n } => {
+            TypeIds::Same { id, n } if *id == new || *n == 0 => (*id, *n) = (new, total),
+            TypeIds::Same { id, n } => {
                 let mut list = vec![*id; *n];
                 list.resize(total, new);
-                *self = Types::List(list);
+                *self = TypeIds::List(list);
             }
-            Types::List(list) => list.resize(total, new),
+            TypeIds::List(list) => list.resize(total, new),
         }
     }
 }
 
-impl Chunk {
-    /// The tokens of each row.
-    pub fn rows(&self) -> impl Iterator<Item = Range<usize>> {
+impl RowChunk {
+    /// Returns the range of each row in the columns with a value for each token.
+    pub fn row_ranges(&self) -> impl Iterator<Item = Range<usize>> {
         let ends = self.rows.row_offsets.iter().map(|&end| end as usize);
         std::iter::once(0).chain(ends.clone()).zip(ends).map(|(start, end)| start..end)
+    }
+
+    /// Appends special tokens to all columns but sequence ids, which depend on the complete row.
+    #[inline]
+    pub fn push_special(&mut self, ids: &[u32], type_id: u32, columns: &Columns) {
+        let rows = &mut self.rows;
+        match *ids {
+            // Nearly always there is one.
+            [id] => rows.ids.push(id),
+            _ => rows.ids.extend_from_slice(ids),
+        }
+        let n = rows.ids.len();
+        if columns.type_ids {
+            self.type_ids.extend(n, type_id);
+        }
+        if columns.special_tokens_mask {
+            rows.special_tokens_mask.resize(n, 1);
+        }
+        if columns.offsets {
+            rows.offsets.resize(2 * n, 0);
+        }
+        if columns.word_ids {
+            rows.word_ids.resize(n, -1);
+        }
     }
 }
 
 impl BatchRows {
-    /// Makes room for what the texts will hardly exceed, a token for every two bytes; English has one for five, code one
-    /// for three. What is not touched costs nothing, and a list that grows is written twice.
-    fn make_room(&mut self, inputs: &[Input<'_>], options: &EncodeOptions, columns: &Columns) {
-        let cut = options.truncation.filter(|_| !columns.windows);
-        let most = cut.map_or(usize::MAX, |truncation| truncation.max_length.saturating_mul(inputs.len()));
-        let n = (inputs.iter().map(Input::len).sum::<usize>() / 2).min(most);
+    /// Reserves what the rows of some inputs will hardly exceed: a token for every two bytes. English has one for five
+    /// bytes, source code one for three. Memory that is never written costs nothing; a list that grows is copied.
+    fn reserve(&mut self, inputs: &[Input<'_>], options: &EncodeOptions, columns: &Columns) {
+        let truncation = options.truncation.filter(|_| !columns.windows);
+        let max = truncation.map_or(usize::MAX, |truncation| truncation.max_length.saturating_mul(inputs.len()));
+        let n = (inputs.iter().map(Input::len).sum::<usize>() / 2).min(max);
         memory::reserve(&mut self.ids, n);
         if columns.offsets {
             memory::reserve(&mut self.offsets, 2 * n);
@@ -85,118 +106,128 @@ impl BatchRows {
     }
 }
 
-impl Tokenizer {
-    pub(super) fn encode_chunk(
-        &self,
-        first: usize,
-        inputs: &[Input<'_>],
-        options: &EncodeOptions,
-        columns: &Columns,
-        scratch: &mut Scratch,
-    ) -> Result<Chunk> {
-        let mut chunk = Chunk::default();
-        chunk.rows.make_room(inputs, options, columns);
-        let plain = self.plain(options, columns);
+/// Encodes the runs of a batch. Threads share it.
+pub(super) struct ChunkEncoder<'a> {
+    pub tokenizer: &'a Tokenizer,
+    pub options: &'a EncodeOptions,
+    pub columns: &'a Columns,
+    /// How the rows of plain texts are laid out; `None` if all inputs take the general way.
+    plain: Option<PlainLayout<'a>>,
+    /// What the columns need to know about pieces.
+    fields: RequestedFields,
+}
+
+impl<'a> ChunkEncoder<'a> {
+    pub fn new(tokenizer: &'a Tokenizer, options: &'a EncodeOptions, columns: &'a Columns) -> ChunkEncoder<'a> {
+        let fields = RequestedFields {
+            word_ids: columns.word_ids,
+            spans: columns.offsets,
+            texts: false,
+            all_pieces: columns.windows || columns.n_tokens,
+        };
+        // A plain text has one row, whatever is cut off.
+        let has_windows = columns.windows && options.truncation.is_some();
+        let plain = if has_windows { None } else { tokenizer.plain_layout(options, fields) };
+        ChunkEncoder { tokenizer, options, columns, plain, fields }
+    }
+
+    /// Encodes a run of inputs, the first of which has index `first` in the batch.
+    pub fn encode(&self, first: usize, inputs: &[Input<'_>], scratch: &mut EncodeScratch) -> Result<RowChunk> {
+        let mut chunk = RowChunk::default();
+        chunk.rows.reserve(inputs, self.options, self.columns);
         let mut i = 0;
         while i < inputs.len() {
-            if let Some(plain) = &plain {
-                i += self.append_plain(plain, first + i, &inputs[i..], options, columns, &mut chunk, scratch);
+            if let Some(plain) = &self.plain {
+                i += self.append_plain(plain, first + i, &inputs[i..], &mut chunk, scratch);
             }
             let Some(input) = inputs.get(i) else { break };
-            let all = columns.windows || columns.n_tokens;
-            let wanted = Wanted { words: columns.word_ids, spans: columns.offsets, texts: false, all };
-            let rows = self.rows(input, options, wanted, scratch).map_err(|error| error.at_index(first + i))?;
-            let vocab = &self.definition().vocab;
-            let mut write = |picks: &[u32]| {
-                let trim = rows.layout.trim_offsets;
-                let Chunk { rows: to, types, .. } = &mut chunk;
-                let mut writer = RowWriter { rows: to, types, columns, vocab, trim, sequences: Vec::new() };
-                rows.write(picks, &mut writer);
-                let pad_sequence_id = writer.finish();
-                let start = chunk.rows.row_offsets.last().copied().unwrap_or(0);
-                let end = chunk.rows.ids.len() as i64;
-                chunk.rows.row_offsets.push(end);
-                if columns.sequence_ids {
-                    chunk.pad_sequence_ids.push(pad_sequence_id);
-                }
-                if columns.windows {
-                    chunk.rows.overflow_to_sample.push((first + i) as i64);
-                }
-                (end - start) as usize
-            };
-            let length = write(&rows.kept());
-            if columns.windows {
-                for picks in rows.overflow() {
-                    write(&picks);
-                }
-            }
-            chunk.longest = chunk.longest.max(length);
-            chunk.rows.truncated.push(rows.truncated());
-            if columns.n_tokens {
-                chunk.rows.n_tokens.push(rows.n_tokens() as i64);
-            }
+            let rows = self.tokenizer.rows(input, self.options, self.fields, scratch);
+            self.append_rows(&rows.map_err(|error| error.at_index(first + i))?, first + i, &mut chunk);
             i += 1;
         }
         Ok(chunk)
     }
+
+    /// Appends the kept row of the input with an index in the batch and, if requested, its overflowing windows.
+    fn append_rows(&self, input: &WindowedInput<'_>, index: usize, chunk: &mut RowChunk) {
+        let length = self.append_row(input, &input.kept(), index, chunk);
+        if self.columns.windows {
+            for choice in input.overflow() {
+                self.append_row(input, &choice, index, chunk);
+            }
+        }
+        chunk.longest = chunk.longest.max(length);
+        chunk.rows.truncated.push(input.truncated());
+        if self.columns.n_tokens {
+            chunk.rows.n_tokens.push(input.n_tokens() as i64);
+        }
+    }
+
+    /// Appends one row; returns its length.
+    fn append_row(&self, input: &WindowedInput<'_>, choice: &[u32], index: usize, chunk: &mut RowChunk) -> usize {
+        let start = chunk.rows.ids.len();
+        let mut writer = RowWriter {
+            chunk,
+            columns: self.columns,
+            vocab: &self.tokenizer.definition().vocab,
+            trim: input.layout.trim_offsets,
+            sequences: Vec::new(),
+        };
+        input.write(choice, &mut writer);
+        let pad_sequence_id = writer.finish();
+        let end = chunk.rows.ids.len();
+        chunk.rows.row_offsets.push(end as i64);
+        if self.columns.sequence_ids {
+            chunk.pad_sequence_ids.push(pad_sequence_id);
+        }
+        if self.columns.windows {
+            chunk.rows.overflow_to_sample.push(index as i64);
+        }
+        end - start
+    }
 }
 
-/// Writes one row into the columns that were asked for.
+/// Appends one row to the requested columns of a chunk.
 struct RowWriter<'a> {
-    rows: &'a mut BatchRows,
-    types: &'a mut Types,
+    chunk: &'a mut RowChunk,
     columns: &'a Columns,
     vocab: &'a Vocab,
+    /// How offsets are trimmed, as in [`Layout`](crate::inputs::layout::Layout).
     trim: Option<bool>,
+    /// The tokens of the chunk that are known to come from each text.
     sequences: Vec<(u32, Range<usize>)>,
 }
 
 impl RowWriter<'_> {
-    /// Fills in the sequence ids of the row; returns what its padding has.
+    /// Fills in the sequence ids of the row; returns the one of its padding.
     fn finish(self) -> i32 {
-        let RowWriter { rows, columns, sequences, .. } = self;
-        let start = rows.row_offsets.last().map_or(0, |&end| end as usize);
-        // As in the reference: where nothing is known about the first text, everything counts as its own.
-        let known = sequences.iter().any(|(sequence, _)| *sequence == 0);
-        let rest = if known { -1 } else { 0 };
+        let RowWriter { chunk: RowChunk { rows, .. }, columns, sequences, .. } = self;
+        // As in the reference: if the first text is not known anywhere, everything counts as it.
+        let is_first_known = sequences.iter().any(|(sequence, _)| *sequence == 0);
+        let other = if is_first_known { -1 } else { 0 };
         if columns.sequence_ids {
-            rows.sequence_ids.resize(rows.ids.len(), rest);
-            debug_assert!(rows.sequence_ids.len() >= start);
+            rows.sequence_ids.resize(rows.ids.len(), other);
             let n_sequences = sequences.len().max(1) as u32;
             for (sequence, range) in sequences.iter().filter(|(sequence, _)| *sequence < n_sequences) {
                 rows.sequence_ids[range.clone()].fill(*sequence as i32);
             }
         }
-        rest
+        other
     }
 }
 
 impl RowSink for RowWriter<'_> {
     fn special(&mut self, ids: &[u32], _tokens: &[String], type_id: u32) {
-        let rows = &mut *self.rows;
-        rows.ids.extend_from_slice(ids);
-        let n = rows.ids.len();
-        if self.columns.type_ids {
-            self.types.extend(n, type_id);
-        }
-        if self.columns.special_tokens_mask {
-            rows.special_tokens_mask.resize(n, 1);
-        }
-        if self.columns.offsets {
-            rows.offsets.resize(2 * n, 0);
-        }
-        if self.columns.word_ids {
-            rows.word_ids.resize(n, -1);
-        }
+        self.chunk.push_special(ids, type_id, self.columns);
     }
 
     fn text(&mut self, text: usize, known: bool, pieces: &Pieces, range: Range<usize>, type_id: u32) {
-        let rows = &mut *self.rows;
+        let rows = &mut self.chunk.rows;
         let start = rows.ids.len();
         rows.ids.extend_from_slice(&pieces.ids[range.clone()]);
         let n = rows.ids.len();
         if self.columns.type_ids {
-            self.types.extend(n, type_id);
+            self.chunk.type_ids.extend(n, type_id);
         }
         if self.columns.special_tokens_mask {
             rows.special_tokens_mask.resize(n, 0);
@@ -205,19 +236,19 @@ impl RowSink for RowWriter<'_> {
             rows.word_ids.extend(pieces.words[range.clone()].iter().map(|&word| word as i32));
         }
         if self.columns.offsets {
-            // Room first, then plain stores: appending two numbers at a time takes several times as long.
+            // Resizing once and storing takes a fraction of the time of appending two numbers at a time.
             let at = rows.offsets.len();
             rows.offsets.resize(2 * n, 0);
-            let places = rows.offsets[at..].chunks_exact_mut(2);
-            for (place, span) in places.zip(&pieces.spans[range.clone()]) {
-                place.copy_from_slice(&[i64::from(span.start), i64::from(span.end)]);
+            let pairs = rows.offsets[at..].chunks_exact_mut(2);
+            for (pair, span) in pairs.zip(&pieces.spans[range.clone()]) {
+                pair.copy_from_slice(&[i64::from(span.start), i64::from(span.end)]);
             }
             if let Some(prefix_space) = self.trim {
-                for (index, (i, place)) in range.zip(rows.offsets[at..].chunks_exact_mut(2)).enumerate() {
+                for (index, (i, pair)) in range.zip(rows.offsets[at..].chunks_exact_mut(2)).enumerate() {
                     let text = pieces.own_text(i).or_else(|| self.vocab.token(pieces.ids[i])).unwrap_or_default();
                     let span = (pieces.spans[i].start, pieces.spans[i].end);
                     let (start, end) = trim_offsets(text, index, span, prefix_space);
-                    place.copy_from_slice(&[i64::from(start), i64::from(end)]);
+                    pair.copy_from_slice(&[i64::from(start), i64::from(end)]);
                 }
             }
         }

@@ -331,14 +331,6 @@ impl Error {
         }
     }
 
-    /// What an error says about the one item of a batch.
-    pub(crate) fn without_index(self) -> Error {
-        match self {
-            Error::AtIndex { error, .. } => *error,
-            error => error,
-        }
-    }
-
     /// The same error, told to be that of one item of a batch.
     pub fn at_index(self, index: usize) -> Error {
         Error::AtIndex { index, error: Box::new(self) }

@@ -1,167 +1,224 @@
-//! The normalized text of a chunk, where its words stand, and where its bytes come from.
+//! The normalized text of a chunk, where its words begin and end, and where its bytes come from.
+//!
+//! Invariants:
+//! - `ends` is as long as `starts`, or one shorter if a word is open (has begun and not ended);
+//! - words are not empty, do not overlap, and are in the order of the text;
+//! - if `aligned`, `origin_starts` and `origin_ends` are as long as `text`; else they are empty;
+//! - positions are `u32`: whoever appends ensures that the text stays below [`MAX_LEN`], which
+//!   [`FastNormalizer`](super::normalizer::FastNormalizer) does for all.
+//!
+//! The text is valid UTF-8 between characters: complete characters are copied from a `str` or encoded from a `char`.
 
 use crate::offsets::Span;
 
-/// What a scan writes and the matcher reads.
+/// What normalizing writes and matching reads.
 ///
-/// Everything is a flat list with room kept free behind it, so that a scan can write a whole block without asking.
+/// Everything is a flat list with spare capacity behind it, so that a scan can write complete blocks without checks.
 #[derive(Debug, Default)]
-pub(super) struct Buffer {
+pub(super) struct NormalizedBuffer {
+    /// Normalized bytes.
     text: Vec<u8>,
+    /// Where words begin, in bytes of `text`.
     starts: Vec<u32>,
+    /// Where words end, in bytes of `text`.
     ends: Vec<u32>,
-    from: Vec<u32>,
-    to: Vec<u32>,
-    /// A word has begun and not ended.
+    /// For each byte of `text`, the first byte of the original that it stands for.
+    origin_starts: Vec<u32>,
+    /// For each byte of `text`, the byte behind the last one of the original that it stands for.
+    origin_ends: Vec<u32>,
+    /// Whether a word has begun and not ended.
     pub open: bool,
-    /// Whether `from` and `to` are kept: for each byte of `text`, the units of the original that it stands for.
+    /// Whether origins are recorded.
     pub aligned: bool,
-    /// The unit of the original that comes next.
-    pub unit: u32,
+    /// The byte of the original text that comes next.
+    pub origin: u32,
 }
 
-/// Where the next block may be written.
-pub(super) struct Room {
+/// Where words begin and end, in bytes of a normalized text.
+#[derive(Debug, Default)]
+pub(super) struct WordBounds {
+    pub starts: Vec<u32>,
+    pub ends: Vec<u32>,
+}
+
+impl WordBounds {
+    /// Appends `n` zeros to both lists.
+    pub fn pad(&mut self, n: usize) {
+        self.starts.resize(self.starts.len() + n, 0);
+        self.ends.resize(self.ends.len() + n, 0);
+    }
+
+    /// Removes all but the first `n` of both lists.
+    pub fn truncate(&mut self, n: usize) {
+        self.starts.truncate(n);
+        self.ends.truncate(n);
+    }
+
+    /// Removes all words.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Returns the size of the memory that the lists hold, in bytes.
+    pub fn capacity_bytes(&self) -> usize {
+        4 * (self.starts.capacity() + self.ends.capacity())
+    }
+}
+
+/// Where the next blocks may be written: pointers behind the end of each list.
+pub(super) struct SpareCapacity {
     pub text: *mut u8,
     pub starts: *mut u32,
     pub ends: *mut u32,
-    pub from: *mut u32,
-    pub to: *mut u32,
-    /// The length of the text so far.
+    pub origin_starts: *mut u32,
+    pub origin_ends: *mut u32,
+    /// Length of the text so far, in bytes.
     pub base: u32,
 }
 
-/// Bytes that may be read behind the end of the text: a word is read as a key of 16 bytes, whatever its length.
+/// Number of bytes that can be read behind the end of the text (a word is read as a key of 16 bytes, whatever its length),
+/// and of each list that can be written behind the room that was asked for.
 pub(super) const SLACK: usize = 64;
 
-impl Buffer {
-    /// Empties it; `unit` is that of the next byte.
-    pub fn reset(&mut self, aligned: bool, unit: u32) {
+/// The longest text in bytes whose positions fit into `u32`.
+pub(super) const MAX_LEN: usize = u32::MAX as usize - SLACK;
+
+impl NormalizedBuffer {
+    /// Empties the buffer; `origin` is the position in the original of the byte that comes next.
+    pub fn reset(&mut self, aligned: bool, origin: u32) {
         self.text.clear();
         self.starts.clear();
         self.ends.clear();
-        self.from.clear();
-        self.to.clear();
+        self.origin_starts.clear();
+        self.origin_ends.clear();
         self.open = false;
         self.aligned = aligned;
-        self.unit = unit;
+        self.origin = origin;
     }
 
-    /// The memory that the lists hold.
+    /// Returns the size of the memory that the lists hold, in bytes.
     pub fn capacity_bytes(&self) -> usize {
-        let numbers = self.starts.capacity() + self.ends.capacity() + self.from.capacity() + self.to.capacity();
-        self.text.capacity() + 4 * numbers
+        let NormalizedBuffer { text, starts, ends, origin_starts, origin_ends, .. } = self;
+        let numbers = starts.capacity() + ends.capacity() + origin_starts.capacity() + origin_ends.capacity();
+        text.capacity() + 4 * numbers
     }
 
-    /// The normalized text so far.
+    /// Returns the normalized text so far.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The text and some bytes behind it, whatever they are: words are read 16 bytes at a time.
+    /// Returns the text and [`SLACK`] bytes behind it, whose values mean nothing.
     pub fn text_with_slack(&mut self) -> &[u8] {
         let n = self.text.len();
         self.text.resize(n + SLACK, 0);
         self.text.truncate(n);
-        // SAFETY: the bytes behind the end have just been written.
+        // SAFETY: `resize` has initialised the bytes behind the end, and `truncate` keeps them and the capacity.
         unsafe { std::slice::from_raw_parts(self.text.as_ptr(), n + SLACK) }
     }
 
-    /// Where words begin.
+    /// Returns where words begin.
     pub fn starts(&self) -> &[u32] {
         &self.starts
     }
 
-    /// Where they end; a last word that is open has no end yet.
+    /// Returns where words end; an open word has no end yet.
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
 
-    /// Takes the lists of words out, so that the text can be read beside them.
-    pub fn take_words(&mut self) -> (Vec<u32>, Vec<u32>) {
-        (std::mem::take(&mut self.starts), std::mem::take(&mut self.ends))
+    /// Moves the lists of words out, so that they can be changed while the text is borrowed.
+    pub fn take_words(&mut self) -> WordBounds {
+        WordBounds { starts: std::mem::take(&mut self.starts), ends: std::mem::take(&mut self.ends) }
     }
 
-    /// How long the lists are.
+    /// Puts the lists of words back.
+    pub fn put_words_back(&mut self, words: WordBounds) {
+        (self.starts, self.ends) = (words.starts, words.ends);
+    }
+
+    /// Returns the lengths of the lists, for [`NormalizedBuffer::restore`].
     pub fn lengths(&self) -> [usize; 4] {
-        [self.text.len(), self.starts.len(), self.ends.len(), self.from.len()]
+        [self.text.len(), self.starts.len(), self.ends.len(), self.origin_starts.len()]
     }
 
-    /// Takes back what came after; no word is open then.
-    pub fn restore(&mut self, [text, starts, ends, units]: [usize; 4]) {
+    /// Removes what was appended after [`NormalizedBuffer::lengths`] was called; no word is open then.
+    pub fn restore(&mut self, [text, starts, ends, origins]: [usize; 4]) {
         self.text.truncate(text);
         self.starts.truncate(starts);
         self.ends.truncate(ends);
-        self.from.truncate(units);
-        self.to.truncate(units);
+        self.origin_starts.truncate(origins);
+        self.origin_ends.truncate(origins);
         self.open = false;
     }
 
-    /// Puts them back.
-    pub fn give_words_back(&mut self, starts: Vec<u32>, ends: Vec<u32>) {
-        (self.starts, self.ends) = (starts, ends);
-    }
-
-    /// The units of the original that `text[start..end]` stands for.
+    /// Returns the bytes of the original that `text[start..end]` stands for; 0 and 0 if origins are not recorded.
     #[inline]
-    pub fn span(&self, start: usize, end: usize) -> (u32, u32) {
-        if self.aligned { (self.from[start], self.to[end - 1]) } else { (0, 0) }
+    pub fn span(&self, start: usize, end: usize) -> Span {
+        match self.aligned {
+            true => Span { start: self.origin_starts[start], end: self.origin_ends[end - 1] },
+            false => Span { start: 0, end: 0 },
+        }
     }
 
-    /// As [`Buffer::span`], of a buffer that keeps them.
+    /// Returns the same as [`NormalizedBuffer::span`] of a buffer that records origins, without bounds checks.
     ///
     /// # Safety
     ///
-    /// It does; and `start < end <= text.len()`.
+    /// The buffer must be aligned, and `start < end <= text.len()`.
     #[inline(always)]
     pub unsafe fn span_unchecked(&self, start: usize, end: usize) -> Span {
         debug_assert!(self.aligned && start < end && end <= self.text.len());
-        // SAFETY: the caller's; both lists are as long as the text.
-        unsafe { Span { start: *self.from.get_unchecked(start), end: *self.to.get_unchecked(end - 1) } }
+        // SAFETY: by the contract both indices are less than the length of the text, which is that of both lists.
+        unsafe {
+            Span { start: *self.origin_starts.get_unchecked(start), end: *self.origin_ends.get_unchecked(end - 1) }
+        }
     }
 
-    /// Makes room for `n` more of everything, and the slack behind.
+    /// Reserves room for `n` more elements of each list and [`SLACK`] behind them.
     #[inline]
-    pub fn room(&mut self, n: usize) -> Room {
+    pub fn spare_capacity(&mut self, n: usize) -> SpareCapacity {
         self.text.reserve(n + SLACK);
         self.starts.reserve(n + SLACK);
         self.ends.reserve(n + SLACK);
         if self.aligned {
-            self.from.reserve(n + SLACK);
-            self.to.reserve(n + SLACK);
+            self.origin_starts.reserve(n + SLACK);
+            self.origin_ends.reserve(n + SLACK);
         }
         let at = self.text.len();
-        // SAFETY: each pointer is to the end of a list, inside its capacity.
+        // SAFETY: the length of a list is at most its capacity, so each pointer is inside its allocation or at its end.
         unsafe {
-            Room {
+            SpareCapacity {
                 text: self.text.as_mut_ptr().add(at),
                 starts: self.starts.as_mut_ptr().add(self.starts.len()),
                 ends: self.ends.as_mut_ptr().add(self.ends.len()),
-                from: self.from.as_mut_ptr().add(self.from.len()),
-                to: self.to.as_mut_ptr().add(self.to.len()),
+                origin_starts: self.origin_starts.as_mut_ptr().add(self.origin_starts.len()),
+                origin_ends: self.origin_ends.as_mut_ptr().add(self.origin_ends.len()),
                 base: at as u32,
             }
         }
     }
 
-    /// Takes over what was written into the room: bytes, what units of the original they take, starts and ends of words.
+    /// Appends what was written into the spare capacity: so many bytes (and their origins, if the buffer is aligned), for
+    /// which `consumed` bytes of the original were read, and starts and ends of words.
     ///
     /// # Safety
     ///
-    /// So many were written, and the room was for as many.
+    /// These elements must have been initialised behind the end of each list, inside the capacity reserved by
+    /// [`NormalizedBuffer::spare_capacity`].
     #[inline]
-    pub unsafe fn advance(&mut self, bytes: usize, units: u32, starts: usize, ends: usize) {
-        // SAFETY: the caller's.
+    pub unsafe fn advance(&mut self, bytes: usize, consumed: u32, starts: usize, ends: usize) {
+        // SAFETY: by the contract the new lengths are inside the capacity, and the new elements initialised.
         unsafe {
             self.text.set_len(self.text.len() + bytes);
             self.starts.set_len(self.starts.len() + starts);
             self.ends.set_len(self.ends.len() + ends);
             if self.aligned {
-                self.from.set_len(self.from.len() + bytes);
-                self.to.set_len(self.to.len() + bytes);
+                self.origin_starts.set_len(self.origin_starts.len() + bytes);
+                self.origin_ends.set_len(self.origin_ends.len() + bytes);
             }
         }
-        self.unit = self.unit.wrapping_add(units);
+        self.origin = self.origin.wrapping_add(consumed);
     }
 
     /// Ends the open word, if there is one.
@@ -173,7 +230,7 @@ impl Buffer {
         }
     }
 
-    /// Notes that a word ends here.
+    /// Records that a word ends here.
     #[inline]
     pub fn end_word(&mut self) {
         self.ends.push(self.text.len() as u32);
@@ -188,81 +245,82 @@ impl Buffer {
         }
     }
 
-    /// Appends bytes of a word, which stand for the next `units` of the original; they begin one if none is open.
+    /// Appends bytes of a word, which stand for the next `consumed` bytes of the original. They begin a word if none is
+    /// open; no bytes begin none.
     #[inline(always)]
-    pub fn push_in_word(&mut self, bytes: &[u8], units: u32) {
+    pub fn push_in_word(&mut self, bytes: &[u8], consumed: u32) {
         if !bytes.is_empty() {
             self.begin_word();
-            self.push(bytes, units);
+            self.push(bytes, consumed);
         }
-        self.unit += units;
+        self.origin += consumed;
     }
 
-    /// As [`Buffer::push_in_word`], of the first `len` of eight bytes: one store, whatever the number.
+    /// Does the same as [`NormalizedBuffer::push_in_word`] with the first `len` of eight bytes, in one store.
     #[inline(always)]
-    pub fn push_short_in_word(&mut self, bytes: [u8; 8], len: usize, units: u32) {
+    pub fn push_short_in_word(&mut self, bytes: [u8; 8], len: usize, consumed: u32) {
         if len > 0 {
             self.begin_word();
-            self.push_short(bytes, len, units);
+            self.push_short(bytes, len, consumed);
         }
-        self.unit += units;
+        self.origin += consumed;
     }
 
-    /// Appends the first `len` of eight bytes as a word of its own.
+    /// Appends the first `len` of eight bytes as a complete word.
     #[inline(always)]
-    pub fn push_word(&mut self, bytes: [u8; 8], len: usize, units: u32) {
+    pub fn push_word(&mut self, bytes: [u8; 8], len: usize, consumed: u32) {
         self.close();
         self.starts.push(self.text.len() as u32);
-        self.push_short(bytes, len, units);
+        self.push_short(bytes, len, consumed);
         self.end_word();
-        self.unit += units;
+        self.origin += consumed;
     }
 
-    /// Appends a space, which ends the open word and stands for the next `units` of the original; whoever put it there
-    /// moves on.
+    /// Appends a space, which ends the open word and stands for the next `consumed` bytes of the original. Does not
+    /// advance `origin`: several normalized characters may stand for the same bytes.
     #[inline(always)]
-    pub fn push_space(&mut self, units: u32) {
+    pub fn push_space(&mut self, consumed: u32) {
         self.close();
-        self.push(b" ", units);
+        self.push(b" ", consumed);
     }
 
     #[inline(always)]
-    fn push_short(&mut self, bytes: [u8; 8], len: usize, units: u32) {
-        debug_assert!(len <= 8);
+    fn push_short(&mut self, bytes: [u8; 8], len: usize, consumed: u32) {
+        assert!(len <= 8);
         let at = self.text.len();
         if self.text.capacity() - at < 8 {
             self.text.reserve(1024);
         }
-        // SAFETY: there is room for eight bytes, of which `len` are taken over.
+        // SAFETY: the check above leaves room for eight bytes; the first `len ≤ 8` of them have been written.
         unsafe {
             self.text.as_mut_ptr().add(at).cast::<[u8; 8]>().write_unaligned(bytes);
             self.text.set_len(at + len);
         }
-        self.align(units);
+        self.record_origin(consumed);
     }
 
     #[inline(always)]
-    fn push(&mut self, bytes: &[u8], units: u32) {
+    fn push(&mut self, bytes: &[u8], consumed: u32) {
         self.text.extend_from_slice(bytes);
-        self.align(units);
+        self.record_origin(consumed);
     }
 
-    /// Notes what the bytes appended last stand for.
+    /// Records what the bytes appended last stand for, if origins are recorded.
     #[inline(always)]
-    fn align(&mut self, units: u32) {
+    fn record_origin(&mut self, consumed: u32) {
         if self.aligned {
-            self.from.resize(self.text.len(), self.unit);
-            self.to.resize(self.text.len(), self.unit + units);
+            self.origin_starts.resize(self.text.len(), self.origin);
+            self.origin_ends.resize(self.text.len(), self.origin + consumed);
         }
     }
 
-    /// Forgets all closed words; an open one stays, and becomes the first.
+    /// Removes all closed words and their text; an open word stays and becomes the first.
     pub fn keep_open_word(&mut self) {
         let start = if self.open { self.starts[self.starts.len() - 1] as usize } else { self.text.len() };
         self.text.drain(..start);
         if self.aligned {
-            self.from.drain(..start);
-            self.to.drain(..start);
+            self.origin_starts.drain(..start);
+            self.origin_ends.drain(..start);
         }
         self.starts.clear();
         self.ends.clear();
@@ -272,9 +330,13 @@ impl Buffer {
     }
 }
 
-impl PartialEq for Buffer {
-    fn eq(&self, other: &Buffer) -> bool {
-        let lists = |it: &Buffer| (it.text.clone(), it.starts.clone(), it.ends.clone(), it.from.clone(), it.to.clone());
-        lists(self) == lists(other) && (self.open, self.unit) == (other.open, other.unit)
+#[cfg(test)]
+impl PartialEq for NormalizedBuffer {
+    fn eq(&self, other: &NormalizedBuffer) -> bool {
+        let lists = |it: &NormalizedBuffer| {
+            let origins = (it.origin_starts.clone(), it.origin_ends.clone());
+            (it.text.clone(), it.starts.clone(), it.ends.clone(), origins)
+        };
+        lists(self) == lists(other) && (self.open, self.origin) == (other.open, other.origin)
     }
 }

@@ -1,152 +1,158 @@
-//! What a character that is not ASCII becomes: one look into a table made for the options of a tokenizer.
+//! What a character that is not ASCII becomes: one table lookup, in a table made for the options of a tokenizer.
+//!
+//! The table is filled by calling the normalizer of the pipeline once for each character of the Basic Multilingual Plane,
+//! so it cannot disagree with it. It takes 576 KiB; making it takes a few milliseconds, once for each tokenizer.
 
 use crate::normalize::{BertNormalizer, Normalized};
 use crate::unicode::{self, CharClass};
 
-/// What a character becomes.
+/// What kind of text a character becomes. The scan handles the kinds up to `Word` where the character is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(super) enum Kind {
-    /// Bytes inside a word, no more than the character has; none where it is removed.
+pub(super) enum CharKind {
+    /// Bytes inside a word, no more than the character has; none if it is removed.
     Inside,
     /// A space.
     Space,
-    /// A word of its own, of no more bytes than the character has.
+    /// A complete word, of no more bytes than the character has.
     Word,
     /// Bytes inside a word, more than the character has.
     Longer,
-    /// A word of its own with spaces around it that somebody will look at.
+    /// A complete word with spaces around it that added tokens can match.
     Ideograph,
-    /// A Hangul syllable, taken apart.
+    /// A Hangul syllable, which is decomposed by arithmetic.
     Hangul,
-    /// What this table cannot say: canonical ordering may move it, or it becomes more bytes than fit.
+    /// Something the table does not hold: canonical ordering may move it, or it becomes more bytes than an entry has.
     Other,
 }
 
-impl Kind {
-    /// Whether it can be written where the character stood.
+impl CharKind {
+    /// Returns whether the result can be written over the character.
     #[inline(always)]
     pub fn fits(self) -> bool {
-        self <= Kind::Word
+        self <= CharKind::Word
     }
 }
 
-/// The bytes that fit into an entry.
-const FITS: usize = 6;
+/// Number of bytes that an entry holds.
+const ENTRY_BYTES: usize = 6;
 
-/// Kind, number of bytes, bytes: eight bytes in all.
+/// What a character becomes, in eight bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(super) struct Entry {
-    pub kind: Kind,
+pub(super) struct CharEntry {
+    pub kind: CharKind,
+    /// Number of `bytes` that are used, at most 6.
     pub len: u8,
-    /// The bytes that the character becomes, and zeros.
-    pub bytes: [u8; FITS],
+    /// The UTF-8 bytes that the character becomes, then zeros. Without the spaces around an ideograph.
+    pub bytes: [u8; ENTRY_BYTES],
 }
 
-/// The characters that have an entry: the Basic Multilingual Plane.
-const TABLE: usize = 1 << 16;
+/// Number of characters with an entry: those of the Basic Multilingual Plane.
+const TABLE_LEN: usize = 1 << 16;
 
 /// The table for the options of a tokenizer.
 #[derive(Debug, Clone)]
-pub(super) struct Chars {
+pub(super) struct CharTable {
     options: BertNormalizer,
     exact_text: bool,
-    /// What there is to do for each character: a byte where an entry has eight, so that the characters of a script stay in
-    /// the nearest cache.
-    plans: Box<[Plan; TABLE]>,
-    entries: Vec<Entry>,
+    /// What to do with each character: one byte where an entry has eight, so that the characters of a script stay in the
+    /// first-level cache.
+    actions: Box<[CharAction; TABLE_LEN]>,
+    entries: Vec<CharEntry>,
 }
 
-/// What there is to do for a character.
+/// What to do with a character. The scan computes with the values of the first two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Plan {
-    /// Nothing: it stays as it is inside a word.
-    Inside = 0,
-    /// It stays as it is, a word of its own.
-    Word = 1,
-    /// Its entry says.
-    Look = 2,
+pub(super) enum CharAction {
+    /// It stays as it is, inside a word.
+    KeepInside = 0,
+    /// It stays as it is, a complete word.
+    KeepWord = 1,
+    /// It is replaced by its entry.
+    Replace = 2,
 }
 
-impl Chars {
-    /// Asks the normalizer about every character once. `exact_text`: the spaces around ideographs count.
-    pub fn new(options: BertNormalizer, exact_text: bool) -> Chars {
+impl CharTable {
+    /// Calls the normalizer for every character once. `exact_text`: whether the spaces around ideographs are needed,
+    /// because added tokens are searched for in the normalized text.
+    pub fn new(options: BertNormalizer, exact_text: bool) -> CharTable {
         let mut form = Normalized::default();
         let entry = |code| match char::from_u32(code) {
-            Some(c) => make(&options, exact_text, c, &mut form),
-            None => Entry { kind: Kind::Other, len: 0, bytes: [0; FITS] },
+            Some(c) => make_entry(&options, exact_text, c, &mut form),
+            None => CharEntry { kind: CharKind::Other, len: 0, bytes: [0; ENTRY_BYTES] },
         };
-        let entries: Vec<Entry> = (0..TABLE as u32).map(entry).collect();
-        let mut plans = vec![Plan::Look; TABLE];
-        for (code, (plan, entry)) in plans.iter_mut().zip(&entries).enumerate() {
-            let same = char::from_u32(code as u32)
+        let entries: Vec<CharEntry> = (0..TABLE_LEN as u32).map(entry).collect();
+        let mut actions = vec![CharAction::Replace; TABLE_LEN];
+        for (code, (action, entry)) in actions.iter_mut().zip(&entries).enumerate() {
+            let is_same = char::from_u32(code as u32)
                 .is_some_and(|c| c.encode_utf8(&mut [0; 4]).as_bytes() == &entry.bytes[..entry.len as usize]);
             match entry.kind {
-                Kind::Inside if same => *plan = Plan::Inside,
-                Kind::Word if same => *plan = Plan::Word,
+                CharKind::Inside if is_same => *action = CharAction::KeepInside,
+                CharKind::Word if is_same => *action = CharAction::KeepWord,
                 _ => {}
             }
         }
-        let plans = plans.try_into().expect("as many as the table has");
-        Chars { options, exact_text, plans, entries }
+        let actions = actions.try_into().expect("one for each character of the table");
+        CharTable { options, exact_text, actions, entries }
     }
 
-    /// Whether letters become lower case.
+    /// Returns whether letters become lower case.
     pub fn lowercase(&self) -> bool {
         self.options.lowercase
     }
 
-    /// What there is to do for a character of the Basic Multilingual Plane.
+    /// Returns what to do with a character of the Basic Multilingual Plane.
     #[inline(always)]
-    pub fn plan(&self, code: u16) -> Plan {
-        self.plans[code as usize]
+    pub fn action(&self, code: u16) -> CharAction {
+        self.actions[code as usize]
     }
 
-    /// What a character becomes.
+    /// Returns what a character becomes; beyond the Basic Multilingual Plane by calling the normalizer.
     #[inline(always)]
-    pub fn get(&self, c: char) -> Entry {
+    pub fn get(&self, c: char) -> CharEntry {
         match self.entries.get(c as usize) {
             Some(entry) => *entry,
-            None => make(&self.options, self.exact_text, c, &mut Normalized::default()),
+            None => make_entry(&self.options, self.exact_text, c, &mut Normalized::default()),
         }
     }
 }
 
-fn make(options: &BertNormalizer, exact_text: bool, c: char, form: &mut Normalized) -> Entry {
+/// Works out the entry of a character. `form` is a scratch buffer.
+fn make_entry(options: &BertNormalizer, exact_text: bool, c: char, form: &mut Normalized) -> CharEntry {
     let class = unicode::class(c);
     let entry = |kind, text: &str| {
-        let mut bytes = [0; FITS];
+        let mut bytes = [0; ENTRY_BYTES];
         let longer = text.len() > c.len_utf8();
         let kind = match kind {
-            Kind::Inside if longer => Kind::Longer,
-            Kind::Word if longer => Kind::Other,
+            CharKind::Inside if longer => CharKind::Longer,
+            CharKind::Word if longer => CharKind::Other,
             kind => kind,
         };
         match text.len() {
-            n if n <= FITS => {
+            n if n <= ENTRY_BYTES => {
                 bytes[..n].copy_from_slice(text.as_bytes());
-                Entry { kind, len: n as u8, bytes }
+                CharEntry { kind, len: n as u8, bytes }
             }
-            _ => Entry { kind: Kind::Other, len: 0, bytes },
+            _ => CharEntry { kind: CharKind::Other, len: 0, bytes },
         }
     };
     if class.contains(CharClass::REMOVED) {
-        return entry(Kind::Inside, "");
+        return entry(CharKind::Inside, "");
     }
     if class.contains(CharClass::WHITESPACE) {
-        return entry(Kind::Space, " ");
+        return entry(CharKind::Space, " ");
     }
     let strip = options.strips_accents();
     if strip && unicode::is_hangul_syllable(c) {
-        return entry(Kind::Hangul, "");
+        return entry(CharKind::Hangul, "");
     }
     let plain = CharClass::CHANGES_IN_LOWERCASE | CharClass::DECOMPOSES | CharClass::REORDERS;
     if !class.intersects(plain | CharClass::NONSPACING_MARK | CharClass::PUNCTUATION | CharClass::CJK) {
-        return entry(Kind::Inside, c.encode_utf8(&mut [0; 4]));
+        return entry(CharKind::Inside, c.encode_utf8(&mut [0; 4]));
     }
-    // The ideograph alone, without the spaces around it.
+    // Of an ideograph without the spaces around it.
     BertNormalizer { tokenize_chinese_chars: false, ..*options }.normalize(c.encode_utf8(&mut [0; 4]), 0, false, form);
     let mut parts = form.text.chars();
     let (first, more) = (parts.next(), parts.next().is_some());
@@ -155,14 +161,14 @@ fn make(options: &BertNormalizer, exact_text: bool, c: char, form: &mut Normaliz
         unicode::class(part).intersects(CharClass::PUNCTUATION | CharClass::WHITESPACE | CharClass::REMOVED)
     });
     match first {
-        _ if reorders || (splits && more) => entry(Kind::Other, ""),
-        None => entry(Kind::Inside, ""),
+        _ if reorders || (splits && more) => entry(CharKind::Other, ""),
+        None => entry(CharKind::Inside, ""),
         Some(_) if options.tokenize_chinese_chars && class.contains(CharClass::CJK) => {
-            let kind = if exact_text { Kind::Ideograph } else { Kind::Word };
-            entry(if splits { Kind::Other } else { kind }, &form.text)
+            let kind = if exact_text { CharKind::Ideograph } else { CharKind::Word };
+            entry(if splits { CharKind::Other } else { kind }, &form.text)
         }
-        Some(_) if splits => entry(Kind::Word, &form.text),
-        Some(_) => entry(Kind::Inside, &form.text),
+        Some(_) if splits => entry(CharKind::Word, &form.text),
+        Some(_) => entry(CharKind::Inside, &form.text),
     }
 }
 
@@ -177,8 +183,9 @@ mod tests {
             BertNormalizer { strip_accents: Some(false), ..BertNormalizer::default() },
             BertNormalizer { lowercase: false, ..BertNormalizer::default() },
         ] {
-            let chars = Chars::new(options, false);
-            let others = (128..TABLE as u32).filter_map(char::from_u32).filter(|&c| chars.get(c).kind == Kind::Other);
+            let chars = CharTable::new(options, false);
+            let others =
+                (128..TABLE_LEN as u32).filter_map(char::from_u32).filter(|&c| chars.get(c).kind == CharKind::Other);
             assert!(others.count() < 260, "{options:?}");
         }
     }

@@ -1,142 +1,176 @@
-//! Text, 64 bytes at a time: lower case, what cleaning removes, and where words begin and end.
+//! Normalizing a text 64 bytes at a time: lower case, what cleaning removes, and where words begin and end.
 //!
-//! ASCII becomes three masks, a bit for each byte: `word` (letters, digits and all else that makes words), `punct` (each a
-//! word of its own) and `odd` (first bytes of characters that are not ASCII, or that cleaning removes); what is in none of
-//! them is white space, or inside a character. Odd characters are read one by one; a table says what each becomes, and mostly
-//! that takes as many bytes or fewer: it is written where the character stood, the bits of the masks follow, and bytes that
-//! nothing is left of are squeezed out of the block at the end.
+//! A block of ASCII becomes masks with a bit for each byte ([`ByteClasses`]): `word` (letters and digits), `punct` (each a
+//! word by itself) and `odd` (first bytes of multi-byte characters, and control characters). Bytes in none of them are
+//! white space or continuation bytes. Odd characters are handled one by one: a table says what each becomes, and mostly
+//! that has no more bytes than the character, so it is written where the character was and its bits are set in the masks.
+//! Bytes that nothing is left of are squeezed out of the block at the end.
 //!
-//! A word begins where `word` follows something else, and at the first byte of each `punct`; it ends where `word` is
-//! followed by something else, and after the last byte of each `punct`. Two shifts and a few ands say so for 64 bytes at
-//! once, without a branch; a carry of one bit leads from block to block.
+//! A word begins where `word` follows something else, and at the first byte of each `punct`. It ends where `word` is
+//! followed by something else, and after the last byte of each `punct`. Two shifts and a few ANDs find both for 64 bytes at
+//! once, without a branch; two bits are carried from block to block.
+//!
+//! A character that becomes more bytes than it has stops the scan: the caller handles it and resumes.
+//!
+//! # Cost
+//!
+//! A few dozen instructions for 64 bytes of ASCII; about ten for each other character.
 
-use super::arch::Isa;
-use super::buffer::Buffer;
-use super::chars::{Chars, Entry, Kind, Plan};
+use super::buffer::NormalizedBuffer;
+use super::chars::{CharAction, CharEntry, CharKind, CharTable};
+use super::primitives::{BLOCK, Primitives};
 
-/// Bytes classified at a time.
-pub(super) const BLOCK: usize = 64;
-
-/// The classes of 64 bytes, the first in the lowest bit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Masks {
-    pub word: u64,
-    pub punct: u64,
-    pub odd: u64,
-}
-
-/// What is scanned.
+/// What to scan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Source<'a> {
-    /// The text, of which `at..end` is scanned; both between characters.
+pub(super) struct ScanSource<'a> {
+    /// The text, of which `at..end` is scanned; both are character boundaries.
     pub text: &'a str,
     pub at: usize,
     pub end: usize,
     /// What characters become.
-    pub chars: &'a Chars,
+    pub chars: &'a CharTable,
 }
 
-/// The loop: scans up to the first character that does not fit where it stands, into `buffer`; returns where it stopped.
+/// Scans up to the first character that needs more bytes than it has, appending to `buffer`. Returns where it stopped,
+/// in bytes of the text: the start of that character, or `source.end`.
 ///
-/// Inlined into a function of each instruction set, so that its intrinsics are.
+/// Always inlined: `dispatch` compiles it for each instruction set.
+///
+/// # Panics
+///
+/// If `source.at..source.end` is not a range of the text between characters.
 ///
 /// # Safety
 ///
-/// The CPU is that of `isa`.
+/// The CPU must have the instructions of `P`.
 #[inline(always)]
-pub(super) unsafe fn scan_with<I: Isa>(isa: I, source: Source<'_>, buffer: &mut Buffer) -> usize {
-    assert!(source.text.is_char_boundary(source.at) && source.text.is_char_boundary(source.end));
-    // SAFETY: the caller's; the range is one of the text.
+pub(super) unsafe fn scan_with<P: Primitives>(
+    primitives: P,
+    source: ScanSource<'_>,
+    buffer: &mut NormalizedBuffer,
+) -> usize {
+    assert!(source.text.get(source.at..source.end).is_some(), "a range between characters");
+    // SAFETY: the CPU has the instructions of `P`, by the contract; the assertion above checked the range.
     unsafe {
         match (source.chars.lowercase(), buffer.aligned) {
-            (false, false) => scan_loop::<I, false, false>(isa, source, buffer),
-            (false, true) => scan_loop::<I, false, true>(isa, source, buffer),
-            (true, false) => scan_loop::<I, true, false>(isa, source, buffer),
-            (true, true) => scan_loop::<I, true, true>(isa, source, buffer),
+            (false, false) => scan_loop::<P, false, false>(primitives, source, buffer),
+            (false, true) => scan_loop::<P, false, true>(primitives, source, buffer),
+            (true, false) => scan_loop::<P, true, false>(primitives, source, buffer),
+            (true, true) => scan_loop::<P, true, true>(primitives, source, buffer),
         }
     }
 }
 
-/// A block on its way.
-struct Block {
-    /// What is inside words.
+/// The masks of the block that is being scanned.
+struct ScanBlock {
+    /// Bytes inside words.
     word: u64,
-    /// The first and the last byte of each word that is one character of its own.
+    /// First byte of each word that is a single character (punctuation, ideographs).
     first: u64,
+    /// Last byte of each of them.
     last: u64,
-    /// What is left when removed bytes are squeezed out.
+    /// Bytes that stay when the block is squeezed.
     kept: u64,
-    /// The bytes that are done.
-    n: usize,
-    /// The block ends before a character that does not fit.
+    /// Number of bytes of the text that the block covers, at most 64.
+    len: usize,
+    /// Whether the block ends before a character that stops the scan.
     stopped: bool,
+}
+
+/// Where a block is written: room for 64 of each.
+#[derive(Clone, Copy)]
+struct BlockOutput {
+    text: *mut u8,
+    /// For each byte of `text` the first byte of the original that it stands for; used only if the buffer is aligned.
+    origin_starts: *mut u32,
+    /// Likewise the byte behind the last one.
+    origin_ends: *mut u32,
+}
+
+/// Returns a mask of the lowest `n` bits, `n < 64`.
+#[inline(always)]
+fn low_bits(n: usize) -> u64 {
+    (1u64 << n) - 1
 }
 
 /// # Safety
 ///
-/// As for [`scan_with`]; `at` and `end` are as the source wants them.
+/// The CPU must have the instructions of `P`; the range of the source must be one of its text, between characters.
 #[inline(always)]
-unsafe fn scan_loop<I: Isa, const LOWER: bool, const ALIGNED: bool>(
-    isa: I,
-    source: Source<'_>,
-    buffer: &mut Buffer,
+unsafe fn scan_loop<P: Primitives, const LOWER: bool, const ALIGNED: bool>(
+    primitives: P,
+    source: ScanSource<'_>,
+    buffer: &mut NormalizedBuffer,
 ) -> usize {
-    let Source { text, mut at, end, chars, .. } = source;
-    // Whether the byte before is inside a word, and whether it ends a word of one character.
+    let ScanSource { text, mut at, end, chars, .. } = source;
+    // The carry: whether the byte before is inside a word, and whether it ends a word of a single character.
     let mut in_word = u64::from(buffer.open);
     let mut after_last = 0u64;
-    let room = buffer.room(end - at);
-    // How much has been written.
-    let (mut bytes, mut starts, mut ends, mut units) = (0, 0, 0, 0);
+    let spare = buffer.spare_capacity(end - at);
+    // What has been written: bytes, starts and ends of words, and how many bytes of the original were consumed.
+    let (mut bytes, mut starts, mut ends, mut consumed) = (0, 0, 0, 0);
     while at < end {
         let n = (end - at).min(BLOCK);
-        // SAFETY: `n` bytes follow `at` in the text; the buffer has room for 64 of everything; the caller has the CPU.
+        // SAFETY: `n` bytes follow `at` in the text, and the CPU has the instructions of `P`. The spare capacity is for 64
+        // of each list more than there are bytes in the range: at most as many bytes, starts and ends (with that of the
+        // open word) have been written as bytes have been consumed, and a block still to be scanned has one or more.
+        // `classify`, `count_up` and `read_odd` initialise all of a block that `squeeze` reads.
         unsafe {
-            let to = room.text.add(bytes);
-            let masks = isa.classify::<LOWER>(text.as_ptr().add(at), n, to);
-            let mut block =
-                Block { word: masks.word, first: masks.punct, last: masks.punct, kept: u64::MAX, n, stopped: false };
-            let (from_units, to_units) = (room.from.wrapping_add(bytes), room.to.wrapping_add(bytes));
+            let output = BlockOutput {
+                text: spare.text.add(bytes),
+                origin_starts: spare.origin_starts.wrapping_add(bytes),
+                origin_ends: spare.origin_ends.wrapping_add(bytes),
+            };
+            let classes = primitives.classify::<LOWER>(text.as_ptr().add(at), n, output.text);
+            let mut block = ScanBlock {
+                word: classes.word,
+                first: classes.punct,
+                last: classes.punct,
+                kept: u64::MAX,
+                len: n,
+                stopped: false,
+            };
             if ALIGNED {
-                isa.count_up(buffer.unit.wrapping_add(units), from_units, to_units);
+                let origin = buffer.origin.wrapping_add(consumed);
+                primitives.count_up(origin, output.origin_starts, output.origin_ends);
             }
-            if masks.odd != 0 {
-                read_odd::<ALIGNED>(text, at, masks.odd, chars, to, from_units, to_units, &mut block);
+            if classes.odd != 0 {
+                read_odd::<ALIGNED>(text, at, classes.odd, chars, output, &mut block);
             }
-            let given = if block.n == BLOCK { u64::MAX } else { (1 << block.n) - 1 };
-            let [mut word, mut first, mut last] = [block.word & given, block.first & given, block.last & given];
-            let mut written = block.n;
-            if block.kept & given != given {
-                let kept = block.kept & given;
+            let covered = if block.len == BLOCK { u64::MAX } else { low_bits(block.len) };
+            let [mut word, mut first, mut last] = [block.word & covered, block.first & covered, block.last & covered];
+            let mut written = block.len;
+            if block.kept & covered != covered {
+                let kept = block.kept & covered;
                 written = kept.count_ones() as usize;
-                [word, first, last] = isa.squeeze(kept, to, [word, first, last]);
+                [word, first, last] = primitives.squeeze(kept, output.text, [word, first, last]);
                 if ALIGNED {
-                    isa.squeeze_numbers(kept, from_units);
-                    isa.squeeze_numbers(kept, to_units);
+                    primitives.squeeze_numbers(kept, output.origin_starts);
+                    primitives.squeeze_numbers(kept, output.origin_ends);
                 }
             }
             let begin = (word & !(word << 1 | in_word)) | first;
             let mut end = ((word << 1 | in_word) & !word) | (last << 1 | after_last);
             if written < BLOCK {
-                end &= (1 << written) - 1;
+                end &= low_bits(written);
             }
-            let base = room.base.wrapping_add(bytes as u32);
-            starts += isa.positions(begin, base, room.starts.add(starts));
-            ends += isa.positions(end, base, room.ends.add(ends));
+            let base = spare.base.wrapping_add(bytes as u32);
+            starts += primitives.positions(begin, base, spare.starts.add(starts));
+            ends += primitives.positions(end, base, spare.ends.add(ends));
             if written > 0 {
                 in_word = word >> (written - 1) & 1;
                 after_last = last >> (written - 1) & 1;
             }
-            at += block.n;
-            units = units.wrapping_add(block.n as u32);
+            at += block.len;
+            consumed = consumed.wrapping_add(block.len as u32);
             bytes += written;
             if block.stopped {
                 break;
             }
         }
     }
-    // SAFETY: so many were written.
-    unsafe { buffer.advance(bytes, units, starts, ends) };
+    // SAFETY: the loop above initialised exactly these elements behind the end of each list.
+    unsafe { buffer.advance(bytes, consumed, starts, ends) };
     if after_last == 1 {
         buffer.end_word();
     }
@@ -144,90 +178,95 @@ unsafe fn scan_loop<I: Isa, const LOWER: bool, const ALIGNED: bool>(
     at
 }
 
-/// Reads the characters of a block that are not plain ASCII, from byte `at` of the text on, and writes what they become.
+/// Handles the characters of a block that are not plain ASCII: writes what they become over them, and updates the masks
+/// of the block. `odd` has the bit of the first byte of each; the block begins at byte `at` of the text.
 ///
 /// # Safety
 ///
-/// `at` is in the text and between characters; 64 bytes can be written at `to`, and as many numbers at `from_units` and
-/// `to_units` if `ALIGNED`.
+/// `at` must be a character boundary of the text, and `odd` mark first bytes of its characters. `output.text` must have 64
+/// initialised bytes that can be read and written; with `ALIGNED`, so must `output.origin_starts` and
+/// `output.origin_ends` have 64 numbers.
 #[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "the parts of a block, and where it is written")]
 unsafe fn read_odd<const ALIGNED: bool>(
     text: &str,
     at: usize,
     mut odd: u64,
-    chars: &Chars,
-    to: *mut u8,
-    from_units: *mut u32,
-    to_units: *mut u32,
-    block: &mut Block,
+    chars: &CharTable,
+    output: BlockOutput,
+    block: &mut ScanBlock,
 ) {
-    let bits = |n: usize| (1u64 << n) - 1;
-    // Characters are read four bytes at a time: the last ones of a text where bytes follow.
-    let mut last = [0; BLOCK + 3];
+    // Characters are read four bytes at a time. At the end of the text they are read from a copy with zeros behind it.
+    let mut padded = [0; BLOCK + 3];
     let mut bytes = &text.as_bytes()[at..];
-    if bytes.len() < last.len() {
-        last[..bytes.len()].copy_from_slice(bytes);
-        bytes = &last;
+    if bytes.len() < padded.len() {
+        padded[..bytes.len()].copy_from_slice(bytes);
+        bytes = &padded;
     }
     let bytes = bytes.as_ptr();
     while odd != 0 {
-        let place = odd.trailing_zeros() as usize;
+        let position = odd.trailing_zeros() as usize;
         odd &= odd - 1;
-        // SAFETY: four bytes from a place in the block on are in the text or in the copy.
-        let four = unsafe { u32::from_le_bytes(bytes.add(place).cast::<[u8; 4]>().read()) };
-        let (code, units) = decode(four);
-        if place + units > BLOCK {
-            // It begins the next block.
-            block.n = place;
+        // SAFETY: `position < 64`, and there are at least 64 + 3 bytes, in the text or in the copy.
+        let four = unsafe { u32::from_le_bytes(bytes.add(position).cast::<[u8; 4]>().read()) };
+        let (code, len_utf8) = decode(four);
+        if position + len_utf8 > BLOCK {
+            // The next block begins with it.
+            block.len = position;
             return;
         }
-        let plan = if units < 4 { chars.plan(code as u16) } else { Plan::Look };
-        if plan != Plan::Look {
-            // Which of the two it is cannot be guessed where they mix: by arithmetic.
-            let alone = plan as u64;
-            block.word |= (bits(units) << place) & alone.wrapping_sub(1);
-            block.first |= alone << place;
-            block.last |= alone << (place + units - 1);
+        let action = if len_utf8 < 4 { chars.action(code as u16) } else { CharAction::Replace };
+        if action != CharAction::Replace {
+            // Which of the other two it is cannot be predicted in mixed text: arithmetic instead of a branch.
+            let is_word = action as u64;
+            block.word |= (low_bits(len_utf8) << position) & is_word.wrapping_sub(1);
+            block.first |= is_word << position;
+            block.last |= is_word << (position + len_utf8 - 1);
         } else {
-            // SAFETY: decoded from a str, at the beginning of a character.
+            // SAFETY: decoded from a character of a `str`, whose first byte is at `position`.
             let c = unsafe { char::from_u32_unchecked(code) };
-            let Entry { kind, len, bytes: [a, b, d, e, _, _] } = chars.get(c);
+            let CharEntry { kind, len, bytes: [a, b, d, e, _, _] } = chars.get(c);
             if !kind.fits() {
-                (block.n, block.stopped) = (place, true);
+                (block.len, block.stopped) = (position, true);
                 return;
             }
             let len = len as usize;
-            block.kept &= !((bits(units) ^ bits(len)) << place);
+            block.kept &= !((low_bits(len_utf8) ^ low_bits(len)) << position);
             match kind {
-                Kind::Inside => block.word |= bits(len) << place,
-                Kind::Space => {}
+                CharKind::Inside => block.word |= low_bits(len) << position,
+                CharKind::Space => {}
                 _ => {
-                    block.first |= 1 << place;
-                    block.last |= 1 << (place + len - 1);
+                    block.first |= 1 << position;
+                    block.last |= 1 << (position + len - 1);
                 }
             }
-            // SAFETY: the character lies in the block; what is written behind it, and behind the block, is what was there.
+            let new = [a, b, d, e];
+            // SAFETY: the character ends inside the block, so `position + len_utf8 ≤ 64`. Four bytes are read and written
+            // only if they end inside the block as well; those behind the character are written back as they were.
             unsafe {
-                let shown = bits(8 * units) as u32;
-                let to = to.add(place).cast::<[u8; 4]>();
-                let old = u32::from_le_bytes(to.read());
-                to.write((u32::from_le_bytes([a, b, d, e]) | old & !shown).to_le_bytes());
+                let to = output.text.add(position);
+                if position + 4 <= BLOCK {
+                    let replaced = low_bits(8 * len_utf8) as u32;
+                    let old = u32::from_le_bytes(to.cast::<[u8; 4]>().read());
+                    to.cast::<[u8; 4]>().write((u32::from_le_bytes(new) | old & !replaced).to_le_bytes());
+                } else {
+                    to.copy_from_nonoverlapping(new.as_ptr(), len_utf8);
+                }
             }
         }
         if ALIGNED {
-            for i in place..place + units {
-                // SAFETY: the caller allows 64 numbers.
+            for i in position..position + len_utf8 {
+                // SAFETY: the character ends inside the block, so `position` and `i` are below 64.
                 unsafe {
-                    from_units.add(i).write(from_units.add(place).read());
-                    to_units.add(i).write(from_units.add(place).read().wrapping_add(units as u32));
+                    let origin = output.origin_starts.add(position).read();
+                    output.origin_starts.add(i).write(origin);
+                    output.origin_ends.add(i).write(origin.wrapping_add(len_utf8 as u32));
                 }
             }
         }
     }
 }
 
-/// The character that begins four bytes of UTF-8, and how many of them it takes.
+/// Decodes the character that begins four bytes of UTF-8; returns it, and how many of the bytes are its.
 #[inline(always)]
 fn decode(bytes: u32) -> (u32, usize) {
     let tail = |i: u32| bytes >> (8 * i) & 0x3F;
@@ -242,49 +281,57 @@ fn decode(bytes: u32) -> (u32, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fast::arch::InstructionSet;
+    use crate::fast::dispatch::{self, tests::instruction_sets};
     use crate::normalize::BertNormalizer;
     use proptest::prelude::*;
+    use wordpiece_parallel::InstructionSet;
+    use wordpiece_parallel::testing::skips_exhaustive_test;
 
-    fn tables() -> [Chars; 3] {
+    fn tables() -> [CharTable; 3] {
         let bert = BertNormalizer::default();
         [
-            Chars::new(bert, false),
-            Chars::new(bert, true),
-            Chars::new(BertNormalizer { lowercase: false, strip_accents: Some(false), ..bert }, false),
+            CharTable::new(bert, false),
+            CharTable::new(bert, true),
+            CharTable::new(BertNormalizer { lowercase: false, strip_accents: Some(false), ..bert }, false),
         ]
     }
 
-    fn scanned(path: InstructionSet, text: &str, chars: &Chars, aligned: bool, open: bool) -> (usize, Buffer) {
-        let mut buffer = Buffer::default();
+    fn scanned(
+        set: InstructionSet,
+        text: &str,
+        chars: &CharTable,
+        aligned: bool,
+        open: bool,
+    ) -> (usize, NormalizedBuffer) {
+        let mut buffer = NormalizedBuffer::default();
         buffer.reset(aligned, 0);
         if open {
             buffer.push_in_word(b"x", 1);
         }
-        let at = path.scan(Source { text, at: 0, end: text.len(), chars }, &mut buffer);
+        let at = dispatch::scan(set, ScanSource { text, at: 0, end: text.len(), chars }, &mut buffer);
         (at, buffer)
     }
 
-    /// One character after the other, as far as the scan goes.
-    fn by_definition(text: &str, chars: &Chars, aligned: bool, open: bool) -> (usize, Buffer) {
-        let mut buffer = Buffer::default();
+    /// Normalizes one character after the other, as far as the scan goes.
+    fn by_definition(text: &str, chars: &CharTable, aligned: bool, open: bool) -> (usize, NormalizedBuffer) {
+        let mut buffer = NormalizedBuffer::default();
         buffer.reset(aligned, 0);
         if open {
             buffer.push_in_word(b"x", 1);
         }
         for (at, c) in text.char_indices() {
-            let Entry { kind, len, bytes } = chars.get(c);
-            let (units, bytes) = (c.len_utf8() as u32, &bytes[..len as usize]);
+            let CharEntry { kind, len, bytes } = chars.get(c);
+            let (consumed, bytes) = (c.len_utf8() as u32, &bytes[..len as usize]);
             match kind {
-                Kind::Inside => buffer.push_in_word(bytes, units),
-                Kind::Space => {
-                    buffer.push_space(units);
-                    buffer.unit += units;
+                CharKind::Inside => buffer.push_in_word(bytes, consumed),
+                CharKind::Space => {
+                    buffer.push_space(consumed);
+                    buffer.origin += consumed;
                 }
-                Kind::Word => {
+                CharKind::Word => {
                     let mut eight = [0; 8];
                     eight[..bytes.len()].copy_from_slice(bytes);
-                    buffer.push_word(eight, bytes.len(), units);
+                    buffer.push_word(eight, bytes.len(), consumed);
                 }
                 _ => return (at, buffer),
             }
@@ -296,7 +343,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         #[test]
-        fn every_path_equals_the_definition(
+        fn every_instruction_set_equals_the_definition(
             text in prop::collection::vec(
                 prop_oneof![
                     12 => prop::sample::select("aZ09 .,[]_\t\n\r".chars().collect::<Vec<_>>()),
@@ -309,12 +356,12 @@ mod tests {
             aligned in any::<bool>(),
             open in any::<bool>(),
         ) {
-            thread_local!(static TABLES: [Chars; 3] = tables());
+            thread_local!(static TABLES: [CharTable; 3] = tables());
             TABLES.with(|tables| {
                 let expected = by_definition(&text, &tables[table], aligned, open);
-                for path in InstructionSet::all_available() {
-                    let scanned = scanned(path, &text, &tables[table], aligned, open);
-                    prop_assert_eq!(&scanned, &expected, "{}", path.name());
+                for set in instruction_sets() {
+                    let scanned = scanned(set, &text, &tables[table], aligned, open);
+                    prop_assert_eq!(&scanned, &expected, "{}", set.name());
                 }
                 Ok(())
             })?;
@@ -323,17 +370,89 @@ mod tests {
 
     #[test]
     fn every_character_at_the_edges_of_a_block() {
-        let paths = InstructionSet::all_available();
-        println!("paths of this machine: {:?}", paths.iter().map(|path| path.name()).collect::<Vec<_>>());
+        if skips_exhaustive_test("every_character_at_the_edges_of_a_block") {
+            return;
+        }
+        let sets = instruction_sets();
         let tables = tables();
         for c in (0..=0x10_FFFF).step_by(7).chain(0..0x600).filter_map(char::from_u32) {
             for before in [0, 60, 62, 63] {
                 let text = format!("{}{c}{}", "A".repeat(before), "B".repeat(67));
                 let expected = by_definition(&text, &tables[0], true, false);
-                for &path in &paths {
-                    assert_eq!(scanned(path, &text, &tables[0], true, false), expected, "{} {text:?}", path.name());
+                for &set in &sets {
+                    assert_eq!(scanned(set, &text, &tables[0], true, false), expected, "{} {text:?}", set.name());
                 }
             }
+        }
+    }
+
+    /// 64 bytes directly before a page that cannot be accessed.
+    #[cfg(target_os = "linux")]
+    struct GuardedBlock {
+        pages: *mut libc::c_void,
+    }
+
+    #[cfg(target_os = "linux")]
+    impl GuardedBlock {
+        const PAGE: usize = 1 << 16;
+
+        fn new() -> GuardedBlock {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            // SAFETY: an anonymous mapping at an address of the system's choice; access to its second half is revoked
+            // before anything points there.
+            let pages = unsafe {
+                let pages = libc::mmap(std::ptr::null_mut(), 2 * Self::PAGE, access, flags, -1, 0);
+                assert!(pages != libc::MAP_FAILED);
+                assert_eq!(libc::mprotect(pages.byte_add(Self::PAGE), Self::PAGE, libc::PROT_NONE), 0);
+                pages
+            };
+            GuardedBlock { pages }
+        }
+
+        fn as_mut_ptr(&mut self) -> *mut u8 {
+            // SAFETY: inside the mapping.
+            unsafe { self.pages.cast::<u8>().add(Self::PAGE - BLOCK) }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Drop for GuardedBlock {
+        fn drop(&mut self) {
+            // SAFETY: the mapping of `new`, which nothing borrows any more.
+            unsafe { libc::munmap(self.pages, 2 * Self::PAGE) };
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn odd_characters_at_the_end_of_a_block_touch_nothing_behind_it() {
+        let chars = &tables()[0];
+        for c in ['É', '\u{301}', '\u{a0}', '。', '\u{200d}', '𝒜', '\u{7}'] {
+            let len = c.len_utf8();
+            let text = format!("{}{c}{}", "a".repeat(BLOCK - len), "b".repeat(8));
+            let mut output = GuardedBlock::new();
+            let to = output.as_mut_ptr();
+            let mut block = ScanBlock {
+                word: low_bits(BLOCK - len),
+                first: 0,
+                last: 0,
+                kept: u64::MAX,
+                len: BLOCK,
+                stopped: false,
+            };
+            // SAFETY: the block has 64 bytes, all written by the copy; the numbers are not used without alignment.
+            unsafe {
+                to.copy_from_nonoverlapping(text.as_ptr(), BLOCK);
+                let unused = std::ptr::null_mut();
+                let output = BlockOutput { text: to, origin_starts: unused, origin_ends: unused };
+                read_odd::<false>(&text, 0, 1 << (BLOCK - len), chars, output, &mut block);
+            }
+            let CharEntry { bytes, len: kept, .. } = chars.get(c);
+            // SAFETY: 64 bytes, initialised above.
+            let written = unsafe { std::slice::from_raw_parts(to, BLOCK) };
+            assert_eq!(&written[BLOCK - len..][..kept as usize], &bytes[..kept as usize], "{c:?}");
+            assert!(!block.stopped && block.len == BLOCK, "{c:?}");
         }
     }
 }

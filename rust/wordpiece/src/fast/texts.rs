@@ -1,129 +1,116 @@
-//! Texts that are looked up together.
+//! The fast path for several short texts at once.
+//!
+//! Looking up the words of one short text costs more for its beginning and its end than for its words: keys are read in
+//! groups, and the first lines are waited for. So texts are normalized into one buffer until it holds a chunk; their words
+//! are looked up together, and the pieces are cut at the ends of the texts.
 
-use super::table::{Found as FoundWords, GROUP, Words};
-use super::{CHUNK, Fast, MOST_AT_ONCE, Memory, write_words};
+use super::engine::{CHUNK, FastPath, FastState};
+use super::spans::number_words;
 use crate::inputs::pieces::Pieces;
 use crate::matcher::Matcher;
 use crate::offsets::Span;
 
-/// What is wanted of texts beside ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// The words that pieces belong to.
-    pub words: bool,
-    /// Where pieces stand, in bytes.
+/// What is requested of texts beside ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PieceFields {
+    /// The number of the word that each piece belongs to.
+    pub word_ids: bool,
+    /// The bytes of the text that each piece stands for.
     pub spans: bool,
 }
 
 /// The pieces of a text.
 #[derive(Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct TextPieces<'a> {
     pub ids: &'a [u32],
-    /// Empty when nobody asked.
-    pub words: &'a [u32],
-    /// Empty when nobody asked.
+    /// The number of the word that each piece belongs to; empty unless requested.
+    pub word_ids: &'a [u32],
+    /// The bytes of the text that each piece stands for; empty unless requested.
     pub spans: &'a mut [Span],
 }
 
-impl Fast {
-    /// Tokenizes texts in which no added token stands, up to one that only the pipeline can do; returns how many it has
-    /// done. `found` is called with the number of each text and its pieces.
+impl FastPath {
+    /// Tokenizes texts that contain no added token, up to the first that only the pipeline can tokenize; returns how many
+    /// it has done. `write` is called with the number of each text and its pieces, in order.
     pub fn tokenize_texts<'t>(
         &self,
         texts: impl Iterator<Item = &'t str>,
-        wanted: Wanted,
+        fields: PieceFields,
         matcher: &Matcher,
-        memory: &mut Memory,
-        mut found: impl FnMut(usize, Found<'_>),
+        state: &mut FastState,
+        mut write: impl FnMut(usize, TextPieces<'_>),
     ) -> usize {
         let mut done = 0;
-        memory.begin(wanted);
+        state.begin_texts(fields);
         for text in texts {
-            if !self.gather(text, memory) {
+            if !self.gather(text, state) {
                 break;
             }
-            if memory.buffer.text().len() >= CHUNK {
-                done += self.look_up_gathered(done, wanted, matcher, memory, &mut found);
-                memory.begin(wanted);
+            if state.buffer.text().len() >= CHUNK {
+                done += self.look_up_gathered(done, fields, matcher, state, &mut write);
+                state.begin_texts(fields);
             }
         }
-        done + self.look_up_gathered(done, wanted, matcher, memory, &mut found)
+        done + self.look_up_gathered(done, fields, matcher, state, &mut write)
     }
 
-    /// Puts the words of a text behind those that wait; false, and nothing done, where only the pipeline can.
-    fn gather(&self, text: &str, memory: &mut Memory) -> bool {
-        let before = memory.buffer.lengths();
-        memory.buffer.unit = 0;
-        if self.normalize(text, 0, text.len(), &mut memory.buffer).is_none() {
-            memory.buffer.restore(before);
+    /// Appends the words of a text to those of the texts before it. Returns false, and appends nothing, if only the
+    /// pipeline can tokenize the text.
+    fn gather(&self, text: &str, state: &mut FastState) -> bool {
+        let before = state.buffer.lengths();
+        state.buffer.origin = 0;
+        if self.normalizer.normalize(text, 0, text.len(), &mut state.buffer).is_none() {
+            state.buffer.restore(before);
             return false;
         }
-        memory.buffer.close();
-        memory.marks.push(memory.buffer.ends().len());
+        state.buffer.close();
+        state.text_ends.push(state.buffer.ends().len());
         true
     }
 
-    /// Looks the words of the texts that wait up; returns how many texts.
+    /// Looks up the words of all gathered texts, of which the first has number `first`, and writes their pieces; returns
+    /// the number of texts.
     fn look_up_gathered(
         &self,
         first: usize,
-        wanted: Wanted,
+        fields: PieceFields,
         matcher: &Matcher,
-        memory: &mut Memory,
-        found: &mut impl FnMut(usize, Found<'_>),
+        state: &mut FastState,
+        write: &mut impl FnMut(usize, TextPieces<'_>),
     ) -> usize {
-        if memory.marks.is_empty() {
+        if state.text_ends.is_empty() {
             return 0;
         }
-        let Memory { table, buffer, word_pieces, ids, counts, marks, found: pieces, .. } = memory;
-        let (mut starts, mut ends) = buffer.take_words();
-        let n = ends.len();
-        starts.extend_from_slice(&[0; GROUP]);
-        ends.extend_from_slice(&[0; GROUP]);
+        let mut bounds = state.buffer.take_words();
+        let mut pieces = std::mem::take(&mut state.pieces);
         pieces.clear();
-        // SAFETY: the lists of words are those of this buffer, in order, and all words are closed.
-        let words = unsafe { Words::new(buffer.text_with_slack(), &starts, &ends) };
-        let to = FoundWords { ids: &mut pieces.ids, counts, count: true };
-        self.path.look_up(table, words, to, &mut |table, word, key, out| {
-            self.match_word(word, key, table, matcher, word_pieces, ids, out);
-        });
-        starts.truncate(n);
-        ends.truncate(n);
-        if wanted.words {
-            number_words(marks, counts, &mut pieces.words);
+        self.look_up(&mut bounds, matcher, state, &mut pieces.ids, true);
+        let FastState { buffer, counts, text_ends, .. } = state;
+        if fields.word_ids {
+            number_words(text_ends, counts, &mut pieces.words);
         }
-        let Pieces { ids, words, spans, .. } = pieces;
-        if wanted.spans {
-            self.push_spans(buffer, &starts, &ends, counts, ids, spans);
+        let Pieces { ids, words, spans, .. } = &mut pieces;
+        if fields.spans {
+            self.token_lengths.push_spans(buffer, &bounds, counts, ids, spans);
         }
         let (mut word, mut piece) = (0, 0);
-        for (i, &mark) in marks.iter().enumerate() {
-            let range = piece..piece + counts[word..mark].iter().sum::<u32>() as usize;
-            let words = if wanted.words { &words[range.clone()] } else { &[] };
-            let spans = if wanted.spans { &mut spans[range.clone()] } else { &mut [] };
-            found(first + i, Found { ids: &ids[range.clone()], words, spans });
-            (word, piece) = (mark, range.end);
+        for (i, &end) in text_ends.iter().enumerate() {
+            let range = piece..piece + counts[word..end].iter().sum::<u32>() as usize;
+            let word_ids = if fields.word_ids { &words[range.clone()] } else { &[] };
+            let spans = if fields.spans { &mut spans[range.clone()] } else { &mut [] };
+            write(first + i, TextPieces { ids: &ids[range.clone()], word_ids, spans });
+            (word, piece) = (end, range.end);
         }
-        buffer.give_words_back(starts, ends);
-        marks.len()
+        state.buffer.put_words_back(bounds);
+        state.pieces = pieces;
+        state.text_ends.len()
     }
 }
 
-impl Memory {
-    fn begin(&mut self, wanted: Wanted) {
-        self.buffer.reset(wanted.spans, 0);
-        self.marks.clear();
+impl FastState {
+    /// Empties the buffers for texts that are looked up together.
+    fn begin_texts(&mut self, fields: PieceFields) {
+        self.buffer.reset(fields.spans, 0);
+        self.text_ends.clear();
     }
-}
-
-/// The number of each piece's word in its text; `marks` says where the words of a text end.
-fn number_words(marks: &[usize], counts: &[u32], words: &mut Vec<u32>) {
-    let n: u32 = counts.iter().sum();
-    words.resize(n as usize + MOST_AT_ONCE, 0);
-    let (mut word, mut at) = (0, 0);
-    for &mark in marks {
-        at = write_words(0.., &counts[word..mark], words, at);
-        word = mark;
-    }
-    words.truncate(n as usize);
 }

@@ -1,43 +1,41 @@
-//! Normalized words alone, without pieces: what counting words needs of the fast path.
+//! Normalized words without their pieces: what counting words needs of the fast path.
 
-use super::buffer::Buffer;
-use super::{Fast, InstructionSet};
-use crate::definition::Definition;
-use crate::normalize::{BertNormalizer, Normalizer};
-use crate::vocab::Vocab;
+use wordpiece_parallel::InstructionSet;
 
-/// Finds the words of texts; threads share one, each with a [`Space`] of its own.
+use super::buffer::NormalizedBuffer;
+use super::normalizer::FastNormalizer;
+use crate::normalize::BertNormalizer;
+
+/// Finds the words of texts. Threads share one, each with its own [`WordBuffer`].
 #[derive(Debug, Clone)]
-pub(crate) struct WordFinder(Fast);
+pub(crate) struct WordFinder(FastNormalizer);
 
-/// What a thread writes to.
+/// What a thread writes words to; kept between texts so that none allocates.
 #[derive(Debug, Default)]
-pub(crate) struct Space(Buffer);
+pub(crate) struct WordBuffer(NormalizedBuffer);
 
-/// The words of a piece of text: normalized bytes, and where words begin and end in them.
+/// The words of a text: `text[starts[i]..ends[i]]`, not empty and in order.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Words<'a> {
+pub(crate) struct NormalizedWords<'a> {
+    /// The normalized text, valid UTF-8, followed by nothing.
     pub text: &'a [u8],
     pub starts: &'a [u32],
     pub ends: &'a [u32],
 }
 
 impl WordFinder {
-    /// The finder for these options; `None` without cleaning, which only the pipeline can do.
-    pub fn new(options: BertNormalizer, path: InstructionSet) -> Option<WordFinder> {
-        // What is looked up does not matter here, but a definition has a vocabulary.
-        let vocab = Vocab::new([("[UNK]", 0)]).ok()?;
-        let definition = Definition { normalizer: Some(Normalizer::Bert(options)), ..Definition::bert(vocab) };
-        Fast::new(&definition, 0, false, path).map(WordFinder)
+    /// Returns the finder for these options; `None` without cleaning, which only the pipeline handles.
+    pub fn new(options: BertNormalizer, instruction_set: InstructionSet) -> Option<WordFinder> {
+        FastNormalizer::new(options, false, instruction_set).map(WordFinder)
     }
 
-    /// The words of a piece of text that ends where a word does; `None` where there is something in it that only the
-    /// pipeline can do.
-    pub fn find<'s>(&self, text: &str, space: &'s mut Space) -> Option<Words<'s>> {
-        let buffer = &mut space.0;
+    /// Finds the words of a text that ends where a word does. Returns `None` if there is something in the text that only
+    /// the pipeline handles.
+    pub fn find<'s>(&self, text: &str, buffer: &'s mut WordBuffer) -> Option<NormalizedWords<'s>> {
+        let buffer = &mut buffer.0;
         buffer.reset(false, 0);
         self.0.normalize(text, 0, text.len(), buffer)?;
         buffer.close();
-        Some(Words { text: buffer.text(), starts: buffer.starts(), ends: buffer.ends() })
+        Some(NormalizedWords { text: buffer.text(), starts: buffer.starts(), ends: buffer.ends() })
     }
 }

@@ -34,6 +34,18 @@ pub enum PadLength {
 }
 
 impl Padding {
+    /// Returns padding on the right, to the longest row of the batch, with segment id 0 as in BERT.
+    pub fn longest(id: u32, token: impl Into<String>) -> Padding {
+        Padding {
+            length: PadLength::Longest,
+            multiple_of: None,
+            id,
+            type_id: 0,
+            token: token.into(),
+            side: Side::Right,
+        }
+    }
+
     /// Returns the length that rows are padded to if the longest of the batch has `longest` tokens.
     ///
     /// # Errors

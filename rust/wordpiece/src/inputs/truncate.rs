@@ -71,7 +71,7 @@ impl Truncation {
     ///
     /// One more than can remain, so that truncation is noticed; `usize::MAX` where every token matters. The caller must
     /// handle two cases in which lengths beyond that matter: an odd token of a pair, and the values named in errors.
-    pub(crate) fn enough(&self, budget: usize, pair: bool) -> [usize; 2] {
+    pub(crate) fn limits(&self, budget: usize, pair: bool) -> [usize; 2] {
         let limit = budget.saturating_add(1);
         match (self.side, self.strategy) {
             // The kept tokens are at the end.

@@ -11,6 +11,13 @@ pub(crate) struct WordPieces {
     pending: Vec<Pops>,
 }
 
+impl WordPieces {
+    /// Returns the size of the memory that the lists hold, in bytes.
+    pub fn capacity_bytes(&self) -> usize {
+        size_of::<MatchedPiece>() * self.pieces.capacity() + size_of::<Pops>() * self.pending.capacity()
+    }
+}
+
 impl Matcher {
     /// Finds the pieces of `word`, longest match first, and replaces those in `out`.
     ///

@@ -29,6 +29,11 @@ pub(crate) struct Normalized {
 }
 
 impl Normalized {
+    /// Returns the size of the memory that the lists hold, in bytes.
+    pub fn capacity_bytes(&self) -> usize {
+        self.text.capacity() + size_of::<Span>() * self.spans.capacity()
+    }
+
     /// Replaces the contents with `piece`, which begins at byte `base` of the original and is not yet normalized.
     pub fn reset(&mut self, piece: &str, base: u32, aligned: bool) {
         self.clear(base, aligned);

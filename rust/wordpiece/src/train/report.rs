@@ -17,11 +17,11 @@ use wordpiece_parallel::fork_join;
 
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::fast::InstructionSet;
-use crate::fast::words::{Space, WordFinder};
+use crate::fast::words::{WordBuffer, WordFinder};
 use crate::matcher::{Matcher, WordPieces};
 use crate::normalize::{Normalized, Normalizer};
 use crate::split::PreTokenizer;
+use wordpiece_parallel::InstructionSet;
 
 /// The most bytes of a text. Positions have 32 bits, and normalization can triple the length.
 const LONGEST_TEXT: usize = 1 << 30;
@@ -100,7 +100,7 @@ struct ThreadReport {
     ids: Vec<u32>,
     /// `texts`, `chars`, `bytes` and `texts_by_tokens`; the other sums follow from the words.
     sums: ReportSums,
-    space: Space,
+    space: WordBuffer,
     normalized: Normalized,
     ranges: Vec<Range<usize>>,
     word_pieces: WordPieces,

@@ -10,12 +10,11 @@ use wordpiece::{InstructionSet, Tokenizer};
 pub fn on_all_engines(tokenizer: &Tokenizer) -> Vec<(&'static str, Tokenizer)> {
     let sets = instruction_sets().into_iter().map(|set| (set.name(), Some(set)));
     let engines = sets.chain([("without the fast path", None)]);
-    engines.map(|(name, set)| (name, tokenizer.clone().on_path(set))).collect()
+    engines.map(|(name, set)| (name, tokenizer.clone().with_instruction_set(set))).collect()
 }
 
 /// Returns the instruction sets that the fast path can use on this CPU; see [`on_all_engines`].
 pub fn instruction_sets() -> Vec<InstructionSet> {
-    let ours = InstructionSet::all_available();
-    wordpiece_parallel::testing::instruction_sets_where(|set| ours.iter().any(|ours| ours.name() == set.name()));
-    ours
+    let ours = Tokenizer::instruction_sets();
+    wordpiece_parallel::testing::instruction_sets_where(|set| ours.contains(&set))
 }

@@ -1,107 +1,139 @@
-//! The loop over words.
+//! The loop that looks up the words of a text.
+//!
+//! Words are handled in groups of 16. While the values of one group are copied out, the keys of the next have been read
+//! and its lines requested from memory, so that the latency of a cache miss overlaps with work. A value is copied as 16
+//! bytes whatever the number of its ids, without a branch on that number.
+//!
+//! The loop is generic over [`Primitives`] and always inlined: `dispatch` compiles it for each instruction set.
 
-use super::{GROUP, Group, INLINE, Key, STORED, Table, Value};
-use crate::fast::arch::Isa;
+use super::store::WordTable;
+use crate::fast::key::{GROUP, KeyGroup, WordKey};
+use crate::fast::line::{INLINE_IDS, LineValue, STORED};
+use crate::fast::primitives::Primitives;
 use crate::memory::prefetch;
 
-/// Words of a text, by where they begin and end.
+/// The words of a text, by where they begin and end.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::fast) struct Words<'a> {
+pub(in crate::fast) struct WordRanges<'a> {
     text: &'a [u8],
+    /// Start of each word in `text` in bytes, then [`GROUP`] zeros.
     starts: &'a [u32],
+    /// End of each word in `text` in bytes, then [`GROUP`] zeros.
     ends: &'a [u32],
+    /// Number of words.
     len: usize,
 }
 
-/// Bytes behind the last word that a text for look-ups must have: keys are read 16 bytes at a time.
+/// Number of bytes that `text` must have behind its last word: keys are read 16 bytes at a time.
 const SLACK: usize = 16;
 
-impl<'a> Words<'a> {
-    /// Takes all words but the last 16: both lists end with so many zeros, so that whole groups can be read.
+impl<'a> WordRanges<'a> {
+    /// Wraps the words `text[starts[i]..ends[i]]`. Both lists must end with [`GROUP`] zeros, which are not words: they let
+    /// the loop read complete groups.
+    ///
+    /// # Panics
+    ///
+    /// If the lists differ in length, or are too short to end with a group of zeros.
     ///
     /// # Safety
     ///
-    /// Words lie in the text, in order, and behind the last one the text has 16 bytes more.
-    pub unsafe fn new(text: &'a [u8], starts: &'a [u32], ends: &'a [u32]) -> Words<'a> {
-        assert!(starts.len() == ends.len() && starts.len() >= GROUP);
+    /// Words must not be empty, must not overlap and must be in the order of the text, and `text` must have 16 more bytes
+    /// behind the last one (and 16 in all, if there is none).
+    pub unsafe fn new(text: &'a [u8], starts: &'a [u32], ends: &'a [u32]) -> WordRanges<'a> {
+        assert!(starts.len() == ends.len() && starts.len() >= GROUP && text.len() >= SLACK);
         let len = starts.len() - GROUP;
-        debug_assert!(starts[..len].iter().zip(ends).all(|(start, end)| start <= end));
-        debug_assert!(ends[..len].iter().all(|&end| end as usize + SLACK <= text.len()));
-        Words { text, starts, ends, len }
+        debug_assert!(starts[..len].iter().zip(ends).all(|(start, end)| start < end));
+        debug_assert!(starts[..len].iter().skip(1).zip(ends).all(|(start, end)| start >= end));
+        debug_assert!(ends[..len].last().is_none_or(|&end| end as usize + SLACK <= text.len()));
+        debug_assert!(starts[len..].iter().chain(&ends[len..]).all(|&zero| zero == 0));
+        WordRanges { text, starts, ends, len }
     }
 
     fn word(&self, i: usize) -> &'a [u8] {
         &self.text[self.starts[i] as usize..self.ends[i] as usize]
     }
 
-    /// Sixteen numbers of a list, from a word of the text on.
+    /// Returns the numbers of a group of words, the first of which is word `from`.
     #[inline(always)]
-    fn sixteen(list: &[u32], from: usize) -> &[u32; GROUP] {
+    fn group(list: &[u32], from: usize) -> &[u32; GROUP] {
         list[from..from + GROUP].try_into().expect("zeros follow the last word")
     }
 }
 
-/// Where the ids of words go, and, if `count`, the number of each word's ids.
+/// Where a lookup writes to.
 #[derive(Debug)]
-pub(in crate::fast) struct Found<'a> {
+pub(in crate::fast) struct LookupOutput<'a> {
+    /// The ids of all words are appended here.
     pub ids: &'a mut Vec<u32>,
+    /// Replaced by the number of ids of each word, if `count`.
     pub counts: &'a mut Vec<u32>,
+    /// Whether `counts` is written.
     pub count: bool,
 }
 
-/// Appends the ids of a word that is not in its line.
-pub(in crate::fast) type Miss<'a> = dyn FnMut(&mut Table, &[u8], Key, &mut Vec<u32>) + 'a;
+/// Appends the ids of a word that its own line of the table does not hold, and may add it to the table.
+pub(in crate::fast) type MissHandler<'a> = dyn FnMut(&mut WordTable, &[u8], WordKey, &mut Vec<u32>) + 'a;
 
-/// Looks all words up. Inlined into a function of each instruction set, so that its intrinsics are.
+/// Looks up all words, in order.
 ///
 /// # Safety
 ///
-/// The CPU is that of `isa`.
+/// The CPU must have the instructions of `P`.
 #[inline(always)]
-pub(in crate::fast) unsafe fn look_up_with<I: Isa>(
-    isa: I,
-    table: &mut Table,
-    words: Words<'_>,
-    found: Found<'_>,
-    miss: &mut Miss<'_>,
+pub(in crate::fast) unsafe fn look_up_with<P: Primitives>(
+    primitives: P,
+    table: &mut WordTable,
+    words: WordRanges<'_>,
+    output: LookupOutput<'_>,
+    miss: &mut MissHandler<'_>,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: the CPU has the instructions of `P`, by the contract.
     unsafe {
-        match found.count {
-            true => look_up::<I, true>(isa, table, words, found, miss),
-            false => look_up::<I, false>(isa, table, words, found, miss),
+        match output.count {
+            true => look_up::<P, true>(primitives, table, words, output, miss),
+            false => look_up::<P, false>(primitives, table, words, output, miss),
         }
     }
 }
 
-/// Reads the keys of sixteen words, and asks for their lines.
+/// Reads the keys of the group of words that begins with word `from`, and prefetches their lines.
 ///
 /// # Safety
 ///
-/// As for [`look_up_with`].
+/// The CPU must have the instructions of `P`.
 #[inline(always)]
-unsafe fn read<I: Isa>(isa: I, words: Words<'_>, from: usize, table: &Table, group: &mut Group) {
-    let (starts, ends) = (Words::sixteen(words.starts, from), Words::sixteen(words.ends, from));
-    // SAFETY: the caller has the CPU; words lie in the text with 16 bytes behind the last.
-    unsafe { group.read(isa, words.text, starts, ends, table.place) };
+unsafe fn read_group<P: Primitives>(
+    primitives: P,
+    words: WordRanges<'_>,
+    from: usize,
+    table: &WordTable,
+    group: &mut KeyGroup,
+) {
+    let (starts, ends) = (WordRanges::group(words.starts, from), WordRanges::group(words.ends, from));
+    // SAFETY: the CPU has the instructions of `P`, by the contract. By that of `WordRanges::new`, the text has 16 bytes
+    // behind its last word, hence 16 from the start of each word, and 16 from byte 0, where the zeros point.
+    let long = unsafe { primitives.keys(words.text.as_ptr(), starts, ends, table.hash, group) };
+    if long != 0 {
+        group.read_long(long, words.text, starts, ends, table.hash);
+    }
     let lines = table.lines.as_ptr();
-    for &at in &group.lines {
-        prefetch(lines.wrapping_byte_add(at as usize));
+    for &offset in &group.line_offsets {
+        prefetch(lines.wrapping_byte_add(offset as usize));
     }
 }
 
-/// Appends the ids of a word that its line does not tell.
+/// Appends the ids of a word that cannot be copied out of its line: they are in the store, or the word is not there.
 ///
-/// A function of its own, because words that are new or long are few, and the loop is to stay small.
+/// A function by itself, because such words are few and the loop should stay small.
 #[cold]
 #[inline(never)]
-fn look_further(
-    value: Option<Value>,
+fn append_uncommon(
+    value: Option<LineValue>,
     word: &[u8],
-    key: Key,
-    table: &mut Table,
+    key: WordKey,
+    table: &mut WordTable,
     ids: &mut Vec<u32>,
-    miss: &mut Miss<'_>,
+    miss: &mut MissHandler<'_>,
 ) {
     match value.filter(|value| value.count == STORED).and_then(|value| table.stored(&value, word)) {
         Some(stored) => ids.extend_from_slice(stored),
@@ -111,51 +143,54 @@ fn look_further(
 
 /// # Safety
 ///
-/// As for [`look_up_with`].
+/// The CPU must have the instructions of `P`.
 #[inline(always)]
-unsafe fn look_up<I: Isa, const COUNT: bool>(
-    isa: I,
-    table: &mut Table,
-    words: Words<'_>,
-    Found { ids, counts, .. }: Found<'_>,
-    miss: &mut Miss<'_>,
+unsafe fn look_up<P: Primitives, const COUNT: bool>(
+    primitives: P,
+    table: &mut WordTable,
+    words: WordRanges<'_>,
+    LookupOutput { ids, counts, .. }: LookupOutput<'_>,
+    miss: &mut MissHandler<'_>,
 ) {
-    // A piece takes a byte of the text or more, so there are no more ids than bytes; a value is copied out whole.
+    // A value has no more ids than its word has bytes, and words do not overlap. Four more, as values are copied whole.
     ids.reserve(words.text.len() + 4);
     if COUNT {
         counts.clear();
         counts.reserve(words.len);
     }
-    let mut place = table.place;
-    let mut groups = [Group::EMPTY; 2];
-    // SAFETY: the caller's.
-    unsafe { read(isa, words, 0, table, &mut groups[0]) };
+    let mut hash = table.hash;
+    let mut groups = [KeyGroup::EMPTY; 2];
+    // SAFETY: the CPU has the instructions of `P`, by the contract.
+    unsafe { read_group(primitives, words, 0, table, &mut groups[0]) };
     let (mut from, mut current) = (0, 0);
     while from < words.len {
-        // The memory brings the lines of the next group while those of this one are read.
         if from + GROUP < words.len {
-            // SAFETY: the caller's.
-            unsafe { read(isa, words, from + GROUP, table, &mut groups[1 - current]) };
+            // SAFETY: the CPU has the instructions of `P`, by the contract.
+            unsafe { read_group(primitives, words, from + GROUP, table, &mut groups[1 - current]) };
         }
         let n = GROUP.min(words.len - from);
         let mut i = 0;
         while i < n {
-            // SAFETY: the groups hold the places of lines of this table; there is room for the ids of all words and for
-            // what is copied beyond, and for a count for each word.
+            // SAFETY: the CPU has the instructions of `P`, by the contract; `hash` numbered the lines of the group, and is
+            // that of the table. `ids` has room for an id for each byte of the words to come, and four more: it was
+            // reserved above, and again below where the handler may have used more. `counts` has room for all words, of
+            // which this group has `n` from `from` on.
             let stopped = unsafe {
                 let counts = COUNT.then(|| counts.as_mut_ptr().add(from));
-                copy_out(isa, table, &groups[current], i, n, ids, counts)
+                copy_values(primitives, table, &groups[current], i..n, ids, counts)
             };
             let Some((at, value)) = stopped else { break };
             let before = ids.len();
-            look_further(value, words.word(from + at), groups[current].keys[at], table, ids, miss);
+            append_uncommon(value, words.word(from + at), groups[current].keys[at], table, ids, miss);
+            // Whatever the handler appended: room for the words behind this one.
+            ids.reserve(words.text.len() - words.ends[from + at] as usize + 4);
             if COUNT {
-                // SAFETY: as above.
+                // SAFETY: `from + at < words.len`, and `counts` has room for as many numbers.
                 unsafe { counts.as_mut_ptr().add(from + at).write((ids.len() - before) as u32) };
             }
-            if table.place != place {
-                place = table.place;
-                groups.iter_mut().for_each(|group| group.place_again(place));
+            if table.hash != hash {
+                hash = table.hash;
+                groups.iter_mut().for_each(|group| group.rehash(hash));
             }
             i = at + 1;
         }
@@ -163,40 +198,42 @@ unsafe fn look_up<I: Isa, const COUNT: bool>(
         from += GROUP;
     }
     if COUNT {
-        // SAFETY: so many were written.
+        // SAFETY: the loop above wrote the count of each of the `words.len` words, in `copy_values` or after it stopped.
         unsafe { counts.set_len(words.len) };
     }
 }
 
-/// Copies out the ids of the words `i..n` of a group, up to one whose line does not tell them: its number, and the value
-/// that stands for it, if there is one.
+/// Copies out the ids of the words `range` of a group. Stops at the first word that its line does not hold with all its
+/// ids; returns its number in the group, and its value if there is one.
 ///
 /// # Safety
 ///
-/// The CPU is that of `isa`; the lines of the group are of this table; `ids` has room for all ids, and three more; `counts`,
-/// where given, for a number for each word of the group.
+/// The CPU must have the instructions of `P`. The line offsets of the group must be those of this table. `ids` must have
+/// room for all ids of the words, and three more; `counts`, if given, for a number for each word of the group.
 #[inline(always)]
-unsafe fn copy_out<I: Isa>(
-    isa: I,
-    table: &Table,
-    group: &Group,
-    i: usize,
-    n: usize,
+unsafe fn copy_values<P: Primitives>(
+    primitives: P,
+    table: &WordTable,
+    group: &KeyGroup,
+    range: std::ops::Range<usize>,
     ids: &mut Vec<u32>,
     counts: Option<*mut u32>,
-) -> Option<(usize, Option<Value>)> {
+) -> Option<(usize, Option<LineValue>)> {
+    debug_assert!(range.end <= GROUP);
     let lines = table.lines.as_ptr();
-    // SAFETY: the caller's; `find` says where in a line a value stands.
+    // SAFETY: `i` is less than 16, the length of the arrays of a group. A line offset of this table points to one of its
+    // lines, and `find` returns the offset of a value in it (or 0, which is in the line as well: what is read there is not
+    // used). The first `count` of the four numbers copied to `out` are ids, for which there is room, and three more.
     unsafe {
         let start = ids.as_mut_ptr();
         let mut out = start.add(ids.len());
         let mut stopped = None;
-        for i in i..n {
-            let line = lines.byte_add(*group.lines.get_unchecked(i) as usize);
-            let at = isa.find(&(*line).keys, group.keys.get_unchecked(i));
-            let value = line.byte_add(at).cast::<Value>();
+        for i in range {
+            let line = lines.byte_add(*group.line_offsets.get_unchecked(i) as usize);
+            let at = primitives.find(&(*line).keys, group.keys.get_unchecked(i));
+            let value = line.byte_add(at).cast::<LineValue>();
             let count = (*value).count;
-            if at == 0 || count > INLINE as u8 {
+            if at == 0 || count > INLINE_IDS as u8 {
                 stopped = Some((i, (at != 0).then(|| *value)));
                 break;
             }

@@ -22,10 +22,10 @@ use super::block_source::{BlockSource, ByteBlock};
 use super::hash_table::WordCountTable;
 use super::word_counts::WordCounts;
 use crate::error::{Error, Result, TrainingError};
-use crate::fast::InstructionSet;
-use crate::fast::words::{Space, WordFinder};
+use crate::fast::words::{WordBuffer, WordFinder};
 use crate::normalize::{BertNormalizer, Normalized};
 use crate::split::PreTokenizer;
+use wordpiece_parallel::InstructionSet;
 
 /// The number of bytes that are normalized at a time, so that the normalized text stays in the first-level cache.
 const PIECE_BYTES: usize = 4096;
@@ -285,14 +285,14 @@ struct BlockCounter<'a> {
     table: &'a mut WordCountTable,
     text_counts: TextCounts,
     /// Scratch buffers of the fast path and of the general pipeline.
-    space: Space,
+    space: WordBuffer,
     normalized: Normalized,
     words: Vec<Range<usize>>,
 }
 
 impl<'a> BlockCounter<'a> {
     fn new(context: &'a CountContext, table: &'a mut WordCountTable) -> BlockCounter<'a> {
-        let (space, normalized) = (Space::default(), Normalized::default());
+        let (space, normalized) = (WordBuffer::default(), Normalized::default());
         BlockCounter { context, table, text_counts: TextCounts::default(), space, normalized, words: Vec::new() }
     }
 

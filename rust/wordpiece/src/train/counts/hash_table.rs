@@ -15,7 +15,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::word_counts::WordCounts;
-use crate::fast::words::Words;
+use crate::fast::words::NormalizedWords;
 use crate::memory::prefetch;
 
 /// The most bytes of a word that is stored as a key.
@@ -107,8 +107,8 @@ impl WordCountTable {
     }
 
     /// Counts the words of a text. The caller ensures that no word has a zero byte.
-    pub fn count(&mut self, words: Words<'_>) {
-        let Words { text, starts, ends } = words;
+    pub fn count(&mut self, words: NormalizedWords<'_>) {
+        let NormalizedWords { text, starts, ends } = words;
         let mut keys = [([0; 2], 0usize); GROUP];
         for (starts, ends) in starts.chunks(GROUP).zip(ends.chunks(GROUP)) {
             // The table grows before a group and not within it, so that the prefetched slots stay where they are.
@@ -295,7 +295,7 @@ mod tests {
             .collect();
         let starts: Vec<u32> = ends.iter().zip(words).map(|(end, word)| end - word.len() as u32).collect();
         let mut table = WordCountTable::default();
-        table.count(Words { text: text.as_bytes(), starts: &starts, ends: &ends });
+        table.count(NormalizedWords { text: text.as_bytes(), starts: &starts, ends: &ends });
         table
     }
 

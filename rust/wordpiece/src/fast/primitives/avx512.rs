@@ -1,66 +1,14 @@
-//! AVX-512: a block is one register; masks come out of comparisons, positions out of a compress.
+//! AVX-512 with VBMI2: a block is one register. Bit masks come out of comparisons, positions out of one byte compression,
+//! and the keys of four words are read, masked and hashed in one register.
 
 use std::arch::x86_64::*;
 
-use super::{Isa, VALUE_AT};
-use crate::fast::buffer::Buffer;
-use crate::fast::scan::{BLOCK, Masks, Source, scan_with};
-use crate::fast::table::{
-    FACTORS, Found, GROUP, Group, KEY_BYTES, Key, LINE_BYTES, Miss, Place, Table, Words, look_up_with,
-};
+use wordpiece_parallel::instruction_set::Vbmi2;
 
-/// The proof that the CPU has AVX-512 F, BW, DQ, VL, VBMI and VBMI2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Avx512(());
+use super::operations::{BLOCK, ByteClasses, Primitives, VALUE_OFFSETS};
+use crate::fast::key::{FACTORS, GROUP, KEY_BYTES, KeyGroup, LINE_BYTES, LineHash, WordKey};
 
-impl Avx512 {
-    /// The proof, where it can be had.
-    pub fn new() -> Option<Avx512> {
-        let has = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512vbmi")
-            && is_x86_feature_detected!("avx512vbmi2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        has.then_some(Avx512(()))
-    }
-
-    /// As [`super::InstructionSet::scan`].
-    pub(super) fn scan(self, source: Source<'_>, buffer: &mut Buffer) -> usize {
-        // SAFETY: `self` is the proof that the CPU has the features.
-        unsafe { scan_features(self, source, buffer) }
-    }
-
-    /// As [`super::InstructionSet::look_up`].
-    pub(super) fn look_up(self, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
-        // SAFETY: `self` is the proof that the CPU has the features.
-        unsafe { look_up_features(self, table, words, found, miss) }
-    }
-}
-
-/// # Safety
-///
-/// As for [`scan_with`]; the features are those of `isa`.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn scan_features(isa: Avx512, source: Source<'_>, buffer: &mut Buffer) -> usize {
-    // SAFETY: the caller's.
-    unsafe { scan_with(isa, source, buffer) }
-}
-
-/// # Safety
-///
-/// The features are those of `isa`.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn look_up_features(isa: Avx512, table: &mut Table, words: Words<'_>, found: Found<'_>, miss: &mut Miss<'_>) {
-    // SAFETY: the caller's.
-    unsafe { look_up_with(isa, table, words, found, miss) }
-}
-
-/// 0, 1, … 63.
+/// The numbers 0 to 63.
 const IOTA: [u8; BLOCK] = {
     let mut iota = [0; BLOCK];
     let mut i = 0;
@@ -71,11 +19,12 @@ const IOTA: [u8; BLOCK] = {
     iota
 };
 
-/// The logarithm of the bytes of a line.
+/// Logarithm of the size of a line: multiplying its number by the size is a shift.
 const LINE_SHIFT: u32 = LINE_BYTES.trailing_zeros();
 
-/// For each of the four quarters of 16 words, the number of its word, 16 times.
-const WHICH: [[u8; BLOCK]; 4] = {
+/// For each of the four quarters of a group of 16 words, the numbers of its four words, 16 times each: byte `i` of a
+/// register of four keys belongs to word `WORD_OF_BYTE[quarter][i]` of the group.
+const WORD_OF_BYTE: [[u8; BLOCK]; 4] = {
     let mut which = [[0; BLOCK]; 4];
     let mut i = 0;
     while i < 4 * BLOCK {
@@ -85,11 +34,13 @@ const WHICH: [[u8; BLOCK]; 4] = {
     which
 };
 
-// SAFETY: a value of the type is had only where the CPU has the features.
-unsafe impl Isa for Avx512 {
+// SAFETY: a value of `Vbmi2` exists only on CPUs with AVX-512 F, BW, DQ, VL, VBMI and VBMI2, and with BMI2, the only
+// extensions whose intrinsics are used here.
+unsafe impl Primitives for Vbmi2 {
     #[inline(always)]
-    unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> Masks {
-        // SAFETY: a masked load reads `n` bytes, the store writes the 64 that the caller allows.
+    unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> ByteClasses {
+        // SAFETY: the masked load reads the `n` bytes that are readable by the contract and no others; the store writes the
+        // 64 that are writable.
         unsafe {
             let given = if n == BLOCK { u64::MAX } else { (1 << n) - 1 };
             let bytes = _mm512_maskz_loadu_epi8(given, from.cast());
@@ -102,28 +53,33 @@ unsafe impl Isa for Avx512 {
             let word = upper | between(b'a', b'z') | between(b'0', b'9');
             let graphic = between(b'!', b'~');
             let space = equal(b' ') | equal(b'\n') | equal(b'\t') | equal(b'\r');
-            // Bytes inside a character: as signed numbers, those below all that begin one.
-            let inside = _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(0xC0u8 as i8));
+            // Continuation bytes: as signed numbers, they are less than all bytes that begin a character.
+            let continuation = _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(0xC0u8 as i8));
             let mut out = _mm512_mask_blend_epi8(space, bytes, _mm512_set1_epi8(b' ' as i8));
             if LOWER {
                 out = _mm512_mask_add_epi8(out, upper, out, _mm512_set1_epi8(32));
             }
             _mm512_storeu_si512(to.cast(), out);
-            Masks { word: word & given, punct: graphic & !word & given, odd: !(graphic | space | inside) & given }
+            ByteClasses {
+                word: word & given,
+                punct: graphic & !word & given,
+                odd: !(graphic | space | continuation) & given,
+            }
         }
     }
 
     #[inline(always)]
     unsafe fn positions(self, mask: u64, base: u32, to: *mut u32) -> usize {
         let n = mask.count_ones() as usize;
-        // SAFETY: the caller allows to write 64 numbers; each store writes 16 of them.
+        // SAFETY: 64 numbers are writable at `to`, by the contract; the four stores write 16 of them each. `IOTA` has 64
+        // bytes.
         unsafe {
             let packed = _mm512_maskz_compress_epi8(mask, _mm512_loadu_si512(IOTA.as_ptr().cast()));
             let base = _mm512_set1_epi32(base as i32);
             let widened = |quarter| _mm512_add_epi32(_mm512_cvtepu8_epi32(quarter), base);
             _mm512_storeu_si512(to.cast(), widened(_mm512_castsi512_si128(packed)));
             _mm512_storeu_si512(to.add(16).cast(), widened(_mm512_extracti32x4_epi32::<1>(packed)));
-            // Prose has 14 words in 64 bytes; more than 32 is rare enough to be guessed.
+            // Prose has 14 words in 64 bytes: that there are more than 32 is rare, and so predicted well.
             if n > 32 {
                 _mm512_storeu_si512(to.add(32).cast(), widened(_mm512_extracti32x4_epi32::<2>(packed)));
                 _mm512_storeu_si512(to.add(48).cast(), widened(_mm512_extracti32x4_epi32::<3>(packed)));
@@ -134,7 +90,7 @@ unsafe impl Isa for Avx512 {
 
     #[inline(always)]
     unsafe fn count_up(self, base: u32, from: *mut u32, to: *mut u32) {
-        // SAFETY: the caller allows to write 64 numbers at both.
+        // SAFETY: 64 numbers are writable at both, by the contract; each of the four rounds writes 16 of them.
         unsafe {
             let sixteen = _mm512_set1_epi32(16);
             let mut numbers = _mm512_add_epi32(
@@ -151,7 +107,7 @@ unsafe impl Isa for Avx512 {
 
     #[inline(always)]
     unsafe fn squeeze(self, kept: u64, text: *mut u8, masks: [u64; 3]) -> [u64; 3] {
-        // SAFETY: the caller allows 64 bytes.
+        // SAFETY: 64 initialised bytes are readable and writable at `text`, by the contract.
         unsafe {
             let bytes = _mm512_maskz_compress_epi8(kept, _mm512_loadu_si512(text.cast()));
             _mm512_storeu_si512(text.cast(), bytes);
@@ -161,13 +117,14 @@ unsafe impl Isa for Avx512 {
 
     #[inline(always)]
     unsafe fn squeeze_numbers(self, kept: u64, list: *mut u32) {
-        // SAFETY: the caller allows 64 numbers, and none is written behind where it was read.
+        // SAFETY: 64 initialised numbers are readable and writable at `list`, by the contract; `to` never passes what was
+        // read, because at most as many numbers are kept.
         unsafe {
             let mut to = list;
             for i in 0..4 {
                 let kept = (kept >> (16 * i)) as u16;
                 let numbers = _mm512_maskz_compress_epi32(kept, _mm512_loadu_si512(list.add(16 * i).cast()));
-                // A store of all 16 would destroy those that are still to be read.
+                // A store of all 16 would overwrite numbers that have not been read yet.
                 _mm512_mask_storeu_epi32(to.cast(), ((1u32 << kept.count_ones()) - 1) as u16, numbers);
                 to = to.add(kept.count_ones() as usize);
             }
@@ -180,18 +137,19 @@ unsafe impl Isa for Avx512 {
         text: *const u8,
         starts: &[u32; GROUP],
         ends: &[u32; GROUP],
-        place: Place,
-        group: &mut Group,
+        hash: LineHash,
+        group: &mut KeyGroup,
     ) -> u32 {
-        // SAFETY: the caller allows to read 16 bytes from each start on; lists are of 16.
+        // SAFETY: 16 bytes are readable from each start, by the contract; `starts` and `ends` are arrays of 16 numbers,
+        // `group` of 16 keys and 16 line offsets, of which each of the four rounds writes four.
         unsafe {
             let lengths =
                 _mm512_sub_epi32(_mm512_loadu_si512(ends.as_ptr().cast()), _mm512_loadu_si512(starts.as_ptr().cast()));
             let long = _mm512_cmpgt_epu32_mask(lengths, _mm512_set1_epi32(KEY_BYTES as i32));
             let lengths = _mm512_castsi128_si512(_mm512_cvtusepi32_epi8(lengths));
-            let places = _mm512_and_si512(_mm512_loadu_si512(IOTA.as_ptr().cast()), _mm512_set1_epi8(15));
+            let byte_index = _mm512_and_si512(_mm512_loadu_si512(IOTA.as_ptr().cast()), _mm512_set1_epi8(15));
             let factors = _mm512_broadcast_i32x4(_mm_set_epi64x(FACTORS[1] as i64, FACTORS[0] as i64));
-            let shift = _mm_cvtsi32_si128(place.shift as i32);
+            let shift = _mm_cvtsi32_si128(hash.shift as i32);
             let even = _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6);
             for four in 0..4 {
                 let word = |i: usize| _mm_loadu_si128(text.add(starts[4 * four + i] as usize).cast());
@@ -199,29 +157,29 @@ unsafe impl Isa for Avx512 {
                 keys = _mm512_inserti32x4::<1>(keys, word(1));
                 keys = _mm512_inserti32x4::<2>(keys, word(2));
                 keys = _mm512_inserti32x4::<3>(keys, word(3));
-                // Of each word the bytes whose place is below its length.
-                let which = _mm512_loadu_si512(WHICH[four].as_ptr().cast());
-                let kept = _mm512_cmplt_epu8_mask(places, _mm512_permutexvar_epi8(which, lengths));
+                // Keep those bytes of each word whose index is less than its length.
+                let word_of_byte = _mm512_loadu_si512(WORD_OF_BYTE[four].as_ptr().cast());
+                let kept = _mm512_cmplt_epu8_mask(byte_index, _mm512_permutexvar_epi8(word_of_byte, lengths));
                 keys = _mm512_maskz_mov_epi8(kept, keys);
                 _mm512_storeu_si512(group.keys.as_mut_ptr().add(4 * four).cast(), keys);
                 let products = _mm512_mullo_epi64(keys, factors);
                 let hashes = _mm512_xor_si512(products, _mm512_shuffle_epi32::<0x4E>(products));
                 let lines = _mm512_slli_epi64::<LINE_SHIFT>(_mm512_srl_epi64(hashes, shift));
                 let lines = _mm512_castsi512_si256(_mm512_permutexvar_epi64(even, lines));
-                _mm256_storeu_si256(group.lines.as_mut_ptr().add(4 * four).cast(), lines);
+                _mm256_storeu_si256(group.line_offsets.as_mut_ptr().add(4 * four).cast(), lines);
             }
             long.into()
         }
     }
 
     #[inline(always)]
-    unsafe fn find(self, keys: &[Key; 2], key: &Key) -> usize {
-        // SAFETY: two keys are 32 bytes, one is 16.
+    unsafe fn find(self, keys: &[WordKey; 2], key: &WordKey) -> usize {
+        // SAFETY: the references are to 32 and to 16 bytes, which is what the loads read.
         let equal = unsafe {
             let keys = _mm256_loadu_si256(keys.as_ptr().cast());
             let key = _mm256_broadcastsi128_si256(_mm_loadu_si128(std::ptr::from_ref(key).cast()));
             _mm256_cmpeq_epi64_mask(keys, key)
         };
-        VALUE_AT[usize::from(equal)].into()
+        VALUE_OFFSETS[usize::from(equal)].into()
     }
 }

@@ -1,0 +1,225 @@
+//! Chunks → the arrays of a batch: one after the other, each row filled up to the target length.
+//!
+//! A single chunk without padding is moved, not copied. Otherwise each column is written once, into memory that is not
+//! initialised before, by several threads if it is large.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use wordpiece_parallel::{ThreadPool, map_with};
+
+use super::chunk::{RowChunk, TypeIds};
+use super::columns::{BatchRows, Columns, Number};
+use crate::inputs::{Padding, Side};
+use crate::memory;
+
+/// Puts the rows of all chunks into one array for each column. With a target, shorter rows are padded to that length.
+pub(super) fn concatenate<N: Number>(
+    mut chunks: Vec<RowChunk>,
+    target: Option<(usize, &Padding)>,
+    columns: &Columns,
+    pool: Option<&ThreadPool>,
+) -> BatchRows<N> {
+    match chunks.pop() {
+        Some(chunk) if target.is_none() && chunks.is_empty() => only_chunk(chunk, columns),
+        last => {
+            chunks.extend(last);
+            BatchLayout::new(&chunks, target, pool).batch(columns)
+        }
+    }
+}
+
+/// Returns the rows of a batch that consists of one chunk and has no padding, without copying.
+fn only_chunk<N: Number>(RowChunk { mut rows, type_ids, .. }: RowChunk, columns: &Columns) -> BatchRows<N> {
+    // Give back the capacity that was reserved and not used.
+    rows.ids.shrink_to_fit();
+    rows.offsets.shrink_to_fit();
+    rows.word_ids.shrink_to_fit();
+    rows.sequence_ids.shrink_to_fit();
+    let mut row_offsets = rows.row_offsets;
+    row_offsets.insert(0, 0);
+    let n = rows.ids.len();
+    let length = |is_requested: bool| if is_requested { n } else { 0 };
+    BatchRows {
+        ids: N::list(rows.ids),
+        row_offsets,
+        type_ids: match type_ids {
+            TypeIds::Same { id, .. } => vec![N::of(id); length(columns.type_ids)],
+            TypeIds::List(list) => N::list(list),
+        },
+        attention_mask: vec![N::of(1); length(columns.attention_mask)],
+        special_tokens_mask: N::list(rows.special_tokens_mask),
+        offsets: rows.offsets,
+        word_ids: rows.word_ids,
+        sequence_ids: rows.sequence_ids,
+        overflow_to_sample: rows.overflow_to_sample,
+        n_tokens: rows.n_tokens,
+        truncated: rows.truncated,
+    }
+}
+
+/// Where the rows of chunks go in the columns of a batch.
+struct BatchLayout<'a> {
+    chunks: &'a [RowChunk],
+    /// Number of tokens of each chunk, padding included.
+    sizes: Vec<usize>,
+    /// Where each row begins, and where the last one ends, padding included.
+    row_offsets: Vec<i64>,
+    /// Rows are padded to this length in tokens; 0 without padding.
+    target: usize,
+    padding: Option<&'a Padding>,
+    pool: Option<&'a ThreadPool>,
+}
+
+/// Columns of fewer bytes are written by one thread: waking others would take longer.
+const MIN_BYTES_FOR_THREADS: usize = 1 << 20;
+
+impl<'a> BatchLayout<'a> {
+    fn new(
+        chunks: &'a [RowChunk],
+        target: Option<(usize, &'a Padding)>,
+        pool: Option<&'a ThreadPool>,
+    ) -> BatchLayout<'a> {
+        let padding = target.map(|(_, padding)| padding);
+        let target = target.map_or(0, |(target, _)| target);
+        let mut row_offsets = vec![0];
+        let mut sizes = Vec::with_capacity(chunks.len());
+        let mut end = 0;
+        for chunk in chunks {
+            let start = end;
+            for row in chunk.row_ranges() {
+                end += row.len().max(target);
+                row_offsets.push(end as i64);
+            }
+            sizes.push(end - start);
+        }
+        BatchLayout { chunks, sizes, row_offsets, target, padding, pool }
+    }
+
+    /// Writes all requested columns.
+    fn batch<N: Number>(self, columns: &Columns) -> BatchRows<N> {
+        let pad_id = self.padding.map_or(0, |padding| padding.id);
+        let when = |is_requested: bool| is_requested.then_some(());
+        let attention_mask =
+            when(columns.attention_mask).map(|()| self.column(1, |_, _, to| fill(to, N::of(1)), |_, _| N::of(0)));
+        let special_tokens_mask =
+            when(columns.special_tokens_mask).map(|()| self.numbers(|chunk| &chunk.rows.special_tokens_mask, 1));
+        let offsets = when(columns.offsets).map(|()| {
+            let write = |chunk: &RowChunk, row: Range<usize>, to: &mut [_]| {
+                copy(&chunk.rows.offsets[2 * row.start..2 * row.end], |at| at, to);
+            };
+            self.column(2, write, |_, _| 0)
+        });
+        let word_ids = when(columns.word_ids)
+            .map(|()| self.column(1, |chunk, row, to| copy(&chunk.rows.word_ids[row], |id| id, to), |_, _| -1));
+        let sequence_ids = when(columns.sequence_ids).map(|()| {
+            let write = |chunk: &RowChunk, row, to: &mut [_]| copy(&chunk.rows.sequence_ids[row], |id| id, to);
+            self.column(1, write, |chunk, i| chunk.pad_sequence_ids[i])
+        });
+        BatchRows {
+            ids: self.numbers(|chunk| &chunk.rows.ids, pad_id),
+            type_ids: when(columns.type_ids).map(|()| self.type_ids()).unwrap_or_default(),
+            attention_mask: attention_mask.unwrap_or_default(),
+            special_tokens_mask: special_tokens_mask.unwrap_or_default(),
+            offsets: offsets.unwrap_or_default(),
+            word_ids: word_ids.unwrap_or_default(),
+            sequence_ids: sequence_ids.unwrap_or_default(),
+            overflow_to_sample: self.all(|chunk| &chunk.rows.overflow_to_sample),
+            n_tokens: self.all(|chunk| &chunk.rows.n_tokens),
+            truncated: self.all(|chunk| &chunk.rows.truncated),
+            row_offsets: self.row_offsets,
+        }
+    }
+
+    /// Writes the column of segment ids.
+    fn type_ids<N: Number>(&self) -> Vec<N> {
+        let pad_id = self.padding.map_or(0, |padding| padding.type_id);
+        let is_pad_id = |chunk: &RowChunk| match chunk.type_ids {
+            TypeIds::Same { id, n } => n == 0 || id == pad_id,
+            TypeIds::List(_) => false,
+        };
+        // If all tokens have one id, and padding has it too, there is nothing to look up.
+        if self.chunks.iter().all(is_pad_id) {
+            return vec![N::of(pad_id); self.sizes.iter().sum()];
+        }
+        let write = |chunk: &RowChunk, row, to: &mut [_]| match &chunk.type_ids {
+            TypeIds::Same { id, .. } => fill(to, N::of(*id)),
+            TypeIds::List(list) => copy(&list[row], N::of, to),
+        };
+        self.column(1, write, |_, _| N::of(pad_id))
+    }
+
+    /// Writes a column of model inputs.
+    fn numbers<N: Number>(&self, list: impl Fn(&RowChunk) -> &[u32] + Sync, pad: u32) -> Vec<N> {
+        let write = |chunk: &RowChunk, row, to: &mut [_]| copy(&list(chunk)[row], N::of, to);
+        self.column(1, write, |_, _| N::of(pad))
+    }
+
+    /// Concatenates what each chunk has of something that is not padded.
+    fn all<T: Copy>(&self, list: impl Fn(&RowChunk) -> &[T]) -> Vec<T> {
+        self.chunks.iter().flat_map(|chunk| list(chunk).iter().copied()).collect()
+    }
+
+    /// Writes a column of `width` values for each token. `write` must initialise all elements of the slice that it is
+    /// given, with the values of the tokens in a range of the chunk; `pad` returns the padding of the chunk's `i`-th row.
+    fn column<T: Copy + Send>(
+        &self,
+        width: usize,
+        write: impl Fn(&RowChunk, Range<usize>, &mut [MaybeUninit<T>]) + Sync,
+        pad: impl Fn(&RowChunk, usize) -> T + Sync,
+    ) -> Vec<T> {
+        let total = width * self.sizes.iter().sum::<usize>();
+        let mut all = Vec::new();
+        memory::reserve(&mut all, total);
+        let mut rest = &mut all.spare_capacity_mut()[..total];
+        let mut parts = Vec::with_capacity(self.chunks.len());
+        for (chunk, size) in self.chunks.iter().zip(&self.sizes) {
+            let (part, others) = rest.split_at_mut(width * size);
+            parts.push((chunk, part));
+            rest = others;
+        }
+        let is_left = self.padding.is_some_and(|padding| padding.side == Side::Left);
+        let write_part = |(chunk, mut part): (&RowChunk, &mut [MaybeUninit<T>])| {
+            for (i, row) in chunk.row_ranges().enumerate() {
+                let (n, n_padded) = (width * row.len(), width * row.len().max(self.target));
+                let (here, others) = part.split_at_mut(n_padded);
+                let (tokens, padding) = match is_left {
+                    true => {
+                        let (padding, tokens) = here.split_at_mut(n_padded - n);
+                        (tokens, padding)
+                    }
+                    false => here.split_at_mut(n),
+                };
+                write(chunk, row, tokens);
+                if !padding.is_empty() {
+                    fill(padding, pad(chunk, i));
+                }
+                part = others;
+            }
+            assert!(part.is_empty(), "the rows of a chunk have its size");
+        };
+        let pool = self.pool.filter(|_| total * size_of::<T>() >= MIN_BYTES_FOR_THREADS);
+        map_with(parts, pool, || (), |(), part| write_part(part));
+        assert!(rest.is_empty(), "the chunks have the size of the column");
+        // SAFETY: the parts cover the first `total` elements of the spare capacity, and the rows of a chunk cover its part, as
+        // the two assertions check. Of each row `write` initialised all tokens, and `fill` the padding. A thread that
+        // panicked would have unwound through `map_with`.
+        unsafe { all.set_len(total) };
+        all
+    }
+}
+
+/// Copies a list, converting each value. Initialises all of `to`.
+#[inline]
+fn copy<F: Copy, T>(from: &[F], convert: impl Fn(F) -> T, to: &mut [MaybeUninit<T>]) {
+    assert_eq!(from.len(), to.len());
+    for (to, &from) in to.iter_mut().zip(from) {
+        to.write(convert(from));
+    }
+}
+
+/// Initialises all of `to` with the same value.
+#[inline]
+fn fill<T: Copy>(to: &mut [MaybeUninit<T>], value: T) {
+    to.fill(MaybeUninit::new(value));
+}

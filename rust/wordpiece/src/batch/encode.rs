@@ -1,0 +1,112 @@
+//! The division of a batch into runs, and of runs among threads.
+
+use std::ops::Range;
+
+use wordpiece_parallel::{ScratchGuard, ThreadPool, map_with};
+
+use super::chunk::ChunkEncoder;
+use super::columns::{BatchRows, Columns, Number};
+use super::concat::concatenate;
+use crate::error::Result;
+use crate::inputs::Encoding;
+use crate::scratch::EncodeScratch;
+use crate::tokenizer::{EncodeOptions, Input, Tokenizer};
+
+/// A run has at least this many bytes of text, to be worth what handing it to a thread costs.
+const MIN_RUN_BYTES: usize = 1 << 12;
+
+/// A run has at most this many bytes of text (or one input), so that all threads end at about the same time.
+const MAX_RUN_BYTES: usize = 1 << 16;
+
+/// Between these bounds, each thread gets about this many runs.
+const RUNS_PER_THREAD: usize = 4;
+
+impl Tokenizer {
+    /// Encodes many inputs into flat arrays, on this thread and those of the pool. The result does not depend on the pool.
+    ///
+    /// ```
+    /// use wordpiece::{Columns, Definition, EncodeOptions, Input, Tokenizer, Vocab};
+    ///
+    /// let vocab = Vocab::new([("[UNK]", 0), ("one", 1), ("two", 2)])?;
+    /// let tokenizer = Tokenizer::new(Definition::bert(vocab))?;
+    /// let inputs = [Input::single("One two"), Input::single("two")];
+    /// let batch = tokenizer.encode_batch::<i64>(&inputs, &EncodeOptions::default(), &Columns::default(), None)?;
+    /// assert_eq!(batch.ids, [1, 2, 2]);
+    /// assert_eq!(batch.row_offsets, [0, 2, 3]);
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error of the first input that has one, with its index; see [`Tokenizer::encode`].
+    pub fn encode_batch<N: Number>(
+        &self,
+        inputs: &[Input<'_>],
+        options: &EncodeOptions,
+        columns: &Columns,
+        pool: Option<&ThreadPool>,
+    ) -> Result<BatchRows<N>> {
+        let encoder = ChunkEncoder::new(self, options, columns);
+        let chunks = map_runs(self, inputs, pool, |first, inputs, scratch| {
+            encoder.encode(first, inputs, scratch).map(|chunk| vec![chunk])
+        })?;
+        let longest = chunks.iter().map(|chunk| chunk.longest).max().unwrap_or(0);
+        let target = match &options.padding {
+            Some(padding) => Some((padding.target(longest)?, padding)),
+            None => None,
+        };
+        Ok(concatenate(chunks, target, columns, pool))
+    }
+
+    /// Encodes many inputs, with everything that is known about each. The result does not depend on the pool.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first input that has one, with its index; see [`Tokenizer::encode`].
+    pub fn encodings(
+        &self,
+        inputs: &[Input<'_>],
+        options: &EncodeOptions,
+        pool: Option<&ThreadPool>,
+    ) -> Result<Vec<Encoding>> {
+        let mut encodings = map_runs(self, inputs, pool, |first, inputs, scratch| {
+            let encode =
+                |(i, input)| self.encode_unpadded(input, options, scratch).map_err(|error| error.at_index(first + i));
+            inputs.iter().enumerate().map(encode).collect()
+        })?;
+        if let Some(padding) = &options.padding {
+            let target = padding.target(encodings.iter().map(Encoding::len).max().unwrap_or(0))?;
+            encodings.iter_mut().for_each(|encoding| encoding.pad(target, padding));
+        }
+        Ok(encodings)
+    }
+}
+
+/// Calls `f` with runs of consecutive inputs and the index of the first of each; returns all results in the order of the
+/// inputs, or the first error.
+fn map_runs<T: Send>(
+    tokenizer: &Tokenizer,
+    inputs: &[Input<'_>],
+    pool: Option<&ThreadPool>,
+    f: impl Fn(usize, &[Input<'_>], &mut EncodeScratch) -> Result<Vec<T>> + Sync,
+) -> Result<Vec<T>> {
+    let Some(pool) = pool else { return f(0, inputs, &mut tokenizer.scratch()) };
+    let total: usize = inputs.iter().map(Input::len).sum();
+    let run_bytes = (total / (RUNS_PER_THREAD * (pool.current_num_threads() + 1))).clamp(MIN_RUN_BYTES, MAX_RUN_BYTES);
+    let mut runs = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (i, input) in inputs.iter().enumerate() {
+        bytes += input.len();
+        if bytes >= run_bytes {
+            runs.push(start..i + 1);
+            (start, bytes) = (i + 1, 0);
+        }
+    }
+    runs.push(start..inputs.len());
+    let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, run: Range<usize>| f(run.start, &inputs[run], scratch);
+    let mut all = Vec::with_capacity(inputs.len());
+    for result in map_with(runs, Some(pool), || tokenizer.scratch(), encode) {
+        all.append(&mut result?);
+    }
+    Ok(all)
+}

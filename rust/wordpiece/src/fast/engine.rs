@@ -1,0 +1,477 @@
+//! The fast path for one text: normalize a chunk, look its words up, repeat.
+
+use wordpiece_parallel::InstructionSet;
+
+use super::buffer::{NormalizedBuffer, WordBounds};
+use super::dispatch;
+use super::key::{GROUP, WORD_BYTES, WordKey};
+use super::normalizer::FastNormalizer;
+use super::spans::{TokenLengths, push_word_ids};
+use super::table::look_up::{LookupOutput, WordRanges};
+use super::table::store::{self, WordTable};
+use crate::added::Segment;
+use crate::definition::Definition;
+use crate::inputs::pieces::Pieces;
+use crate::matcher::{Matcher, WordPieces};
+use crate::normalize::Normalizer;
+use crate::offsets::Span;
+use crate::split::PreTokenizer;
+
+/// Number of bytes of a text that are normalized before their words are looked up: the buffers of a chunk stay in the
+/// first-level cache.
+pub(super) const CHUNK: usize = 4096;
+
+/// Largest id of a vocabulary that has a fast path: the lengths of tokens are a list by id.
+const MAX_ID: u32 = 1 << 24;
+
+/// The fast path of a tokenizer. Threads share it, each with its own [`FastState`].
+#[derive(Debug, Clone)]
+pub(crate) struct FastPath {
+    pub(super) normalizer: FastNormalizer,
+    /// The words of the vocabulary; each thread starts with a copy.
+    table: WordTable,
+    pub(super) token_lengths: TokenLengths,
+    /// The id of words that have no pieces.
+    unk_id: u32,
+}
+
+/// What a thread keeps from text to text: the words that it remembers, and scratch buffers.
+#[derive(Debug)]
+pub(crate) struct FastState {
+    pub(super) table: WordTable,
+    pub(super) buffer: NormalizedBuffer,
+    pub(super) matching: MatchScratch,
+    /// The number of pieces of each word of a chunk.
+    pub(super) counts: Vec<u32>,
+    /// For texts that are looked up together, the number of words up to the end of each.
+    pub(super) text_ends: Vec<usize>,
+    /// The pieces of texts that are looked up together.
+    pub(super) pieces: Pieces,
+    /// A text cut at normalized added tokens.
+    segments: Vec<Segment>,
+    /// The words between two added tokens.
+    cut_words: WordBounds,
+}
+
+/// Scratch buffers of matching a word.
+#[derive(Debug, Default)]
+pub(super) struct MatchScratch {
+    word_pieces: WordPieces,
+    ids: Vec<u32>,
+}
+
+impl FastState {
+    /// Frees the scratch buffers if one huge text has made them larger than `max_bytes` in all. What is remembered stays:
+    /// it has its own limit, [`FastPath::MAX_STATE_BYTES`].
+    pub fn trim(&mut self, max_bytes: usize) {
+        if self.scratch_bytes() > max_bytes {
+            self.buffer = NormalizedBuffer::default();
+            self.matching = MatchScratch::default();
+            self.counts = Vec::new();
+            self.text_ends = Vec::new();
+            self.pieces = Pieces::default();
+            self.segments = Vec::new();
+            self.cut_words = WordBounds::default();
+        }
+    }
+
+    /// Returns the size of the memory that the scratch buffers hold, in bytes.
+    pub fn scratch_bytes(&self) -> usize {
+        let FastState { table: _, buffer, matching, counts, text_ends, pieces, segments, cut_words } = self;
+        buffer.capacity_bytes()
+            + matching.word_pieces.capacity_bytes()
+            + size_of::<u32>() * (matching.ids.capacity() + counts.capacity())
+            + size_of::<usize>() * text_ends.capacity()
+            + pieces.capacity_bytes()
+            + size_of::<Segment>() * segments.capacity()
+            + cut_words.capacity_bytes()
+    }
+}
+
+/// What is requested of a part of a text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartRequest {
+    /// Position of the part in the text, in bytes.
+    pub base: u32,
+    /// Whether spans are requested.
+    pub spans: bool,
+    /// Whether word ids are requested.
+    pub word_ids: bool,
+    /// The word id of all pieces, if the text was split into words before.
+    pub given_word: Option<u32>,
+    /// The number of words of the text before the part.
+    pub first_word: u32,
+    /// The rest of the part may be skipped once the output has this many pieces.
+    pub limit: usize,
+}
+
+/// How tokenizing a part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartOutcome {
+    /// Its pieces were appended, or as many as the limit asks for.
+    Done {
+        /// The number of words of the text up to the end of the part.
+        words: u32,
+    },
+    /// Only the pipeline can tokenize the part. Nothing was appended.
+    Refused,
+}
+
+/// What the fast path needs to know about added tokens that are searched for in normalized text.
+pub(crate) trait NormalizedTokens {
+    /// Cuts a normalized text at the tokens that are found in it. No segment is empty.
+    fn cut(&self, text: &str, segments: &mut Vec<Segment>);
+
+    /// Appends a token that was found, with the text that matched it, its span, and the number of words before it.
+    fn push(&self, token: usize, text: &str, span: Span, word: u32, out: &mut Pieces);
+}
+
+/// The lengths of a text's lists of pieces before a part was appended.
+struct PiecesLengths {
+    ids: usize,
+    words: usize,
+    spans: usize,
+}
+
+impl PiecesLengths {
+    fn of(pieces: &Pieces) -> PiecesLengths {
+        PiecesLengths { ids: pieces.ids.len(), words: pieces.words.len(), spans: pieces.spans.len() }
+    }
+
+    /// Removes what was appended since.
+    fn restore(self, pieces: &mut Pieces) {
+        pieces.ids.truncate(self.ids);
+        pieces.words.truncate(self.words);
+        pieces.spans.truncate(self.spans);
+    }
+}
+
+impl FastPath {
+    /// The remembered words of a thread never use more than this many bytes.
+    pub const MAX_STATE_BYTES: usize = store::MAX_BYTES;
+
+    /// Returns the fast path of a tokenizer; `None` unless it has BERT's normalizer, with cleaning, and BERT's
+    /// pre-tokenizer, and no huge ids. `exact_text`: whether added tokens are searched for in the normalized text.
+    pub fn new(
+        definition: &Definition,
+        unk_id: u32,
+        exact_text: bool,
+        instruction_set: InstructionSet,
+    ) -> Option<FastPath> {
+        let (Some(Normalizer::Bert(bert)), Some(PreTokenizer::Bert)) =
+            (&definition.normalizer, &definition.pre_tokenizer)
+        else {
+            return None;
+        };
+        let vocab = &definition.vocab;
+        let max_id = vocab.max_id().filter(|&id| id <= MAX_ID)?;
+        let normalizer = FastNormalizer::new(*bert, exact_text, instruction_set)?;
+        let prefix = definition.continuing_subword_prefix.as_str();
+        let max_chars = definition.max_input_chars_per_word;
+        let is_word = |token: &str| {
+            token.len() <= WORD_BYTES
+                && !token.contains('\0')
+                && (token.len() <= max_chars || token.chars().count() <= max_chars)
+        };
+        let mut table = WordTable::new(vocab.len());
+        for (token, id) in vocab.iter() {
+            // A token that continues words is never a word here: pre-tokenizing splits its prefix off, if that is
+            // punctuation, and else it takes the way of a word that is not in the table.
+            if is_word(token) && (prefix.is_empty() || !token.starts_with(prefix)) {
+                table.fill(token.as_bytes(), id);
+            }
+        }
+        let token_lengths = TokenLengths::new(vocab.iter(), max_id, prefix);
+        Some(FastPath { normalizer, table, token_lengths, unk_id })
+    }
+
+    /// Returns the state of a new thread.
+    pub fn new_state(&self) -> FastState {
+        FastState {
+            table: self.table.clone(),
+            buffer: NormalizedBuffer::default(),
+            matching: MatchScratch::default(),
+            counts: Vec::new(),
+            text_ends: Vec::new(),
+            pieces: Pieces::default(),
+            segments: Vec::new(),
+            cut_words: WordBounds::default(),
+        }
+    }
+
+    /// Returns the instruction set in use.
+    pub fn instruction_set(&self) -> InstructionSet {
+        self.normalizer.instruction_set()
+    }
+
+    /// Appends the pieces of a part of a text that contains no added token.
+    pub fn tokenize(
+        &self,
+        part: &str,
+        request: PartRequest,
+        matcher: &Matcher,
+        state: &mut FastState,
+        out: &mut Pieces,
+    ) -> PartOutcome {
+        let before = PiecesLengths::of(out);
+        let mut at = 0;
+        let mut words = request.first_word;
+        state.buffer.reset(request.spans, request.base);
+        loop {
+            // With a small limit, read only as much text as will probably reach it.
+            let missing = request.limit.saturating_sub(out.ids.len());
+            let end = part.len().min(at + CHUNK.min(missing.saturating_mul(8).max(256)));
+            let Some(stopped) = self.normalizer.normalize(part, at, end, &mut state.buffer) else {
+                before.restore(out);
+                return PartOutcome::Refused;
+            };
+            at = stopped;
+            if at == part.len() {
+                state.buffer.close();
+            }
+            words += self.match_buffer(request, words, matcher, state, out);
+            if at == part.len() || out.ids.len() >= request.limit {
+                return PartOutcome::Done { words };
+            }
+            state.buffer.keep_open_word();
+        }
+    }
+
+    /// Appends the pieces of a part of a text that contains no raw added token, but may contain normalized ones, which
+    /// `tokens` finds and appends. The limit of the request is not used.
+    pub fn tokenize_around(
+        &self,
+        part: &str,
+        request: PartRequest,
+        matcher: &Matcher,
+        state: &mut FastState,
+        out: &mut Pieces,
+        tokens: &impl NormalizedTokens,
+    ) -> PartOutcome {
+        state.buffer.reset(request.spans, request.base);
+        if self.normalizer.normalize(part, 0, part.len(), &mut state.buffer).is_none() {
+            return PartOutcome::Refused;
+        }
+        state.buffer.close();
+        // SAFETY: the buffer holds complete characters, copied from a `str` or encoded from a `char`.
+        let text = unsafe { std::str::from_utf8_unchecked(state.buffer.text()) };
+        let mut segments = std::mem::take(&mut state.segments);
+        tokens.cut(text, &mut segments);
+        let mut words = request.first_word;
+        if segments.iter().all(|segment| segment.added_token.is_none()) {
+            words += self.match_buffer(request, words, matcher, state, out);
+            state.segments = segments;
+            return PartOutcome::Done { words };
+        }
+        let mut cut_words = std::mem::take(&mut state.cut_words);
+        let mut next = 0;
+        for Segment { added_token, range } in &segments {
+            if let Some(token) = added_token {
+                let span = state.buffer.span(range.start, range.end);
+                let bytes = &state.buffer.text()[range.clone()];
+                // SAFETY: the buffer is valid UTF-8, and `cut` returns ranges between its characters.
+                tokens.push(*token, unsafe { std::str::from_utf8_unchecked(bytes) }, span, words, out);
+                words += 1;
+                continue;
+            }
+            next += words_in_range(&state.buffer, next, range.start as u32..range.end as u32, &mut cut_words);
+            words += self.match_words(request, words, &mut cut_words, matcher, state, out);
+        }
+        (state.cut_words, state.segments) = (cut_words, segments);
+        PartOutcome::Done { words }
+    }
+
+    /// Appends the pieces of the closed words of the buffer, of which the first has number `first`; returns how many words
+    /// there are.
+    fn match_buffer(
+        &self,
+        request: PartRequest,
+        first: u32,
+        matcher: &Matcher,
+        state: &mut FastState,
+        out: &mut Pieces,
+    ) -> u32 {
+        let mut words = state.buffer.take_words();
+        // An open word has begun and not ended.
+        let open = words.starts.get(words.ends.len()).copied();
+        words.starts.truncate(words.ends.len());
+        let n = self.match_words(request, first, &mut words, matcher, state, out);
+        words.starts.extend(open);
+        state.buffer.put_words_back(words);
+        n
+    }
+
+    /// Appends the pieces of words of the buffer, of which the first has number `first`; returns how many words there are.
+    fn match_words(
+        &self,
+        request: PartRequest,
+        first: u32,
+        words: &mut WordBounds,
+        matcher: &Matcher,
+        state: &mut FastState,
+        out: &mut Pieces,
+    ) -> u32 {
+        let n = words.ends.len();
+        let from = out.ids.len();
+        let count = request.word_ids || request.spans;
+        self.look_up(words, matcher, state, &mut out.ids, count);
+        let FastState { buffer, counts, .. } = state;
+        if request.word_ids {
+            push_word_ids(request.given_word, first, counts, &mut out.words);
+        }
+        if request.spans {
+            self.token_lengths.push_spans(buffer, words, counts, &out.ids[from..], &mut out.spans);
+        }
+        n as u32
+    }
+
+    /// Appends the ids of words of the state's buffer; with `count`, sets its `counts` to their numbers.
+    ///
+    /// All words must be closed: not empty, in order, and without overlap, as the buffer has them.
+    #[inline]
+    pub(super) fn look_up(
+        &self,
+        words: &mut WordBounds,
+        matcher: &Matcher,
+        state: &mut FastState,
+        ids: &mut Vec<u32>,
+        count: bool,
+    ) {
+        let FastState { table, buffer, matching, counts, .. } = state;
+        let n = words.ends.len();
+        words.pad(GROUP);
+        // SAFETY: the words are those of the buffer, or segments of them, which are not empty, do not overlap and are in order;
+        // `text_with_slack` has 64 bytes behind the text.
+        let ranges = unsafe { WordRanges::new(buffer.text_with_slack(), &words.starts, &words.ends) };
+        let output = LookupOutput { ids, counts, count };
+        dispatch::look_up(self.instruction_set(), table, ranges, output, &mut |table, word, key, out| {
+            self.match_word(word, key, table, matcher, matching, out);
+        });
+        words.truncate(n);
+    }
+
+    /// Appends the ids of a word that is not in its own line of the table.
+    #[cold]
+    #[inline(never)]
+    fn match_word(
+        &self,
+        word: &[u8],
+        key: WordKey,
+        table: &mut WordTable,
+        matcher: &Matcher,
+        MatchScratch { word_pieces, ids }: &mut MatchScratch,
+        out: &mut Vec<u32>,
+    ) {
+        if table.append_from_other_lines(word, key, out) {
+            return;
+        }
+        ids.clear();
+        // SAFETY: the buffer holds complete characters, and words begin and end between them: the scan marks all bytes of a
+        // character alike, and added tokens are found between characters.
+        let text = unsafe { std::str::from_utf8_unchecked(word) };
+        match matcher.match_word(text, word_pieces) {
+            true => ids.extend(word_pieces.pieces.iter().map(|piece| piece.id)),
+            false => ids.push(self.unk_id),
+        }
+        out.extend_from_slice(ids);
+        table.remember(word, key, ids);
+    }
+}
+
+/// Sets `cut_words` to the words of a closed buffer in a range of its text, cut off at the ends of the range. Words before
+/// number `first` are not looked at. Returns how many of the others end inside the range.
+fn words_in_range(
+    buffer: &NormalizedBuffer,
+    first: usize,
+    range: std::ops::Range<u32>,
+    cut_words: &mut WordBounds,
+) -> usize {
+    cut_words.clear();
+    let mut ended = 0;
+    let words = buffer.starts().iter().zip(buffer.ends()).skip(first);
+    for (&start, &end) in words.take_while(|(start, _)| **start < range.end) {
+        if end > range.start {
+            cut_words.starts.push(start.max(range.start));
+            cut_words.ends.push(end.min(range.end));
+        }
+        // A word that extends beyond the range may have another part behind the token that cuts it.
+        ended += usize::from(end <= range.end);
+    }
+    ended
+}
+
+#[cfg(test)]
+impl FastPath {
+    /// Lowers the limit on the length of normalized text, so that tests reach it.
+    pub fn with_max_len(self, max_len: usize) -> FastPath {
+        FastPath { normalizer: self.normalizer.with_max_len(max_len), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::BertNormalizer;
+    use crate::vocab::Vocab;
+
+    struct NoTokens;
+
+    impl NormalizedTokens for NoTokens {
+        fn cut(&self, text: &str, segments: &mut Vec<Segment>) {
+            segments.clear();
+            segments.push(Segment { added_token: None, range: 0..text.len() });
+        }
+
+        fn push(&self, _: usize, _: &str, _: Span, _: u32, _: &mut Pieces) {
+            unreachable!("no token is found");
+        }
+    }
+
+    fn fast_path() -> (FastPath, Matcher) {
+        let definition = Definition {
+            normalizer: Some(Normalizer::Bert(BertNormalizer::default())),
+            ..Definition::bert(Vocab::new([("[UNK]", 0), ("a", 1), ("##a", 2)]).unwrap())
+        };
+        let matcher = Matcher::new(definition.vocab.iter(), "##", definition.max_input_chars_per_word);
+        (FastPath::new(&definition, 0, false, InstructionSet::detect()).unwrap(), matcher)
+    }
+
+    const REQUEST: PartRequest =
+        PartRequest { base: 0, spans: true, word_ids: true, given_word: None, first_word: 0, limit: usize::MAX };
+
+    #[test]
+    fn a_text_whose_normalized_form_is_too_long_is_refused_and_leaves_no_trace() {
+        let (fast, matcher) = fast_path();
+        let fast = fast.with_max_len(30_000);
+        let mut state = fast.new_state();
+        let mut out = Pieces::default();
+        // One word of 15,000 bytes, which normalization triples, behind some that are appended before it is refused.
+        let text = "a aa ".repeat(2000) + &"각".repeat(5000);
+        assert_eq!(fast.tokenize(&text, REQUEST, &matcher, &mut state, &mut out), PartOutcome::Refused);
+        assert!(out.ids.is_empty() && out.words.is_empty() && out.spans.is_empty());
+        let outcome = fast.tokenize_around(&text, REQUEST, &matcher, &mut state, &mut out, &NoTokens);
+        assert_eq!(outcome, PartOutcome::Refused);
+        assert!(out.ids.is_empty() && out.words.is_empty() && out.spans.is_empty());
+        // Chunks of a text without such a word are short enough, however long the text is.
+        let outcome = fast.tokenize(&"a aa ".repeat(20_000), REQUEST, &matcher, &mut state, &mut out);
+        assert_eq!(outcome, PartOutcome::Done { words: 40_000 });
+        assert_eq!((out.ids.len(), out.words.len(), out.spans.len()), (60_000, 60_000, 60_000));
+    }
+
+    #[test]
+    fn scratch_buffers_of_a_huge_text_are_freed() {
+        let (fast, matcher) = fast_path();
+        let mut state = fast.new_state();
+        let text = "a aa ".repeat(100_000);
+        let mut out = Pieces::default();
+        fast.tokenize_around(&text, REQUEST, &matcher, &mut state, &mut out, &NoTokens);
+        state.segments = (0..100_000).map(|i| Segment { added_token: None, range: i..i + 1 }).collect();
+        state.cut_words.pad(100_000);
+        state.text_ends = vec![0; 100_000];
+        let max = 1 << 20;
+        assert!(state.scratch_bytes() > max);
+        state.trim(max);
+        assert!(state.scratch_bytes() <= max, "{} bytes", state.scratch_bytes());
+        assert_eq!(state.counts.capacity() + state.segments.capacity() + state.text_ends.capacity(), 0);
+    }
+}

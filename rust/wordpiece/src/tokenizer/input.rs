@@ -1,0 +1,57 @@
+//! What is tokenized: a text or the words of one, alone or as a pair.
+
+/// A text, or the words of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text<'a> {
+    /// A text as it is.
+    Raw(&'a str),
+    /// A text that was split into words before. Word ids are the indices of these words, and offsets are positions in each
+    /// word; a word may still become several pieces, and is normalized and split like a text.
+    Words(Vec<&'a str>),
+}
+
+impl Text<'_> {
+    /// Returns the length in bytes, of all words together.
+    pub fn len(&self) -> usize {
+        match self {
+            Text::Raw(text) => text.len(),
+            Text::Words(words) => words.iter().map(|word| word.len()).sum(),
+        }
+    }
+
+    /// Returns whether there are no bytes in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What becomes one row: a text, or a pair of texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input<'a> {
+    /// The first text.
+    pub first: Text<'a>,
+    /// The second text. An empty one makes a pair as well.
+    pub second: Option<Text<'a>>,
+}
+
+impl<'a> Input<'a> {
+    /// Makes an input of a single text.
+    pub fn single(text: &'a str) -> Input<'a> {
+        Input { first: Text::Raw(text), second: None }
+    }
+
+    /// Makes an input of a pair of texts.
+    pub fn pair(first: &'a str, second: &'a str) -> Input<'a> {
+        Input { first: Text::Raw(first), second: Some(Text::Raw(second)) }
+    }
+
+    /// Returns the length of both texts in bytes.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.second.as_ref().map_or(0, Text::len)
+    }
+
+    /// Returns whether there are no bytes in either text.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
