@@ -1,7 +1,7 @@
 """Draw `overview.svg`, the picture at the top of README.md, from the benchmark records.
 
-    python docs/images/make_overview.py            write the picture
-    python docs/images/make_overview.py --check    fail if the committed one differs
+python docs/images/make_overview.py            write the picture
+python docs/images/make_overview.py --check    fail if the committed one differs
 """
 
 import json
