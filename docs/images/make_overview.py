@@ -1,7 +1,6 @@
 """Draw `overview.svg`, the picture at the top of README.md, from the benchmark records.
 
-python docs/images/make_overview.py            write the picture
-python docs/images/make_overview.py --check    fail if the committed one differs
+Run without arguments to write the picture, with `--check` to fail if the committed one differs.
 """
 
 import json
