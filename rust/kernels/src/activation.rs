@@ -10,19 +10,19 @@ use crate::matrix::{PANEL, Row};
 /// An activation function; the names are those of `wordpiece_bert.bert.functional`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
-    /// x.
+    /// x: no activation.
     Identity,
-    /// x·½(1 + erf(x/√2)).
+    /// x·½(1 + erf(x/√2)), the exact GELU: BERT's activation.
     Gelu,
-    /// ½x(1 + tanh(√(2/π)(x + 0.044715x³))).
+    /// ½x(1 + tanh(√(2/π)(x + 0.044715x³))), the approximation of GELU in the original BERT code.
     GeluTanh,
-    /// x·σ(1.702x).
+    /// x·σ(1.702x), a coarser approximation of GELU.
     QuickGelu,
     /// max(x, 0).
     Relu,
-    /// x·σ(x).
+    /// x·σ(x), also called swish.
     Silu,
-    /// tanh(x).
+    /// tanh(x), BERT's activation in the pooler.
     Tanh,
     /// σ(x) = 1/(1 + exp(−x)).
     Sigmoid,
@@ -46,6 +46,19 @@ impl Activation {
 }
 
 /// Applies an activation to every number, padding columns included, in place.
+///
+/// The padding columns of an activated matrix are 0 only if the activation maps 0 to 0: all do but `Sigmoid`.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::activation::{Activation, apply};
+/// use wordpiece_kernels::{InstructionSet, pad_to_panels};
+///
+/// let mut rows = pad_to_panels(&[-1.0, 0.0, 2.0]);
+/// apply(InstructionSet::detect(), Activation::Relu, &mut rows);
+/// assert_eq!(rows[0].0[..3], [0.0, 0.0, 2.0]);
+/// ```
 pub fn apply(instruction_set: InstructionSet, activation: Activation, rows: &mut [Row]) {
     arch::run(instruction_set, ApplyActivation { activation, rows });
 }

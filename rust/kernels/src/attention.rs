@@ -1,7 +1,7 @@
 //! Self-attention within one sequence: softmax(q·kᵀ/√d + bias)·v, head by head.
 //!
 //! The scores of a tile of queries stay in the first-level cache until they are used; the matrix of all scores is never
-//! stored. A row of scores is complete before its softmax, so nothing is rescaled as in streaming variants.
+//! stored. A row of scores is complete before its softmax, so nothing is rescaled, as it would be in a streaming softmax.
 //!
 //! Cost: 4·rows·keys·d operations a head. The scratch buffers hold the keys of one head, transposed, and the scores of a
 //! tile.
@@ -44,7 +44,7 @@ pub struct RelativeBias<'a> {
 
 /// Where the attention weights of one sequence go.
 pub struct AttentionWeights<'a> {
-    /// [heads, length, length], query by key. Must be 0 from the start: positions without a row are skipped.
+    /// [heads, length, length], query by key. Must be 0 beforehand: positions without a row are skipped.
     pub to: &'a mut [f32],
     /// The length of the sequence, greater than all positions.
     pub length: usize,
@@ -66,6 +66,34 @@ pub struct AttentionScratch {
 /// # Panics
 ///
 /// If the shapes do not agree, or a position or distance is out of range.
+///
+/// # Examples
+///
+/// Two tokens, one of which may be attended to: the context of both is its value.
+///
+/// ```
+/// use wordpiece_kernels::attention::{AttentionInputs, AttentionScratch, attention};
+/// use wordpiece_kernels::{Execution, InstructionSet, Matrix};
+///
+/// let (mut q, mut k, mut v) = (Matrix::default(), Matrix::default(), Matrix::default());
+/// q.fill_rows(2, 2, &[0.1, 0.2, 0.3, 0.4]);
+/// k.fill_rows(1, 2, &[1.0, -1.0]);
+/// v.fill_rows(1, 2, &[5.0, 7.0]);
+/// let inputs = AttentionInputs {
+///     queries: q.view(),
+///     keys: k.view(),
+///     values: v.view(),
+///     heads: 1,
+///     size: 2,
+///     positions: &[0, 1],
+///     relative_bias: None,
+/// };
+/// let mut context = Matrix::default();
+/// let out = context.reshape(2, 2).view_mut();
+/// let execution = Execution::on_this_thread(InstructionSet::detect());
+/// attention(execution, inputs, &mut AttentionScratch::default(), out, None);
+/// assert_eq!(context.view().panel(0)[1].0[..2], [5.0, 7.0]);
+/// ```
 pub fn attention(
     execution: Execution<'_>,
     inputs: AttentionInputs<'_>,
@@ -109,7 +137,7 @@ pub fn attention(
         }
         return;
     }
-    // Heads that do not fill panels, which models of the usual sizes do not have, are copied to matrices of their own.
+    // Heads that do not fill panels, which models of the usual sizes do not have, are copied to separate matrices.
     let mut copies: [Matrix; 3] = Default::default();
     let mut context = Matrix::default();
     for (head, weights) in each_weights.iter_mut().enumerate() {
@@ -183,7 +211,7 @@ impl Kernel for AttentionHead<'_, '_> {
                 Some(RelativeBias { bias, max_distance }) => {
                     let of_head = &bias[self.head * (2 * max_distance + 1)..][..2 * max_distance + 1];
                     for (i, query) in rows.clone().enumerate() {
-                        // Where the bias of a key at position 0 is; that of position p is p further on.
+                        // The index of the bias for a key at position 0; the bias for position p follows p elements later.
                         let from = max_distance - positions[query] as usize;
                         scale_and_add_bias(simd, scores, n, i, scale, &of_head[from..], &positions[..keys]);
                     }
@@ -217,7 +245,7 @@ impl Kernel for AttentionHead<'_, '_> {
 /// Transposes keys [keys, d] into panels of 32 keys with a row for each column; `size` is d.
 fn transpose(keys: View<'_>, size: usize, to: &mut Vec<Row>) {
     let blocks = panels(keys.len());
-    // Columns behind the last key keep stale numbers: `softmax` does not read the scores computed from them.
+    // Columns beyond the last key keep stale numbers: `softmax` does not read the scores computed from them.
     to.resize((blocks * size).max(to.len()), Row::ZERO);
     to.truncate(blocks * size);
     for (block, to) in to.chunks_mut(size).enumerate() {
@@ -255,7 +283,7 @@ fn scale_and_add_bias<S: Simd>(
     }
 }
 
-/// Replaces the scores x of each of `n` rows by exp((x − max x)·scale) in the first `keys` columns and by 0 behind them.
+/// Replaces the scores x of each of `n` rows by exp((x − max x)·scale) in the first `keys` columns and by 0 beyond them.
 ///
 /// The reciprocals of the sums of the rows, by which the softmax is still to be multiplied, go to `factors`.
 #[inline(always)]

@@ -13,6 +13,20 @@ use crate::numbers::Numbers;
 /// # Panics
 ///
 /// If a row is outside its table, or `line` or `out` is too small.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::Matrix;
+/// use wordpiece_kernels::embeddings::sum_rows;
+/// use wordpiece_kernels::numbers::Numbers;
+///
+/// let words = Numbers::F32(&[1.0, 2.0, 3.0, 4.0]); // [2, 2]
+/// let positions = Numbers::Bf16(&[0x3f80, 0x4000]); // [1, 2]: 1 and 2
+/// let mut sums = Matrix::default();
+/// sum_rows(&[(words, 1), (positions, 0)], 2, &mut [0.0; 4], 0, &mut sums.reshape(1, 2).view_mut());
+/// assert_eq!(sums.view().panel(0)[0].0[..3], [4.0, 6.0, 0.0]);
+/// ```
 pub fn sum_rows(parts: &[(Numbers<'_>, usize)], columns: usize, line: &mut [f32], to: usize, out: &mut ViewMut<'_>) {
     let (sum, part) = line.split_at_mut(columns);
     for (i, (table, row)) in parts.iter().enumerate() {

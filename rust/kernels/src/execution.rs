@@ -7,7 +7,7 @@ use wordpiece_parallel::{InstructionSet, ThreadPool};
 pub struct Execution<'a> {
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
-    /// The threads that help the calling one; `None` where it works by itself.
+    /// The threads that help the calling one; `None` if it works alone.
     pub pool: Option<&'a ThreadPool>,
 }
 

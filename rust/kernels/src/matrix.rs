@@ -2,7 +2,7 @@
 //!
 //! Panel 0 of all rows comes first, then panel 1 of all rows. So the result of a tile, a few rows of one panel, is one run
 //! of memory; an attention head of 32 columns is one panel; and threads that compute different columns write to different
-//! slices. The last panel may have *padding columns* behind the last column of the matrix. Functions that fill a matrix set
+//! slices. The last panel may have *padding columns* beyond the last column of the matrix. Functions that fill a matrix set
 //! them to 0; functions that read one say whether they need that.
 
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub const fn panels(columns: usize) -> usize {
     columns.div_ceil(PANEL)
 }
 
-/// Returns a vector as rows, one for each panel of 32 numbers, with zeros behind the last number.
+/// Returns a vector as rows, one for each panel of 32 numbers, with zeros after the last number.
 pub fn pad_to_panels(x: &[f32]) -> Vec<Row> {
     x.chunks(PANEL)
         .map(|x| {
@@ -196,6 +196,20 @@ impl<'a> ViewMut<'a> {
 }
 
 /// A matrix that owns its numbers. Its memory only grows: it is kept when the shape changes.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::Matrix;
+///
+/// let mut matrix = Matrix::default();
+/// matrix.fill_rows(2, 3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+/// assert_eq!(matrix.view().panel(0)[1].0[..4], [4.0, 5.0, 6.0, 0.0]); // row 1 and the first padding column
+///
+/// let mut row = [0.0; 3];
+/// matrix.copy_row(1, &mut row);
+/// assert_eq!(row, [4.0, 5.0, 6.0]);
+/// ```
 #[derive(Default)]
 pub struct Matrix {
     /// The panels, in the first `len` elements.
@@ -248,7 +262,7 @@ impl Matrix {
         }
     }
 
-    /// Copies the first `to.len()` columns of row `row` to `to`.
+    /// Copies the first `to.len()` columns of row `row` to `to`, which must exist.
     pub fn copy_row(&self, row: usize, to: &mut [f32]) {
         let rows = self.data()[row.min(self.len)..].iter().step_by(self.rows.max(1));
         for (to, from) in to.chunks_mut(PANEL).zip(rows) {

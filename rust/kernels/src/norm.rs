@@ -9,9 +9,9 @@ use crate::matrix::{PANEL, Row, ViewMut};
 /// The parameters of a layer norm over `columns` columns.
 #[derive(Clone, Copy)]
 pub struct LayerNorm<'a> {
-    /// γ [columns], by panels; 0 behind the last column.
+    /// γ [columns], by panels; 0 beyond the last column.
     pub weight: &'a [Row],
-    /// β [columns], by panels; 0 behind the last column.
+    /// β [columns], by panels; 0 beyond the last column.
     pub bias: &'a [Row],
     /// ε, which is added to the variance.
     pub eps: f32,
@@ -20,6 +20,20 @@ pub struct LayerNorm<'a> {
 }
 
 /// Computes (x − mean)/√(variance + ε)·γ + β for each row, in place. The padding columns of `x` must be 0, and stay 0.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::norm::{LayerNorm, layer_norm};
+/// use wordpiece_kernels::{InstructionSet, Matrix, pad_to_panels};
+///
+/// let (weight, bias) = (pad_to_panels(&[1.0, 1.0]), pad_to_panels(&[0.0, 10.0]));
+/// let mut x = Matrix::default();
+/// x.fill_rows(1, 2, &[3.0, 5.0]); // mean 4, variance 1
+/// let norm = LayerNorm { weight: &weight, bias: &bias, eps: 0.0, columns: 2 };
+/// layer_norm(InstructionSet::detect(), norm, &mut x.view_mut());
+/// assert_eq!(x.view().panel(0)[0].0[..3], [-1.0, 11.0, 0.0]);
+/// ```
 pub fn layer_norm(instruction_set: InstructionSet, norm: LayerNorm<'_>, x: &mut ViewMut<'_>) {
     arch::run(instruction_set, NormalizeRows { norm, x });
 }

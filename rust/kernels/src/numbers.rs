@@ -3,6 +3,17 @@
 //! Conversions to float32 are exact and have no branches, so that loops over them become vector instructions.
 
 /// A slice of numbers in the type in which they are kept.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::numbers::Numbers;
+///
+/// let bits = [0x3c00, 0xc000]; // 1 and −2 in half precision
+/// let mut widened = [0.0; 2];
+/// Numbers::F16(&bits).read(0, &mut widened);
+/// assert_eq!(widened, [1.0, -2.0]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Numbers<'a> {
     /// float32.
@@ -55,7 +66,14 @@ pub fn bf16_to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// Rounds to the nearest bfloat16 number, ties to even; NaN stays NaN.
+/// Rounds to the nearest bfloat16 number, ties to even; NaN stays NaN, and what is too large becomes infinite.
+///
+/// ```
+/// use wordpiece_kernels::numbers::{bf16_to_f32, f32_to_bf16};
+///
+/// assert_eq!(bf16_to_f32(f32_to_bf16(1.0)), 1.0);
+/// assert_eq!(bf16_to_f32(f32_to_bf16(3.14159)), 3.140625); // 8 significant bits
+/// ```
 #[inline(always)]
 pub fn f32_to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();

@@ -28,6 +28,19 @@ pub enum Pooling {
 /// # Panics
 ///
 /// If `x` or `to` has fewer than `columns` columns.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::Matrix;
+/// use wordpiece_kernels::pooling::{Pooling, pool_rows};
+///
+/// let mut tokens = Matrix::default();
+/// tokens.fill_rows(3, 2, &[9.0, 9.0, 1.0, 4.0, 3.0, 2.0]);
+/// let mut vector = [0.0; 2];
+/// pool_rows(Pooling::Mean, tokens.view(), 1, 2, &mut vector); // without the first token
+/// assert_eq!(vector, [2.0, 3.0]);
+/// ```
 pub fn pool_rows(mode: Pooling, x: View<'_>, skip: usize, columns: usize, to: &mut [f32]) {
     let pooled = skip.min(x.len())..x.len();
     let tokens = pooled.len();

@@ -242,7 +242,7 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                     let mut last = Matrix::default();
                     let (view, to) = (x.view().rows(rows - 1..rows), last.reshape(1, n).view_mut());
                     linear(Execution { pool: None, ..execution }, view, &dense, Epilogue::Bias, to, &mut Vec::new());
-                    assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "{name}: the same bits by itself");
+                    assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "{name}: a row has the same bits alone");
                 }
             }
         }
@@ -338,7 +338,7 @@ fn attention_equals_its_formula() {
                     let [q, k, v] = [(); 3].map(|()| random.numbers(rows * hidden));
                     let max_distance = 3 * rows;
                     let bias = random.numbers(heads * (2 * max_distance + 1));
-                    // Positions with gaps, and masked rows behind the others, at any position.
+                    // Positions with gaps, and masked rows after the others, at any position.
                     let length = 2 * rows + 1;
                     let positions: Vec<u32> =
                         (0..keys).map(|i| 2 * i as u32 + 1).chain((0..rows - keys).map(|i| 2 * i as u32)).collect();

@@ -33,14 +33,14 @@ impl Drop for CancelOnPanic<'_> {
     }
 }
 
-/// Runs `work` for each item on a new thread of its own and `caller` on the calling thread, all at the same time.
+/// Runs `work` for each item on a new thread each and `caller` on the calling thread, all at the same time.
 ///
 /// Returns what `caller` returned, and the results of `work` in the order of the items, once all threads have ended. Items
 /// carry the per-thread state: an item can be an exclusive reference to it, or a part of the input together with one.
 /// `caller` runs on the calling thread, so it may use what other threads must not touch, such as a progress callback; it
 /// can also feed the workers through a channel.
 ///
-/// Use this where each thread has a state of its own or the calling thread has a different job; use
+/// Use this if each thread keeps a state between calls or the calling thread has a different job; use
 /// [`map_with`](crate::map_with) to share many equal items. Starting a thread costs some tens of microseconds. Without
 /// items no thread is started.
 ///

@@ -32,7 +32,7 @@
 //! `Avx512::bf16`, and the few operations that gain from it are chosen at run time. To add one (AVX-VNNI to `Avx2`;
 //! AVX512-VNNI or AMX to `Avx512`; dotprod or i8mm to `Neon`), declare its token with `token!`, add the optional field and
 //! its getter, and fill the field in the level's constructor. The dispatch of either crate does not change. AMX also needs
-//! the permission of the operating system, which belongs into the constructor of its token.
+//! the permission of the operating system, which belongs in the constructor of its token.
 //!
 //! # Cost
 //!

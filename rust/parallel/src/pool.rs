@@ -1,4 +1,7 @@
 //! The thread pools of this process, by their number of workers.
+//!
+//! Starting threads takes longer than most calls run, so pools are kept. A process uses few sizes (one, as a rule), so they
+//! are in a list that is searched from its head.
 
 use std::process;
 use std::ptr;
@@ -21,8 +24,8 @@ struct PoolNode {
 /// Returns the pool of this process that has `workers` threads, making it at the first call.
 ///
 /// Pools live as long as the process. Finding one takes no lock, so a process that forks at any moment leaves its child
-/// nothing locked; the child makes pools of its own, since threads do not survive a fork. Returns `None` if the system
-/// cannot start the threads: results do not depend on their number, so the caller can do the work by itself.
+/// nothing locked; the child makes new pools, since threads do not survive a fork. Returns `None` if the system
+/// cannot start the threads: results do not depend on the number of threads, so the caller can do the work alone.
 pub fn thread_pool(workers: usize) -> Option<&'static ThreadPool> {
     let process = process::id();
     let mut head = POOLS.load(Ordering::Acquire);

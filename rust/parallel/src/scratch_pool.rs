@@ -91,7 +91,7 @@ impl<T, const SLOTS: usize> Drop for ScratchPool<T, SLOTS> {
     }
 }
 
-/// Scratch buffers checked out of a [`ScratchPool`], which get back to it when the guard is dropped.
+/// A guard over scratch buffers that were checked out of a [`ScratchPool`]; returns them to it when dropped.
 pub struct ScratchGuard<'a, T: Scratch, const SLOTS: usize = 64> {
     /// `Some` until the guard is dropped.
     scratch: Option<Box<T>>,

@@ -45,7 +45,7 @@ pub struct PackedLayer {
 
 #[pymethods]
 impl PackedLayer {
-    /// Pack the weights of a layer: query, key and value, and the dense layers and layer norms behind them. With `bf16`, all
+    /// Pack the weights of a layer: query, key and value, and the dense layers and layer norms after them. With `bf16`, all
     /// products are those of numbers rounded to bfloat16.
     #[new]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of a layer by name")]

@@ -20,12 +20,12 @@ const MAX_THREADS: usize = 1024;
 /// What `set_num_threads` set; 0 for as many as the process may use.
 static DEFAULT: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the threads that help the calling one with `bytes` of text; `None` where it works by itself.
+/// Returns the threads that help the calling one with `bytes` of text; `None` if it works alone.
 pub fn pool_for_bytes(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool> {
     if bytes < MIN_SHARED_BYTES { None } else { pool(threads) }
 }
 
-/// Returns the threads that help the calling one; `None` where it works by itself.
+/// Returns the threads that help the calling one; `None` if it works alone.
 ///
 /// A system that cannot start the threads is not an error: the calling thread then does the work.
 pub fn pool(threads: Option<usize>) -> Option<&'static ThreadPool> {

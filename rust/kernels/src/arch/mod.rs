@@ -27,6 +27,32 @@ pub use wordpiece_parallel::InstructionSet;
 /// Runs a computation with the instructions of `instruction_set`.
 ///
 /// The dispatch is one branch; a kernel should do enough work to make up for it and for a call that is never inlined.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::arch::{InstructionSet, Kernel, Simd, run};
+/// use wordpiece_kernels::{PANEL, Row};
+///
+/// struct Sum<'a>(&'a Row);
+///
+/// impl Kernel for Sum<'_> {
+///     type Output = f32;
+///
+///     #[inline(always)]
+///     fn run<S: Simd>(self, simd: S) -> f32 {
+///         let mut sums = simd.splat(0.0);
+///         for at in (0..PANEL).step_by(S::LANES) {
+///             sums = simd.add(sums, simd.load(self.0, at));
+///         }
+///         simd.sum(sums)
+///     }
+/// }
+///
+/// for set in InstructionSet::all_available() {
+///     assert_eq!(run(set, Sum(&Row([0.5; PANEL]))), 16.0);
+/// }
+/// ```
 #[inline]
 pub fn run<K: Kernel>(instruction_set: InstructionSet, kernel: K) -> K::Output {
     match instruction_set {

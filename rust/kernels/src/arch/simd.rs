@@ -1,4 +1,7 @@
-//! The traits between instruction sets and loops: vector operations on one side, computations over them on the other.
+//! The traits between instruction sets and loops: [`Simd`] has the vector operations, [`Kernel`] is a computation over them.
+//!
+//! An instruction set implements [`Simd`] once; a loop is written once, as a [`Kernel`], [`TileKernel`] or
+//! [`PairTileKernel`]. All traits are in this file because each names the others.
 
 use crate::matrix::{PairRow, Row};
 
@@ -92,7 +95,7 @@ pub trait Simd: Copy + Send + Sync {
 
     /// Runs a computation over a tile of float32 numbers, with the shape that suits the registers as constants.
     ///
-    /// It is compiled as a function by itself, however many kernels call it.
+    /// It is compiled as a separate function, which all kernels of the crate share.
     ///
     /// # Panics
     ///

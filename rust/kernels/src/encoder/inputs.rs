@@ -39,8 +39,8 @@ pub struct Sequence<'a> {
     /// Hidden states [length, H] to be written, each with its number: 0 for the embeddings, i for the output of layer i.
     /// Rows of positions without a token are not written.
     pub states: Vec<(usize, &'a mut [f32])>,
-    /// The attention weights [N, length, length] of each layer; as many as layers, or empty. They must be 0 from the start:
-    /// positions without a token are not written.
+    /// The attention weights [N, length, length] of each layer; as many as layers, or empty. They must be 0
+    /// beforehand: positions without a token are not written.
     pub attentions: Vec<&'a mut [f32]>,
     /// The length of `states` and `attentions`, greater than all positions.
     pub length: usize,

@@ -5,6 +5,62 @@
 //! than threads, one task after the other is computed by all threads, which share the panels of each product.
 //!
 //! A sequence has the same bits whichever others are computed with it and however many threads there are.
+//!
+//! # Memory
+//!
+//! A task of R rows needs about 6·R·H + 56·F float32 numbers besides the weights; R is at most 192, or the length of its
+//! longest sequence. An encoder keeps the scratch buffers of 16 threads for the next call.
+//!
+//! # Examples
+//!
+//! An encoder with one layer of width 2, whose weights are all 0, pools its normalized embeddings:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use wordpiece_kernels::InstructionSet;
+//! use wordpiece_kernels::activation::Activation;
+//! use wordpiece_kernels::encoder::*;
+//! use wordpiece_kernels::gemm::Dense;
+//! use wordpiece_kernels::numbers::Numbers;
+//! use wordpiece_kernels::pooling::Pooling;
+//!
+//! let dense = || (Numbers::F32(&[0.0; 4]), &[0.0; 2][..]); // [2, 2] and [2]
+//! let norm = || LayerNormWeights::new(&[1.0; 2], &[0.0; 2]);
+//! let layer = Layer {
+//!     qkv: Dense::new(&[dense(), dense(), dense()], 2, false),
+//!     output: Dense::new(&[dense()], 2, false),
+//!     output_norm: norm(),
+//!     inner: Dense::new(&[dense()], 2, false),
+//!     outer: Dense::new(&[dense()], 2, false),
+//!     outer_norm: norm(),
+//! };
+//! let activation = Activation::Gelu;
+//! let encoder = Encoder {
+//!     config: EncoderConfig { hidden: 2, embedding: 2, heads: 1, intermediate: 2, activation, eps: 0.0 },
+//!     instruction_set: InstructionSet::detect(),
+//!     embedding_norm: norm(),
+//!     projection: None,
+//!     layers: vec![Arc::new(layer)],
+//!     relative_bias: None,
+//!     scratch: Default::default(),
+//! };
+//! let words = Numbers::F32(&[1.0, 3.0, 8.0, 2.0]); // ids 0 and 1
+//! let tables = EmbeddingTables { words, types: None, positions: Numbers::F32(&[0.0; 4]) };
+//! let tokens = TokenColumns { ids: &[1, 0], types: &[], position_ids: &[], positions: &[] };
+//!
+//! let mut vector = [f32::NAN; 2];
+//! let sequence = Sequence {
+//!     tokens: 0..2,
+//!     keys: 2,
+//!     states: vec![],
+//!     attentions: vec![],
+//!     length: 2,
+//!     pooled: Some(PooledOutput { modes: &[Pooling::Cls], skip: 0, to: &mut vector }),
+//! };
+//! encoder.run(tables, tokens, vec![sequence], None);
+//! assert_eq!(vector, [1.0, -1.0]);
+//! ```
 
 mod forward;
 mod inputs;

@@ -49,15 +49,15 @@ impl LayerNormWeights {
 pub struct Layer {
     /// Query, key and value, computed as one: [3H, H].
     pub qkv: Dense,
-    /// The dense layer behind attention, [H, H].
+    /// The dense layer after attention, [H, H].
     pub output: Dense,
-    /// The layer norm behind `output` and its residual, over H columns.
+    /// The layer norm after `output` and its residual, over H columns.
     pub output_norm: LayerNormWeights,
     /// The first half of the feed-forward network, [F, H].
     pub inner: Dense,
     /// The second half of the feed-forward network, [H, F].
     pub outer: Dense,
-    /// The layer norm behind `outer` and its residual, over H columns.
+    /// The layer norm after `outer` and its residual, over H columns.
     pub outer_norm: LayerNormWeights,
 }
 

@@ -1,4 +1,6 @@
-//! What follows a product while its tile is still in the cache.
+//! What follows a product while its tile is still in the first-level cache: bias, then activation or residual.
+//!
+//! A separate pass over the result would load and store it again, from a slower cache.
 
 use std::ops::Range;
 
@@ -6,7 +8,7 @@ use crate::activation::{self, Activation};
 use crate::arch::Simd;
 use crate::matrix::{PANEL, Row, View};
 
-/// What is done to a product x·Wᵀ before it is left.
+/// The operations that complete a product x·Wᵀ.
 #[derive(Clone, Copy)]
 pub enum Epilogue<'a> {
     /// x·Wᵀ + b.

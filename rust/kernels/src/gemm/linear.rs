@@ -1,4 +1,7 @@
 //! Dense layers: a matrix product over packed or plain weights, with its epilogue.
+//!
+//! A panel of outputs is computed for all rows before the next, so the weights are read once and the rows of the input, which
+//! are fewer numbers, as often as there are panels. With threads, each computes whole panels.
 
 use wordpiece_parallel::map_with;
 
@@ -14,7 +17,7 @@ use crate::tile::{PairTile, Tile, tiles};
 /// A dense layer, or several with the same input that are computed as one: packed weights and their bias.
 pub struct Dense {
     weights: PackedWeights,
-    /// A row for each panel of outputs; 0 behind the last output of a layer.
+    /// A row for each panel of outputs; 0 beyond the last output of a layer.
     bias: Vec<Row>,
 }
 
@@ -56,7 +59,7 @@ impl Dense {
 /// Computes x·Wᵀ + b and its epilogue into `out`; the threads share the panels of outputs.
 ///
 /// `x` is [rows, K] and `out` [rows, N] with the panels of `dense`. Sums are float32. Where the weights are multiplied as
-/// bfloat16, `x` is rounded to it first, into `rounded`, a scratch buffer that only grows; otherwise that is not used.
+/// bfloat16, `x` is rounded to it first, into `rounded`, a scratch buffer that only grows; otherwise it is unused.
 ///
 /// # Panics
 ///
@@ -102,6 +105,20 @@ pub fn linear(
 /// # Panics
 ///
 /// If `weights` is not N·K long for the N of `bias`, or `x` has fewer than K columns.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::activation::Activation;
+/// use wordpiece_kernels::gemm::linear_unpacked;
+/// use wordpiece_kernels::{Execution, InstructionSet, Matrix};
+///
+/// let mut x = Matrix::default();
+/// x.fill_rows(2, 1, &[1.0, 2.0]);
+/// let execution = Execution::on_this_thread(InstructionSet::detect());
+/// let y = linear_unpacked(execution, &x, &[3.0, 4.0], &[0.0, 1.0], Activation::Identity);
+/// assert_eq!(y, [3.0, 5.0, 6.0, 9.0]);
+/// ```
 pub fn linear_unpacked(
     execution: Execution<'_>,
     x: &Matrix,
@@ -144,7 +161,7 @@ pub fn linear_unpacked(
 struct ProductPanel<'a> {
     /// The input [rows, K].
     x: View<'a>,
-    /// The input rounded to bfloat16; there if the weights are pairs.
+    /// The input rounded to bfloat16; `Some` if the weights are pairs.
     half: Option<View<'a, HalfRow>>,
     weights: WeightPanel<'a>,
     bias: &'a Row,

@@ -1,4 +1,7 @@
-//! Weights in the form in which tiles read them: by panels of 32 outputs, within a panel by input.
+//! Packed weights: the order in which tiles read them, by panels of 32 outputs and within a panel by input.
+//!
+//! Packing transposes each panel once, so that a tile loads whole vectors of outputs for one input, in the order of memory.
+//! The memory is that of the weights, rounded up to whole panels for each layer.
 
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
@@ -8,6 +11,21 @@ use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
 ///
 /// Weights in 16 bits stay so. Unless they are multiplied as bfloat16, a panel is widened when it is used, once for all rows
 /// of a task.
+///
+/// # Examples
+///
+/// Two layers with 2 inputs; the second begins at the second panel.
+///
+/// ```
+/// use wordpiece_kernels::gemm::{PackedWeights, UnpackedWeights};
+/// use wordpiece_kernels::numbers::Numbers;
+///
+/// let first = Numbers::F32(&[1.0, 2.0, 3.0, 4.0]); // [2, 2]
+/// let second = Numbers::F32(&[5.0, 6.0]); // [1, 2]
+/// let packed = PackedWeights::new(&[first, second], 2);
+/// assert_eq!(packed.panels(), 2);
+/// assert_eq!(packed.unpack(1, 1), UnpackedWeights::F32(vec![5.0, 6.0]));
+/// ```
 pub struct PackedWeights {
     rows: PackedRows,
     /// K, the number of inputs.
@@ -34,7 +52,7 @@ pub enum WeightPanel<'a> {
 }
 
 impl PackedWeights {
-    /// Packs the weights of dense layers, each [N, K] with an N of its own. The outputs of each layer begin at a panel.
+    /// Packs the weights of dense layers, each [N, K]; N may differ between layers. The outputs of each layer begin at a panel.
     ///
     /// # Panics
     ///
@@ -187,7 +205,7 @@ impl PackedRow for HalfRow {
     }
 }
 
-/// Packs weights [N, K] one after the other, each beginning at a panel; `zero` fills columns behind the last output.
+/// Packs weights [N, K] one after the other, each beginning at a panel; `zero` fills the columns beyond the last output.
 fn pack<R: PackedRow>(weights: &[Numbers<'_>], k: usize, zero: R) -> Vec<R> {
     let mut rows = Vec::with_capacity(weights.iter().map(|w| panels(w.len() / k.max(1)) * k).sum());
     for weight in weights.iter().map(|weight| R::weights(*weight)) {
@@ -233,7 +251,7 @@ pub(super) fn pack_panel(outputs: &[f32], to: &mut [Row]) {
     pack_rows(outputs, to);
 }
 
-/// Rounds the first `k` columns of `x` to bfloat16, and sets the columns behind them to 0.
+/// Rounds the first `k` columns of `x` to bfloat16, and sets the columns beyond them to 0.
 pub(super) struct RoundRows<'a> {
     pub x: View<'a>,
     pub k: usize,

@@ -1,4 +1,7 @@
 //! The tile of bfloat16 numbers: products of pairs, sums in float32.
+//!
+//! Its loops are those of the float32 tile, over pairs of inputs. The pairs of a row of weights and of a row of inputs are
+//! multiplied by a [`PairDot`], which is one instruction where the CPU has it.
 
 use super::shape::BLOCK_PANELS;
 use crate::arch::{PairDot, PairTileKernel, Simd};

@@ -1,4 +1,7 @@
-//! The tile of float32 numbers.
+//! The tile of float32 numbers: one fused multiply-add for each product.
+//!
+//! For each input k, the vectors of row k of the weights are loaded once and multiplied by one number of every row of the
+//! tile. All sums stay in registers over a block of K.
 
 use super::shape::BLOCK_PANELS;
 use crate::arch::{Simd, TileKernel};
@@ -6,7 +9,7 @@ use crate::matrix::{PANEL, Row, View};
 
 /// A tile of a product, out = a·b, with as many rows of `a` as `out` has.
 pub struct Tile<'a> {
-    /// The rows [rows, K]. Panels must hold K columns; columns behind K are not read.
+    /// The rows [rows, K]. Panels must hold K columns; columns beyond K are not read.
     pub a: View<'a>,
     /// One panel of packed weights [K, 32].
     pub b: &'a [Row],
