@@ -1,4 +1,4 @@
-"""The cases of data/cases/*.toml as Python sees them: reading the files, and a tokenizer.json for each case.
+"""Reads the cases of data/cases/*.toml, and makes a tokenizer.json for each.
 
 data/cases/README.md has the schema.
 """
@@ -14,7 +14,7 @@ Case = dict[str, Any]
 
 
 def load(folder: Path = FOLDER) -> list[tuple[str, Case]]:
-    """All cases with the name of their file, vocabularies that are given by name put in."""
+    """All cases with the names of their files; vocabularies given by name are replaced by their tokens."""
     found = []
     for path in sorted(folder.glob("*.toml")):
         file = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -26,7 +26,7 @@ def load(folder: Path = FOLDER) -> list[tuple[str, Case]]:
 
 
 def vocab_of(case: Case) -> dict[str, int]:
-    """Token to id."""
+    """Token -> id."""
     vocab = case["vocab"]
     return vocab if isinstance(vocab, dict) else {token: i for i, token in enumerate(vocab)}
 
@@ -64,7 +64,7 @@ def post_processor_of(case: Case) -> dict[str, Any] | None:
 
 
 def added_tokens_of(case: Case) -> list[dict[str, Any]]:
-    """The added tokens as in a tokenizer.json: every one with the id that the case gives it, or else the one it gets."""
+    """The added tokens as in a tokenizer.json, with the ids of the case or else the next free ones."""
     ids = dict(vocab_of(case))
     following = len(ids)
     tokens = []
@@ -82,7 +82,7 @@ def added_tokens_of(case: Case) -> list[dict[str, Any]]:
 
 
 def tokenizer_json(case: Case) -> str:
-    """The whole tokenizer of a case, truncation and padding included."""
+    """The tokenizer.json of a case, truncation and padding included."""
     truncation, padding = case.get("truncation"), case.get("padding")
     if truncation is not None:
         strategy = truncation.get("strategy", "longest_first")

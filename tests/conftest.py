@@ -1,9 +1,8 @@
-"""What all tests share: the profiles of Hypothesis, and signals.
+"""Settings of all tests: the profiles of Hypothesis, and signal handlers.
 
-HYPOTHESIS_PROFILE=fast (the default) or thorough (many examples, for nights and releases).
-
-Where CI is set, `fast` draws the same examples in every run: a change is judged by what it changes. Elsewhere each run
-draws new ones.
+HYPOTHESIS_PROFILE is fast (the default) or thorough (many examples, for nightly runs and releases). If CI is set, `fast`
+generates the same examples in every run, so that a failure is caused by the change under test; otherwise each run
+generates new ones.
 """
 
 import os
@@ -26,8 +25,8 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
-# Who runs the tests in the background, or with nohup, may ignore these signals, and what is ignored is inherited: the
-# commands that tests start and interrupt would never hear of it. A handler is not inherited.
+# Background jobs and nohup may run the tests with these signals ignored. Child processes inherit that, so commands that
+# tests start would not react to being interrupted. A handler is not inherited.
 if os.name != "nt":
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
         if signal.getsignal(number) == signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""A small vocabulary of our own, with texts whose tokens can be checked by eye."""
+"""A small vocabulary, and texts whose tokens can be checked by eye."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tokenizer(**options: Any) -> wb.Tokenizer:  # noqa: ANN401
 
 
 def with_file_settings(truncation: dict[str, Any] | None = None, padding: dict[str, Any] | None = None) -> wb.Tokenizer:
-    """The small tokenizer with settings such as a tokenizer.json has; what is not given is as usual there."""
+    """The small tokenizer with the truncation and padding of a tokenizer.json; missing settings have the usual values."""
     content = json.loads(tokenizer().to_json())
     if truncation is not None:
         content["truncation"] = {"direction": "Right", "strategy": "LongestFirst", "stride": 0, **truncation}
@@ -48,6 +48,6 @@ FIELDS = (
 
 
 def fields(encoding: wb.Encoding) -> dict[str, Any]:
-    """All that an encoding says, windows included."""
+    """All fields of an encoding, windows included."""
     found = {name: getattr(encoding, name) for name in FIELDS}
     return {**found, "overflowing": [fields(window) for window in encoding.overflowing]}

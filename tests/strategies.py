@@ -1,8 +1,8 @@
-"""What Hypothesis draws from: tiny alphabets and tiny random vocabularies beside all of Unicode.
+"""Hypothesis strategies: texts and vocabularies over tiny alphabets, and texts over all of Unicode.
 
-Errors of a WordPiece matcher hide in words that are almost covered by the vocabulary. Over two or three letters nearly
-every word is such a word; over Unicode hardly any is. So texts come from both, and vocabularies are drawn together with
-the alphabet of the text.
+Bugs of a WordPiece matcher show in words that the vocabulary almost covers. With an alphabet of two or three letters
+nearly every word is like that, with all of Unicode hardly any. So there are texts of both kinds, and a vocabulary is
+generated from the alphabet of its texts.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
-# Each holds characters that meet in one rule: order of marks, holes, ideographs, case that changes the length, ...
+# Each has characters for one rule: order of marks, gaps, ideographs, case mappings that change the length, ...
 ALPHABETS = [
     "ab",
     "abc ",
     "aA b",
-    "ab\u0301\u0316e",  # marks that change places
+    "ab\u0301\u0316e",  # marks that are reordered
     "a\u00e9\u0130\u1e9e\u03a3",  # case and decomposition change lengths
     "a\u4e2d\uf900 b",  # ideographs, one of which decomposes
     "\uac00\u1100\u1161\u11a8a",  # Hangul
@@ -34,7 +34,7 @@ ALPHABETS = [
 ]
 
 scalars = st.characters(exclude_categories=["Cs"])
-# Dense in what matters: letters with case and marks, punctuation, spaces, controls.
+# Mostly relevant characters: letters with case and marks, punctuation, spaces, controls.
 interesting = st.one_of(
     st.integers(0, 0x24F).map(chr),
     st.integers(0x300, 0x36F).map(chr),
@@ -47,7 +47,7 @@ unicode_texts = st.text(st.one_of(interesting, st.sampled_from("ab \u0301")), ma
 
 
 def texts_over(alphabet: str, max_size: int = 24) -> st.SearchStrategy[str]:
-    """Texts of a few characters."""
+    """Texts over the characters of an alphabet."""
     return st.text(st.sampled_from(alphabet), max_size=max_size)
 
 
@@ -126,7 +126,7 @@ sides = st.sampled_from(["left", "right"])
 
 @st.composite
 def added_tokens(draw: st.DrawFn, alphabet: str, vocab: list[str]) -> list[dict[str, Any]]:
-    """Some added tokens over the alphabet, some of the vocabulary, each content once."""
+    """Added tokens over the alphabet and from the vocabulary, without duplicates."""
     contents = st.one_of(texts_over(alphabet, 3).filter(bool), st.sampled_from(SPECIAL), st.sampled_from(vocab))
     flags = {name: st.booleans() for name in ("single_word", "lstrip", "rstrip", "normalized", "special")}
     token = st.fixed_dictionaries({"content": contents}, optional=flags)
@@ -152,7 +152,7 @@ def truncation(draw: st.DrawFn, added: int) -> dict[str, Any]:
     room = draw(st.integers(0, 8))
     return {
         "max_length": added + room,
-        "stride": draw(st.integers(0, max(0, room // 2 - 1))),  # half: a pair may cut both texts
+        "stride": draw(st.integers(0, max(0, room // 2 - 1))),  # half, because both texts of a pair may be truncated
         "strategy": draw(st.sampled_from(["longest_first", "longest_first", "only_first", "only_second"])),
         "direction": draw(sides),
     }
@@ -165,12 +165,12 @@ TEMPLATES: list[Any] = [
     {"single": ["[CLS]:9", "$A:8", "[SEP]:7"], "pair": ["[CLS]:5", "$A:3", "[SEP]:6", "$B:4", "[SEP]:7"]},
     {"single": ["$A:0", "[SEP]:0"], "pair": ["$B:1", "[SEP]:2", "$A:0"]},
 ]
-ADDED_BY = [0, 3, 3, 3, 1]  # the most that each adds to a text or a pair
+ADDED_BY = [0, 3, 3, 3, 1]  # the largest number of special tokens that each adds to a text or a pair
 
 
 @st.composite
 def cases(draw: st.DrawFn, *, other_components: bool = False, windows: bool = True) -> dict[str, Any]:
-    """A whole case in the schema of data/cases/README.md: a tokenizer, its options and a batch of texts."""
+    """A complete case in the schema of data/cases/README.md: a tokenizer, its options and a batch of texts."""
     alphabet = draw(st.sampled_from(ALPHABETS))
     prefix = draw(st.sampled_from(["##", "##", "##", "", "_"]))
     vocab = draw(vocabularies(alphabet, prefix))

@@ -1,4 +1,4 @@
-"""Whatever is wrong is told: the class of the error, the argument or the item, the value, and what to do."""
+"""Errors for wrong arguments: their class, and messages with the argument or item, the value, and what to do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ids_of(value: object) -> str:
     ],
     ids=ids_of,
 )
-def test_what_is_no_text_is_refused(value: object, told: str) -> None:
+def test_values_that_are_not_texts_are_refused(value: object, told: str) -> None:
     tok = tokenizer()
     with pytest.raises(InputError, match=f"^text (is|has) {told}"):
         tok.encode(value)
@@ -70,7 +70,7 @@ def test_what_is_no_text_is_refused(value: object, told: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["a text", b"bytes", 5, None, {"a": 1}, {"a", "b"}], ids=ids_of)
-def test_what_is_no_batch_is_refused(value: object) -> None:
+def test_values_that_are_not_batches_are_refused(value: object) -> None:
     tok = tokenizer()
     for call in (tok.encode_batch, tok.encodings):
         with pytest.raises(InputError, match="a batch is a list of texts"):
@@ -80,7 +80,7 @@ def test_what_is_no_batch_is_refused(value: object) -> None:
             tok(value)
 
 
-def test_pairs_that_are_none_are_refused() -> None:
+def test_malformed_pairs_are_refused() -> None:
     tok = tokenizer()
     for item in (["a", "b", "c"], ("a",), []):
         with pytest.raises(InputError, match=r"item 0 is .*a pair has two texts"):
@@ -91,7 +91,7 @@ def test_pairs_that_are_none_are_refused() -> None:
         tok.encode_batch(["a b"], is_split_into_words=True)
 
 
-def test_an_error_of_the_iterable_itself_comes_through() -> None:
+def test_errors_of_the_iterable_propagate() -> None:
     def broken() -> Iterator[str]:
         yield "a"
         message = "the disk is gone"
@@ -146,12 +146,12 @@ def test_an_error_of_the_iterable_itself_comes_through() -> None:
     ],
     ids=ids_of,
 )
-def test_a_wrong_option_is_told_by_every_call(options: dict[str, Any], told: str) -> None:
+def test_wrong_options_are_reported_by_every_method(options: dict[str, Any], told: str) -> None:
     tok = tokenizer()
     calls: list[Ask] = [
         lambda tok: tok.encode("a", **options),
         lambda tok: tok.encode_batch(["a"], **options),
-        lambda tok: tok.encode_batch([], **options),  # the option is wrong whatever the texts
+        lambda tok: tok.encode_batch([], **options),  # a wrong option is an error even without texts
         lambda tok: tok.encodings(["a"], **options),
         lambda tok: tok(["a"], **options),
     ]
@@ -161,7 +161,7 @@ def test_a_wrong_option_is_told_by_every_call(options: dict[str, Any], told: str
         assert isinstance(raised.value, TypeError)
 
 
-def test_what_only_a_pair_cannot_keep_is_told_when_it_comes() -> None:
+def test_options_that_only_a_pair_violates_are_reported_for_the_pair() -> None:
     tok = tokenizer()
     with pytest.raises(InputError, match="max_length is 2, but 3 special tokens are added"):
         tok.encode("a b", "c", truncation=True, max_length=2)
@@ -177,7 +177,7 @@ def test_what_only_a_pair_cannot_keep_is_told_when_it_comes() -> None:
         tok.encode("a", "c d e f", truncation="only_first", max_length=6)
 
 
-def test_what_a_file_sets_wrong_is_told_when_it_holds() -> None:
+def test_wrong_settings_of_a_file_are_reported_when_they_apply() -> None:
     tok = with_file_settings({"max_length": 1})
     with pytest.raises(InputError, match="max_length is 1, but 2 special tokens"):
         tok.encode("a")
@@ -198,7 +198,7 @@ def test_what_a_file_sets_wrong_is_told_when_it_holds() -> None:
     ],
     ids=ids_of,
 )
-def test_a_wrong_form_of_the_result_is_told(options: dict[str, Any], told: str) -> None:
+def test_wrong_options_of_the_call_are_reported(options: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         tokenizer()("a", **options)
 
@@ -216,7 +216,7 @@ def test_a_wrong_form_of_the_result_is_told(options: dict[str, Any], told: str) 
     ],
     ids=ids_of,
 )
-def test_a_wrong_option_of_a_vocabulary_is_told(options: dict[str, Any], told: str) -> None:
+def test_wrong_options_of_from_vocab_are_reported(options: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         tokenizer(**options)
 
@@ -235,7 +235,7 @@ def test_a_wrong_option_of_a_vocabulary_is_told(options: dict[str, Any], told: s
     ],
     ids=ids_of,
 )
-def test_what_is_no_vocabulary_is_refused(vocab: object, told: str) -> None:
+def test_values_that_are_not_vocabularies_are_refused(vocab: object, told: str) -> None:
     with pytest.raises(InputError, match=told):
         wb.Tokenizer.from_vocab(vocab)  # type: ignore[arg-type]
 
@@ -251,7 +251,7 @@ def test_what_is_no_vocabulary_is_refused(vocab: object, told: str) -> None:
     ],
     ids=ids_of,
 )
-def test_what_is_no_added_token_is_refused(tokens: object, told: str) -> None:
+def test_values_that_are_not_added_tokens_are_refused(tokens: object, told: str) -> None:
     with pytest.raises(InputError, match=told):
         tokenizer().with_added_tokens(tokens)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Batches: the flat arrays, the padded ones, and that both say what one text after the other says."""
+"""Batches: flat and padded arrays, and that both equal the results of encoding one text after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def assert_agree(batch: wb.RaggedBatch, encodings: list[wb.Encoding], texts: list[wb.Encoding]) -> None:
-    """The flat arrays are those of the rows, one after the other; `texts` are the rows that are no windows."""
+    """Assert that the flat arrays are those of the rows, concatenated; `texts` are the rows that are not windows."""
 
     def flat(name: str) -> list[Any]:
         values = [value for encoding in encodings for value in getattr(encoding, name)]
@@ -52,7 +52,7 @@ def assert_agree(batch: wb.RaggedBatch, encodings: list[wb.Encoding], texts: lis
 
 @pytest.mark.parametrize("items", [TEXTS, PAIRS, [*TEXTS, *PAIRS], []], ids=["texts", "pairs", "both", "none"])
 @pytest.mark.parametrize("padding", [False, True])
-def test_a_batch_is_its_texts_one_by_one(items: list[Any], padding: bool) -> None:
+def test_a_batch_equals_its_texts_one_by_one(items: list[Any], padding: bool) -> None:
     tok = tokenizer()
     encodings = tok.encodings(items, padding=padding)
     assert_agree(tok.encode_batch(items, padding=padding, **EVERYTHING), encodings, encodings)
@@ -61,7 +61,7 @@ def test_a_batch_is_its_texts_one_by_one(items: list[Any], padding: bool) -> Non
 
 
 @given(strategies.cases())
-def test_random_batches_are_their_texts_one_by_one(case: dict[str, Any]) -> None:
+def test_random_batches_equal_their_texts_one_by_one(case: dict[str, Any]) -> None:
     items = [(one["text"], one["pair"]) if "pair" in one else one["text"] for one in case["inputs"]]
     words = {isinstance(one[key], list) for one in case["inputs"] for key in ("text", "pair") if key in one}
     options: dict[str, Any] = {"add_special_tokens": case["add_special_tokens"], "is_split_into_words": words.pop()}
@@ -72,7 +72,7 @@ def test_random_batches_are_their_texts_one_by_one(case: dict[str, Any]) -> None
     try:
         encodings = tok.encodings(items, **options)
     except InputError as error:
-        # What one form refuses the other refuses with the same words.
+        # What one method refuses, the other refuses with the same message.
         with pytest.raises(InputError, match=re.escape(str(error))):
             tok.encode_batch(items, **options)
         return
@@ -106,7 +106,7 @@ def test_arrays_have_their_types_and_are_not_copied() -> None:
     assert batch.offsets.shape == (len(batch.ids), 2)
 
 
-def test_what_was_not_asked_for_is_not_there() -> None:
+def test_fields_that_were_not_requested_are_none() -> None:
     batch = tokenizer().encode_batch(TEXTS)
     given = (batch.offsets, batch.word_ids, batch.sequence_ids, batch.overflow_to_sample, batch.n_tokens)
     assert given == (None,) * 5
@@ -128,7 +128,7 @@ def test_rows_of_a_batch() -> None:
     )
 
 
-def test_no_text_is_an_empty_batch() -> None:
+def test_no_texts_make_an_empty_batch() -> None:
     batch = tokenizer().encode_batch([], **EVERYTHING, return_overflowing_tokens=True)
     assert (len(batch), batch.to_list(), batch.row_offsets.tolist()) == (0, [], [0])
     assert batch.offsets is not None
@@ -158,7 +158,7 @@ def test_items_may_be_pairs_of_either_kind() -> None:
 # --- the call
 
 
-def test_the_call_gives_what_a_model_takes() -> None:
+def test_the_call_returns_model_inputs() -> None:
     inputs = tokenizer()(["the cat sat", "a"], padding=True)
     assert list(inputs) == ["input_ids", "token_type_ids", "attention_mask"]
     assert isinstance(inputs, Mapping)
@@ -175,7 +175,7 @@ def test_the_call_gives_what_a_model_takes() -> None:
         _ = inputs.labels
 
 
-def test_the_second_text_has_segment_1() -> None:
+def test_the_second_text_has_token_type_1() -> None:
     inputs = tokenizer()("the cat", "sat on")
     assert inputs["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1]]
 
@@ -187,23 +187,23 @@ def test_padded_to_8_the_mask_is_1_for_tokens() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", np.int32, np.dtype("int64"), "i8"])
-def test_arrays_may_be_of_another_type(dtype: npt.DTypeLike) -> None:
+def test_arrays_can_have_another_type(dtype: npt.DTypeLike) -> None:
     inputs = tokenizer()(["the cat", "a"], padding=True, dtype=dtype, return_offsets_mapping=True, return_length=True)
     assert {array.dtype for array in inputs.values()} == {np.dtype(dtype)}
 
 
-def test_an_id_beyond_int32_is_refused_there() -> None:
+def test_an_id_that_does_not_fit_int32_is_refused() -> None:
     tok = wb.Tokenizer.from_vocab({"[UNK]": 0, "a": 3_000_000_000})
     assert tok("a")["input_ids"].tolist() == [[3_000_000_000]]
     with pytest.raises(InputError, match="input_ids has 3000000000, which does not fit int32"):
         tok("a", dtype="int32")
 
 
-def test_rows_of_unequal_length_are_no_array() -> None:
+def test_rows_of_unequal_length_do_not_form_an_array() -> None:
     tok = tokenizer()
     with pytest.raises(InputError, match="rows of 3 to 5 tokens do not form an array: pass padding=True"):
         tok(["a", "the cat sat"])
-    with pytest.raises(InputError, match="rows have 4 to 5 tokens"):
+    with pytest.raises(InputError, match="rows of 4 to 5 tokens"):
         tok(["a", "the cat sat"], padding="max_length", max_length=4)
     assert tok(["a", "b"])["input_ids"].shape == (2, 3)
     assert tok([])["input_ids"].shape == (0, 0)
@@ -221,7 +221,7 @@ def test_lists_on_request() -> None:
     assert len(windows["input_ids"]) == 2
 
 
-def test_everything_that_can_be_asked_for_in_the_order_of_transformers() -> None:
+def test_all_fields_in_the_order_of_transformers() -> None:
     inputs = tokenizer()(
         ["a b c d", "e"],
         padding=True,
@@ -254,14 +254,14 @@ def test_max_length_alone_truncates() -> None:
     assert tok("a b c d", max_length=4, padding=True)["input_ids"].shape == (1, 6)  # as in transformers
 
 
-def test_what_the_file_sets_does_not_hold() -> None:
+def test_the_call_ignores_the_settings_of_the_file() -> None:
     tok = with_file_settings({"max_length": 4}, {"strategy": {"Fixed": 9}})
     assert tok("a b c d")["input_ids"].shape == (1, 6)
     with pytest.raises(InputError, match="truncation=True needs a max_length"):
         tok("a b c d", truncation=True)
 
 
-def test_second_texts_may_stand_in_a_list_of_their_own() -> None:
+def test_second_texts_may_be_a_separate_list() -> None:
     tok = tokenizer()
     expected = tok([("a", "b c"), ("d", "")], padding=True)
     found = tok(["a", "d"], ["b c", ""], padding=True)
@@ -283,7 +283,7 @@ def test_words_may_be_one_text_or_a_batch() -> None:
 
 
 @given(st.lists(strategies.texts, max_size=5), st.booleans())
-def test_the_call_says_what_encodings_say(texts: list[str], left: bool) -> None:
+def test_the_call_agrees_with_encodings(texts: list[str], left: bool) -> None:
     tok = tokenizer()
     side: Any = "left" if left else "right"
     options: dict[str, Any] = {"padding": True, "padding_side": side, "truncation": True, "max_length": 9}
@@ -297,7 +297,7 @@ def test_the_call_says_what_encodings_say(texts: list[str], left: bool) -> None:
 
 @given(st.lists(strategies.texts, min_size=1, max_size=5), st.integers(2, 12))
 def test_padding_commutes_with_truncation(texts: list[str], length: int) -> None:
-    """To cut and fill up is to cut, and then to fill up; and a row cut to a length has its beginning."""
+    """Truncation with padding equals truncation, then padding; and a truncated row is a prefix."""
     tok = tokenizer()
     both = tok(texts, padding="max_length", truncation=True, max_length=length)["input_ids"]
     cut = tok.encode_batch(texts, truncation=True, max_length=length)

@@ -1,4 +1,4 @@
-"""The benchmarks' definitions are valid and their driver works. How fast anything is, is no matter for tests."""
+"""The definitions of the benchmarks are valid and their driver works. Speed is not tested."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_wrong_definitions_are_refused(tmp_path: Path, change: tuple[str, str], 
 
 
 def measured(name: str) -> Row:
-    """One benchmark on a little text, with ours alone."""
+    """Run one benchmark on a short text, with this package only."""
     benchmark = next(one for one in read_table() if one.name.startswith(name))
     with Bench(Source(None, limit=3000), TINY, only={"ours"}) as bench:
         return bench.run(benchmark)
@@ -69,8 +69,8 @@ def test_loading_and_memory_are_measured() -> None:
     assert measured("memory").results[0].first
 
 
-def test_wrong_answers_are_seen_and_not_timed(tmp_path: Path) -> None:
-    """Two contestants of one work whose ids differ: the second is told apart, with how many rows differ."""
+def test_wrong_results_are_detected_and_not_timed(tmp_path: Path) -> None:
+    """Two engines of one benchmark with different ids: the second is reported, with the number of rows that differ."""
     source = Source(None, limit=3000)
     texts = source.texts({"corpus": "english"})
     path = tmp_path / "texts.json"
@@ -85,12 +85,12 @@ def test_wrong_answers_are_seen_and_not_timed(tmp_path: Path) -> None:
     assert "ids differ from ours's" in results["cut"].note
 
 
-def test_an_engine_that_fails_says_why(tmp_path: Path) -> None:
+def test_an_engine_that_fails_reports_the_reason(tmp_path: Path) -> None:
     with Engine("ours") as engine, pytest.raises(EngineError, match="no file"):
         engine.load(tmp_path / "absent.json")
 
 
-def test_documents_have_all_the_text() -> None:
+def test_documents_contain_all_the_text() -> None:
     texts = [f"text {index}" for index in range(100)]
     made = documents(texts, 50)
     assert " ".join(made) == " ".join(texts)
@@ -109,7 +109,7 @@ def test_trainers_are_compared_and_timed(tmp_path: Path, capsys: pytest.CaptureF
             assert trainer["note"] or (trainer["seconds"][0] > 0 and trainer["peak"][0] > 1e6)
 
 
-def test_trainers_that_differ_are_not_timed() -> None:
+def test_trainers_with_different_results_are_not_timed() -> None:
     entry = next(entry for entry in training.read_table() if entry["name"].startswith("bpe"))
     entry["beside"] = ["ours", {"engine": "ours", "label": "other", "algorithm": "bpe"}]
     trainers = training._trainers(entry)

@@ -1,4 +1,4 @@
-"""The command: what it reads, what it writes, what it says, and that nothing half-done is left behind."""
+"""The command line: embed, encode and info, their output and errors, and that no partial files are left behind."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def encoder() -> wb.SentenceEncoder:
 
 @pytest.fixture
 def stdin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[bytes], None]]:
-    """Give the process another standard input, the real one: the core reads it, not sys.stdin."""
+    """Replace the standard input of the process at the level of file descriptors, because the core does not use sys.stdin."""
     before = os.dup(0)
 
     def give(content: bytes) -> None:
@@ -61,7 +61,7 @@ def stdin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[bytes]
 
 
 def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run the command, which must refuse in one line; gives what it said."""
+    """Run the command, which must fail with an error of one line, and return that line."""
     try:
         code = main(arguments)
     except SystemExit as usage:  # argparse
@@ -76,7 +76,7 @@ def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # --- embed
 
 
-def test_embed_gives_the_vectors_of_the_library(
+def test_embed_writes_the_vectors_of_the_library(
     encoder: wb.SentenceEncoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     texts = ["The cat sat.", "", "  spaces stay inside  ", "Łódź 😀"]
@@ -91,7 +91,7 @@ def test_embed_gives_the_vectors_of_the_library(
     assert sorted(os.listdir()) == ["texts.txt", "vectors.npy"]
 
 
-def test_embed_gives_the_same_whatever_the_batch_size_and_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embed_does_not_depend_on_batch_size_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wordpiece_bert.cli.embed.BATCHES_PER_GROUP", 2)
     Path("texts.txt").write_text("".join(f"{'word ' * (i % 5)}{i}\n" for i in range(23)))
     main(["embed", "texts.txt", "-o", "a.npy", "--batch-size", "3"])
@@ -99,7 +99,7 @@ def test_embed_gives_the_same_whatever_the_batch_size_and_the_groups(monkeypatch
     np.testing.assert_allclose(np.load("a.npy"), np.load("b.npy"), atol=1e-6, rtol=0)
 
 
-def test_embed_takes_several_files_and_standard_input_in_order(
+def test_embed_reads_several_files_and_standard_input_in_order(
     encoder: wb.SentenceEncoder, stdin: Callable[[bytes], None]
 ) -> None:
     Path("a.txt").write_text("first\nsecond")
@@ -110,13 +110,13 @@ def test_embed_takes_several_files_and_standard_input_in_order(
     np.testing.assert_allclose(np.load("vectors.npy"), expected, atol=1e-6, rtol=0)
 
 
-def test_embed_whole_takes_a_file_as_one_text(encoder: wb.SentenceEncoder) -> None:
+def test_embed_whole_reads_a_file_as_one_text(encoder: wb.SentenceEncoder) -> None:
     Path("a.txt").write_text("one\ntwo\n")
     assert main(["embed", "--whole", "a.txt", "-o", "vectors.npy"]) == 0
     np.testing.assert_allclose(np.load("vectors.npy"), encoder.encode(["one\ntwo\n"]), atol=1e-6, rtol=0)
 
 
-def test_embed_takes_texts_out_of_fields_and_leaves_out_bad_ones(
+def test_embed_reads_fields_and_skips_invalid_texts(
     encoder: wb.SentenceEncoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("texts.jsonl").write_text('{"a": {"b": "one"}}\n{}\n{"a": {"b": "two"}}\n')
@@ -125,21 +125,21 @@ def test_embed_takes_texts_out_of_fields_and_leaves_out_bad_ones(
     assert "1 text skipped: texts.jsonl: line 2, byte offset 20: no field" in capsys.readouterr().err
 
 
-def test_embed_of_no_text_is_an_empty_array_of_the_right_width(capsys: pytest.CaptureFixture[str]) -> None:
+def test_embed_of_no_texts_writes_an_empty_array_of_the_right_width(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").touch()
     assert main(["embed", "texts.txt", "-o", "vectors.npy"]) == 0
     assert np.load("vectors.npy").shape == (0, 384)
     assert "0 vectors" in capsys.readouterr().err
 
 
-def test_embed_tells_which_texts_were_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_embed_reports_truncated_texts(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_text("short\n" + "long " * 600 + "\nshort\n" + "long " * 254 + "\n" + "long " * 255 + "\n")
     assert main(["embed", "texts.txt", "-o", "vectors.npy"]) == 0
     err = capsys.readouterr().err
     assert "2 of 5 texts truncated to the model's 256 tokens: texts.txt line 2, texts.txt line 5\n" in err
 
 
-def test_embed_counts_the_cut_texts_that_it_does_not_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_embed_counts_truncated_texts_that_it_does_not_list(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_text(("long " * 300 + "\n") * 22)
     assert main(["embed", "texts.txt", "-o", "vectors.npy", "-q"]) == 0
     err = capsys.readouterr().err
@@ -147,8 +147,8 @@ def test_embed_counts_the_cut_texts_that_it_does_not_list(capsys: pytest.Capture
     assert err.endswith("texts.txt line 20 and 2 more\n")
 
 
-def test_embed_normalize_gives_unit_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    # minilm normalizes by itself; without that module the option has to do it.
+def test_embed_normalize_writes_unit_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    # minilm has a module that normalizes; without it the option must do so.
     folder = shutil.copytree(find_model(MODEL), "model")
     modules = [m for m in json.loads(Path(folder, "modules.json").read_text()) if not m["type"].endswith("Normalize")]
     Path(folder, "modules.json").write_text(json.dumps(modules))
@@ -170,7 +170,7 @@ def test_embed_replaces_the_target_of_a_link_and_keeps_the_link() -> None:
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError, wb.WordPieceError("no")])
-def test_an_interrupted_embed_leaves_what_was_there(
+def test_an_interrupted_embed_keeps_the_old_output(
     interruption: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def encode(self: object, texts: list[str], **_: object) -> object:
@@ -183,7 +183,7 @@ def test_an_interrupted_embed_leaves_what_was_there(
     Path("texts.txt").write_text("good\nbad\n")
     Path("vectors.npy").write_bytes(b"old")
     arguments = ["embed", "texts.txt", "-o", "vectors.npy", "--batch-size", "1"]
-    if interruption is MemoryError:  # no error that the command foresees: it comes out as it is
+    if interruption is MemoryError:  # not an error that the command handles: it propagates
         with pytest.raises(MemoryError):
             main(arguments)
     else:
@@ -260,7 +260,7 @@ def test_encode_prints_ids(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_encode_prints_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_encode_prints_requested_fields(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_text("Cafés\n中\n")
     assert records(capsys, "texts.txt", "--tokens", "--offsets", "--no-special-tokens") == [
         {"ids": [23812], "tokens": ["cafes"], "offsets": [[0, 5]]},
@@ -268,7 +268,7 @@ def test_encode_prints_what_is_asked_for(capsys: pytest.CaptureFixture[str]) -> 
     ]
 
 
-def test_encode_cuts_only_when_asked_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_encode_truncates_only_on_request_and_reports_it(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_text("a\n" + "a " * 600 + "\n")
     assert [len(r["ids"]) for r in records(capsys, "texts.txt")] == [3, 602]
     assert main(["encode", "texts.txt", "--max-length", "4"]) == 0
@@ -306,7 +306,7 @@ def test_warnings_of_the_library_are_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_a_closed_pipe_ends_the_command_in_silence() -> None:
+def test_a_closed_pipe_ends_the_command_silently() -> None:
     Path("texts.txt").write_text("text\n" * 20_000)
     with subprocess.Popen(
         [sys.executable, "-m", "wordpiece_bert", "encode", "texts.txt"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -336,7 +336,7 @@ def test_encode_prints_texts_of_any_separator_field_or_column(
     assert [row["ids"] for row in records(capsys, "-")] == [[101, 1037, 102], [101, 102], [101, 1038, 102]]
 
 
-def test_encode_replaces_or_leaves_out_what_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_encode_replaces_or_skips_invalid_texts(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_bytes(b"a\xff\nb\n")
     assert "line 1, byte offset 1: not UTF-8" in error_of(capsys, "encode", "texts.txt")
     assert [row["ids"] for row in records(capsys, "texts.txt", "--errors", "replace")] == [
@@ -388,7 +388,7 @@ def test_encode_writes_what_the_library_writes(suffix: str, capsys: pytest.Captu
         assert Path(name).read_bytes() == Path(name.replace("a", "b", 1)).read_bytes()
 
 
-def test_what_encode_writes_as_json_lines_is_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_encode_prints_and_writes_the_same_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_text("one\ntwo three\n")
     options = ["--max-length", "3", "--offsets", "--word-ids"]
     assert main(["encode", "texts.txt", "-o", "out.jsonl", "-q", *options]) == 0
@@ -406,11 +406,11 @@ SIGNALS = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "ended by SIGTERM"),
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
-@pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
+@pytest.mark.parametrize(("name", "code", "message"), SIGNALS)
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
 @pytest.mark.parametrize("silent", [False, True], ids=["busy", "waiting"])
-def test_a_signal_ends_encode_soon_and_leaves_nothing(
-    name: str, code: int, said: str, suffix: str, silent: bool
+def test_a_signal_ends_encode_quickly_without_leftover_files(
+    name: str, code: int, message: str, suffix: str, silent: bool
 ) -> None:
     output = Path(f"out{suffix}")
     output.write_bytes(b"old")
@@ -429,7 +429,7 @@ def test_a_signal_ends_encode_soon_and_leaves_nothing(
             feeder.start()
         try:
             deadline = time.monotonic() + 60
-            # At work: there is a part of the output; and where texts come, more than the header that waits in a buffer.
+            # Wait for the temporary file and, if there are texts, for more than the header, which is buffered.
             while not any(silent or part.stat().st_size for part in Path().glob(".out*.part")):
                 assert time.monotonic() < deadline
                 assert process.poll() is None
@@ -437,12 +437,12 @@ def test_a_signal_ends_encode_soon_and_leaves_nothing(
             process.send_signal(getattr(signal, name))
             start = time.monotonic()
             assert process.wait(timeout=30) == code
-            assert time.monotonic() - start < 5  # a second, and four for a busy machine
+            assert time.monotonic() - start < 5  # normally within a second; five allow for a busy machine
         finally:
             process.kill()
             if not silent:
                 feeder.join()
-        assert process.stderr.read() == f"wordpiece-bert: {said}\n".encode()
+        assert process.stderr.read() == f"wordpiece-bert: {message}\n".encode()
         with suppress(BrokenPipeError):
             process.stdin.close()
     assert output.read_bytes() == b"old"
@@ -452,7 +452,7 @@ def test_a_signal_ends_encode_soon_and_leaves_nothing(
 # --- info
 
 
-def test_info_tells_what_a_model_holds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_describes_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", MODEL]) == 0
     out = capsys.readouterr().out
     for fact in ("30,522", "[CLS] 101", "384", "256", "mean"):

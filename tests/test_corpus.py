@@ -1,4 +1,4 @@
-"""Corpora: texts out of files, what becomes of them into files, and that nothing half-written is left behind."""
+"""Corpora: reading texts from files, writing rows to files, and that no partial files are left behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of three texts, so that a handful of texts makes several."""
+    """Limit blocks to three texts, so that few texts make several blocks."""
     monkeypatch.setattr(corpus_encode, "TextReader", functools.partial(TextReader, block_texts=3))
 
 
@@ -76,13 +76,13 @@ def test_lines_end_at_newline_only(content: bytes, lines: list[str]) -> None:
     assert read(content) == [(line, f"t line {number}") for number, line in enumerate(lines, 1)]
 
 
-def test_a_whole_file_is_one_text_and_stays_as_it_is() -> None:
+def test_without_separator_a_file_is_one_unchanged_text() -> None:
     assert read(b"a\r\nb\n", separator=None) == [("a\r\nb\n", "t")]
     assert read(b"", separator=None) == [("", "t")]
 
 
 @pytest.mark.parametrize("separator", ["\n", None])
-def test_not_utf8_is_told_with_line_and_offset(separator: str | None) -> None:
+def test_invalid_utf8_is_reported_with_line_and_offset(separator: str | None) -> None:
     with pytest.raises(wb.WordPieceError, match=r"t: line 3, byte offset 9: not UTF-8: byte 0xe9; it may be") as error:
         read(b"one\ntwo\nx\xe9y\n", separator=separator)
     assert error.type is wb.errors.InputError
@@ -90,7 +90,7 @@ def test_not_utf8_is_told_with_line_and_offset(separator: str | None) -> None:
         read("a\n".encode("utf-16"), separator=separator)
 
 
-def test_reader_knows_how_far_it_is() -> None:
+def test_reader_counts_bytes_and_texts() -> None:
     Path("a").write_bytes(b"one\ntwo\n")
     reader = TextReader(["a", Path("a")], block_texts=3)
     assert reader.size == 16
@@ -99,7 +99,7 @@ def test_reader_knows_how_far_it_is() -> None:
 
 
 def obvious(content: bytes, separator: str | None, errors: str) -> list[str]:
-    """Everything in memory, split by Python."""
+    """Read everything into memory and split it in Python."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     parts = [content] if separator is None else content.split(separator.encode())
     if separator is not None and not parts[-1]:
@@ -138,7 +138,7 @@ contents = st.one_of(st.lists(pieces, max_size=20).map(b"".join), st.binary(max_
 
 
 @given(st.lists(contents, min_size=1, max_size=3), st.sampled_from(SEPARATORS), st.integers(1, 4))
-def test_texts_are_those_of_an_obvious_reader(files: list[bytes], separator: str | None, block_texts: int) -> None:
+def test_texts_equal_those_of_a_naive_reader(files: list[bytes], separator: str | None, block_texts: int) -> None:
     magic = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
     files = [content for content in files if not content.startswith(magic)] or [b""]
     for i, content in enumerate(files):
@@ -162,7 +162,7 @@ def test_texts_are_those_of_an_obvious_reader(files: list[bytes], separator: str
     st.booleans(),
     st.integers(1, 4),
 )
-def test_fields_are_those_that_python_reads(pairs: list[tuple[str, str]], ascii_only: bool, block_texts: int) -> None:
+def test_fields_equal_those_that_python_reads(pairs: list[tuple[str, str]], ascii_only: bool, block_texts: int) -> None:
     lines = [
         json.dumps({"id": i, "a": {"x": [None, first]}, "b.c": second, "more": {"a": [i]}}, ensure_ascii=ascii_only)
         for i, (first, second) in enumerate(pairs)
@@ -203,7 +203,7 @@ def test_compressed_files_are_read_as_they_were(compress: Any) -> None:  # noqa:
         ("t", {"column": "a"}, "t: not a Parquet file"),
     ],
 )
-def test_what_cannot_be_read_is_refused(files: Any, options: dict[str, Any], complaint: str) -> None:  # noqa: ANN401
+def test_unreadable_input_is_refused(files: Any, options: dict[str, Any], complaint: str) -> None:  # noqa: ANN401
     Path("folder").mkdir()
     for name in ("t", "x.jsonl", "x.ndjson.gz", "x.parquet"):
         Path(name).write_bytes(b"text\n")
@@ -214,10 +214,10 @@ def test_what_cannot_be_read_is_refused(files: Any, options: dict[str, Any], com
     assert not list(Path().glob("*out*"))
 
 
-def test_a_missing_file_is_what_python_says_it_is() -> None:
+def test_a_missing_file_raises_file_not_found_error() -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.txt"):
         TextReader("none.txt")
-    # It reads ahead, but not a hundred blocks.
+    # It reads ahead, but not by a hundred blocks.
     Path("first").write_text("a\n" * 100)
     Path("gone").touch()
     reader = TextReader(["first", "gone"], block_texts=1)
@@ -276,7 +276,7 @@ def test_columns_of_parquet_are_read(kind: pyarrow.DataType, monkeypatch: pytest
     assert [pair for pair, _ in read_all(pairs)] == list(zip(others.to_pylist(), texts, strict=True))
 
 
-def test_a_null_is_an_error_or_left_out() -> None:
+def test_a_null_is_an_error_or_skipped() -> None:
     pyarrow.parquet.write_table(
         pyarrow.table({"a": ["x", None, "y", None], "b": ["1", "2", None, "4"], "n": [1, 2, 3, 4]}), "t"
     )
@@ -316,7 +316,7 @@ CALLS: list[dict[str, Any]] = [
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("options", CALLS, ids=str)
-def test_iter_files_gives_the_rows_of_encode_batch(options: dict[str, Any]) -> None:
+def test_iter_files_yields_the_rows_of_encode_batch(options: dict[str, Any]) -> None:
     tok, texts = tokenizer(), write_texts()
     batches = list(tok.iter_files("texts.txt", threads=2, **options))
     assert len(batches) == -(-len(texts) // 3)
@@ -334,7 +334,7 @@ def test_iter_files_gives_the_rows_of_encode_batch(options: dict[str, Any]) -> N
 
 
 def written(path: str) -> dict[str, npt.NDArray[Any]]:
-    """What a file of any format has, as the flat arrays of a batch."""
+    """The contents of a file of any format, as the flat arrays of a batch."""
     output = Path(path)
     if output.suffix == ".npy":
         files = output.parent.glob(f"{output.stem}*.npy")
@@ -409,7 +409,7 @@ def test_ids_are_of_the_type_that_was_asked_for(suffix: str, dtype: Any) -> None
     assert suffix == ".jsonl" or ids.dtype == dtype
 
 
-def test_a_type_that_does_not_hold_the_ids_is_refused() -> None:
+def test_a_type_too_small_for_the_ids_is_refused() -> None:
     Path("t").write_text("far\n")
     large = wb.Tokenizer.from_vocab(["[UNK]", *(f"t{i}" for i in range(1 << 16))])
     with pytest.raises(wb.errors.InputError, match=r"uint16 holds ids up to 65,535, but the vocabulary has 65,537"):
@@ -440,7 +440,7 @@ def test_padded_rows_are_one_array(content: str) -> None:
     np.testing.assert_array_equal(found["n_tokens"], expected.n_tokens)  # type: ignore[arg-type]
 
 
-def test_rows_that_do_not_fit_the_padding_are_an_error() -> None:
+def test_rows_longer_than_the_padding_are_an_error() -> None:
     tok = tokenizer()
     Path("t").write_text("a\nb\na b c d e\n")
     with pytest.raises(
@@ -454,7 +454,7 @@ def test_rows_that_do_not_fit_the_padding_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES[:4])
-def test_no_text_is_an_empty_result(suffix: str) -> None:
+def test_no_texts_make_an_empty_result(suffix: str) -> None:
     Path("t").touch()
     summary = tokenizer().encode_files("t", f"out{suffix}", return_offsets=True)
     found = written(f"out{suffix}")
@@ -478,13 +478,13 @@ def test_pairs_come_from_two_fields_or_columns() -> None:
         np.testing.assert_array_equal(batch.sequence_ids, expected.sequence_ids)  # type: ignore[arg-type]
 
 
-def test_an_error_in_a_text_names_its_place() -> None:
+def test_an_error_in_a_text_names_its_location() -> None:
     Path("t.jsonl").write_text("".join(json.dumps({"a": "a " * 9, "b": "b" * (i != 2)}) + "\n" for i in range(4)))
     with pytest.raises(wb.errors.InputError, match=r"^t.jsonl line 1: .*too short"):
         list(tokenizer().iter_files("t.jsonl", field=("b", "a"), truncation="only_first", max_length=6))
 
 
-def test_left_out_texts_are_counted() -> None:
+def test_skipped_texts_are_counted() -> None:
     Path("t").write_bytes(b"a\n\xff\n" * 30)
     summary = tokenizer().encode_files("t", "out.npy", errors="skip")
     assert (summary.texts, summary.skipped, len(summary.skipped_reasons)) == (30, 30, 20)
@@ -504,7 +504,7 @@ def test_left_out_texts_are_counted() -> None:
         ("out.npy", {"threads": 0}, "threads must be"),
     ],
 )
-def test_what_cannot_be_written_is_refused(output: str, options: dict[str, Any], complaint: str) -> None:
+def test_invalid_outputs_are_refused(output: str, options: dict[str, Any], complaint: str) -> None:
     Path("t").write_text("text\n")
     Path("folder.npy").mkdir()
     with pytest.raises(wb.errors.InputError, match=re.escape(complaint)):
@@ -512,7 +512,7 @@ def test_what_cannot_be_written_is_refused(output: str, options: dict[str, Any],
     assert sorted(os.listdir()) == ["folder.npy", "t"]
 
 
-def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     Path("t").write_text("text\n")
     for call in (
@@ -525,7 +525,7 @@ def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.Monk
     assert os.listdir() == ["t"]
 
 
-def test_progress_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     write_texts()
     tokenizer().encode_files("texts.txt", "out.npy", show_progress_bar=True)
     assert "0.00/2.58k" in capsys.readouterr().err
@@ -536,13 +536,13 @@ def test_progress_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str], mo
         tokenizer().encode_files("texts.txt", "out.npy", show_progress_bar=True)
 
 
-# --- nothing half-written
+# --- no partial files
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError, OSError])
-def test_whatever_interrupts_the_old_output_stays_and_nothing_else(
+def test_an_interruption_keeps_the_old_output_and_nothing_else(
     suffix: str, interruption: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_texts()

@@ -1,4 +1,4 @@
-"""An encoding: its lists, its windows, and the questions people ask it."""
+"""An encoding: its lists, its windows and its lookup methods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LISTS = (
 
 
 @given(strategies.cases())
-def test_all_lists_have_one_entry_a_token(case: dict[str, Any]) -> None:
+def test_all_lists_have_one_entry_per_token(case: dict[str, Any]) -> None:
     for encoding in encoded(case):
         pending = [encoding]
         while pending:
@@ -42,7 +42,7 @@ def test_all_lists_have_one_entry_a_token(case: dict[str, Any]) -> None:
 
 
 def encoded(case: dict[str, Any]) -> list[wb.Encoding]:
-    """The encodings of a drawn case; none where it is refused."""
+    """The encodings of a generated case, or none if it is refused."""
     items = [(one["text"], one["pair"]) if "pair" in one else one["text"] for one in case["inputs"]]
     words = {isinstance(one[key], list) for one in case["inputs"] for key in ("text", "pair") if key in one}
     if len(words) > 1:
@@ -74,7 +74,7 @@ def test_offsets_slice_to_the_surface_form(text: str) -> None:
 
 
 @given(strategies.texts)
-def test_units_of_offsets_mean_the_same_places(text: str) -> None:
+def test_units_of_offsets_mean_the_same_positions(text: str) -> None:
     tok = tokenizer()
     chars = tok.encode(text).offsets
     raw, utf16 = text.encode(), text.encode("utf-16-le")
@@ -84,7 +84,7 @@ def test_units_of_offsets_mean_the_same_places(text: str) -> None:
         assert text[a:b] == raw[c:d].decode() == utf16[2 * e : 2 * f].decode("utf-16-le")
 
 
-def test_none_stands_where_there_is_none() -> None:
+def test_special_tokens_have_none_for_words_and_sequences() -> None:
     enc = tokenizer().encode("unwanted", "cat", padding="max_length", max_length=9)
     assert " ".join(enc.tokens) == "[CLS] un ##want ##ed [SEP] cat [SEP] [PAD] [PAD]"
     assert enc.word_ids == [None, 0, 0, 0, None, 0, None, None, None]
@@ -96,7 +96,7 @@ def test_none_stands_where_there_is_none() -> None:
     assert enc.n_sequences == 2
 
 
-def test_it_tells_what_was_cut() -> None:
+def test_an_encoding_reports_truncation() -> None:
     tok = tokenizer()
     whole = tok.encode("a b c d e")
     assert (whole.truncated, whole.n_tokens, whole.overflowing) == (False, 7, [])
@@ -122,8 +122,8 @@ def test_windows_of_a_pair_are_nested_as_in_the_reference() -> None:
     assert " ".join(enc.overflowing[4].overflowing[1].tokens) == "[CLS] c [SEP] f [SEP]"
 
 
-def test_windows_are_worked_out_when_they_are_asked_for() -> None:
-    """Those of a long pair would fill any memory: as many as the windows of one text times those of the other."""
+def test_windows_are_computed_on_demand() -> None:
+    """A long pair has as many windows as those of one text times those of the other, too many to hold in memory."""
     enc = tokenizer().encode("a b c " * 50_000, "d e f " * 50_000, truncation=True, max_length=7)
     assert enc.tokens == ["[CLS]", "a", "b", "[SEP]", "d", "e", "[SEP]"]
     assert (enc.truncated, enc.n_tokens) == (True, 300_003)
@@ -133,7 +133,7 @@ def test_windows_are_worked_out_when_they_are_asked_for() -> None:
 @pytest.mark.parametrize(
     "padding", [{}, {"padding": True}, {"padding": True, "pad_to_multiple_of": 8}, {"padding": "max_length"}]
 )
-def test_windows_of_a_batch_are_filled_up_as_far_as_its_rows(padding: dict[str, Any]) -> None:
+def test_windows_of_a_batch_are_padded_like_its_rows(padding: dict[str, Any]) -> None:
     tok = tokenizer()
     texts = ["a b c d e", "the cat", ("a b c", "d e f g")]
     options: dict[str, Any] = {"truncation": True, "max_length": 6, "stride": 0, **padding}
@@ -141,7 +141,7 @@ def test_windows_of_a_batch_are_filled_up_as_far_as_its_rows(padding: dict[str, 
     assert rows == tok.encode_batch(texts, return_overflowing_tokens=True, **options).to_list()
 
 
-def test_questions() -> None:
+def test_lookup_methods() -> None:
     enc = tokenizer().encode("unwanted cats", "the mat")
     assert " ".join(enc.tokens) == "[CLS] un ##want ##ed cat ##s [SEP] the mat [SEP]"
     assert [enc.char_to_token(i) for i in range(14)] == [1, 1, 2, 2, 2, 2, 3, 3, None, 4, 4, 4, 5, None]
@@ -175,7 +175,7 @@ QUESTIONS: list[Callable[[Any, int, int], object]] = [
 
 
 @given(st.sampled_from(TEXTS), st.sampled_from([None, *TEXTS]), st.sampled_from([None, 5, 9]))
-def test_questions_have_the_answers_of_the_reference(first: str, second: str | None, max_length: int | None) -> None:
+def test_lookup_methods_match_the_reference(first: str, second: str | None, max_length: int | None) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     settings = None if max_length is None else {"max_length": max_length}
     tok = with_file_settings(settings, {"strategy": {"Fixed": 12}})
@@ -195,7 +195,7 @@ def test_questions_have_the_answers_of_the_reference(first: str, second: str | N
     "question", ["char_to_token", "token_to_chars", "token_to_word", "token_to_sequence", "word_to_chars"]
 )
 @pytest.mark.parametrize("index", [-1, "0", None, 1.0])
-def test_a_question_about_something_else_is_refused(question: str, index: object) -> None:
+def test_lookups_with_invalid_arguments_are_refused(question: str, index: object) -> None:
     enc = tokenizer().encode("cat")
     with pytest.raises(InputError, match=r"(char_pos|token_index|word_index) is .*expected a whole number from 0 on"):
         getattr(enc, question)(index)
@@ -203,7 +203,7 @@ def test_a_question_about_something_else_is_refused(question: str, index: object
         enc.char_to_token(0, -1)
 
 
-def test_lists_belong_to_the_caller() -> None:
+def test_lists_are_copies() -> None:
     enc = tokenizer().encode("cat")
     enc.ids.append(0)
     enc.offsets.clear()
@@ -212,7 +212,7 @@ def test_lists_belong_to_the_caller() -> None:
         enc.ids = []  # type: ignore[misc]
 
 
-def test_equal_are_those_that_say_the_same() -> None:
+def test_encodings_with_equal_contents_are_equal() -> None:
     tok = tokenizer()
     assert tok.encode("the cat") == tok.encode("the cat")
     assert tok.encode("the cat") != tok.encode("the  cat")
@@ -228,7 +228,7 @@ def test_a_window_outlives_its_row() -> None:
     assert fields(window)["truncated"]
 
 
-def test_repr_tells() -> None:
+def test_repr() -> None:
     tok = tokenizer()
     assert repr(tok.encode("the cat")) == "Encoding(4 tokens: [CLS] the cat [SEP])"
     cut = tok.encode("a b c d", truncation=True, max_length=4)

@@ -1,4 +1,4 @@
-"""The tree of errors."""
+"""The hierarchy of errors and warnings."""
 
 import pickle
 import warnings
@@ -29,7 +29,7 @@ def test_every_error_is_listed_here_and_exported() -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_INS)
-def test_error_is_caught_as_the_built_ins_people_would_write(name: str) -> None:
+def test_errors_are_caught_as_the_usual_built_ins(name: str) -> None:
     for base in (errors.WordPieceError, *BUILT_INS[name]):
         with pytest.raises(base, match=r"^what, which value, where$"):
             raise getattr(errors, name)("what, which value, where")
@@ -43,7 +43,7 @@ def test_error_survives_pickle(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["CheckpointWarning", "TruncationWarning"])
-def test_warning_is_a_user_warning_which_can_be_silenced_alone(name: str) -> None:
+def test_warnings_can_be_silenced_individually(name: str) -> None:
     category = getattr(errors, name)
     assert issubclass(category, UserWarning)
     with warnings.catch_warnings():

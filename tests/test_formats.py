@@ -1,4 +1,4 @@
-"""vocab.txt and tokenizer.json: what is read, what is refused and in which words, and what is written back."""
+"""vocab.txt and tokenizer.json: reading, refusals and their messages, and writing."""
 
 # ruff: noqa: ANN401 (JSON values)
 
@@ -29,7 +29,7 @@ def token(token_id: int, content: str, **flags: bool) -> dict[str, Any]:
 
 
 def pieces(*names: str) -> list[dict[str, Any]]:
-    """A template from its text form, `$A:0` or `[CLS]:0`."""
+    """The JSON of a template from its text form, `$A:0` or `[CLS]:0`."""
     parts = [name.rsplit(":", 1) for name in names]
     return [
         {"Sequence": {"id": name[1:], "type_id": int(type_id)}}
@@ -141,7 +141,7 @@ def file(**parts: Any) -> dict[str, Any]:
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where the values inside a JSON value stand, but for single vocabulary entries."""
+    """The paths of all values inside a JSON value, except for single vocabulary entries."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found = []
     for key, inner in inside:
@@ -160,7 +160,7 @@ VALUES: list[Any] = [
 
 @st.composite
 def damaged(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
-    """A file in which one value is taken out or is another, and the key of that value."""
+    """A file in which one value is removed or replaced, and the key of that value."""
     whole = draw(FILES)
     *above, key = draw(st.sampled_from(paths(whole)))
     parent = whole
@@ -175,7 +175,7 @@ def damaged(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
 
 
 def theirs(whole: dict[str, Any]) -> Any:
-    """The reference's tokenizer, or None where it refuses the file."""
+    """The reference's tokenizer, or None if it refuses the file."""
     tokenizers = pytest.importorskip("tokenizers")
     try:
         return tokenizers.Tokenizer.from_str(json.dumps(whole))
@@ -184,7 +184,7 @@ def theirs(whole: dict[str, Any]) -> Any:
 
 
 @given(FILES)
-def test_the_text_is_the_reference_s_letter_by_letter(whole: dict[str, Any]) -> None:
+def test_written_json_equals_that_of_the_reference(whole: dict[str, Any]) -> None:
     reference = theirs(whole)
     tokenizer = wb.Tokenizer.from_json(json.dumps(whole))
     text = tokenizer.to_json()
@@ -194,9 +194,9 @@ def test_the_text_is_the_reference_s_letter_by_letter(whole: dict[str, Any]) -> 
     assert again.to_json() == text
 
 
-# What this package refuses on purpose where the reference goes on: a type whose fields are another's (the reference
-# looks at the fields), stored ids that are not the real ones, templates that name what they do not have, a missing
-# unknown token, an added token that would match everywhere, two tokens with one id.
+# What this package refuses on purpose and the reference accepts: a type with the fields of another (the reference
+# ignores the type), stored ids that are not the real ones, templates with undefined tokens, a missing unknown token, an
+# added token that would match everywhere, two tokens with one id.
 STRICTER = (
     "is not supported",
     'the field "type" is missing',
@@ -216,7 +216,7 @@ STRICTER = (
 
 
 @given(damaged())
-def test_damaged_files_are_read_as_the_reference_reads_them_or_refused_in_words(
+def test_damaged_files_are_read_as_by_the_reference_or_refused(
     case: tuple[dict[str, Any], Any],
 ) -> None:
     whole, key = case
@@ -267,7 +267,7 @@ def test_a_refusal_names_the_component_and_the_value(parts: dict[str, Any], word
     assert words in str(caught.value)
 
 
-def test_broken_json_is_told_with_line_and_column() -> None:
+def test_invalid_json_is_reported_with_line_and_column() -> None:
     with pytest.raises(TokenizerFormatError, match="line 3 column"):
         wb.Tokenizer.from_json('{\n "version": "1.0",\n "model": }')
     text = json.dumps(file(), indent=1).replace('"a": 5', '"a": -5')
@@ -282,7 +282,7 @@ def test_deep_nesting_is_refused() -> None:
         wb.Tokenizer.from_json(json.dumps(file()).replace('"normalizer": null', f'"normalizer": {nested}'))
 
 
-def test_the_lines_of_a_vocab_txt_are_its_ids(tmp_path: Path) -> None:
+def test_line_numbers_of_a_vocab_txt_are_ids(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_bytes("\ufeffa\r\nb \n\nc\u3000\n d\nb\n[UNK]".encode())
     with pytest.warns(VocabWarning) as caught:
@@ -296,9 +296,7 @@ def test_the_lines_of_a_vocab_txt_are_its_ids(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("ab \r\t\u0085\u2028\ufeff#é"), max_size=4), max_size=8))
-def test_a_vocab_txt_is_read_as_the_reference_reads_it(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
-) -> None:
+def test_a_vocab_txt_is_read_as_by_the_reference(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     models = pytest.importorskip("tokenizers").models
     path = tmp_path_factory.getbasetemp() / "vocab.txt"
     path.write_bytes("\n".join([*lines, "[UNK]"]).encode())

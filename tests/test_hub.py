@@ -1,4 +1,4 @@
-"""Finding a model on this machine."""
+"""Finding the folder of a model."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -21,7 +21,7 @@ OTHER = "89abcdef0123456789abcdef0123456789abcdef"
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of our own, and no socket."""
+    """An empty cache in a temporary folder, with sockets disabled."""
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
@@ -35,7 +35,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def add_to_cache(cache: Path, name: str, commit: str = COMMIT, revision: str = "main") -> Path:
-    """What huggingface_hub leaves behind after a download."""
+    """Create the files that huggingface_hub leaves after a download."""
     repository = cache / f"models--{name.replace('/', '--')}"
     reference = repository / "refs" / revision
     reference.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def add_to_cache(cache: Path, name: str, commit: str = COMMIT, revision: str = "
 # --- folders
 
 
-def test_a_folder_is_itself(tmp_path: Path) -> None:
+def test_a_folder_is_returned_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "my model"
     folder.mkdir()
     assert find_model(folder) == folder
@@ -61,7 +61,7 @@ def test_a_folder_is_itself(tmp_path: Path) -> None:
     assert find_model("./my model").samefile(folder)
 
 
-def test_a_folder_wins_over_the_cache(tmp_path: Path, own_cache: Path) -> None:
+def test_a_folder_takes_precedence_over_the_cache(tmp_path: Path, own_cache: Path) -> None:
     add_to_cache(own_cache, "org/name")
     (tmp_path / "org" / "name").mkdir(parents=True)
     assert find_model("org/name") == Path("org/name")
@@ -73,26 +73,26 @@ def test_the_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert find_model("~/models") == tmp_path / "models"
 
 
-def test_a_file_is_no_model_but_its_folder_may_be(tmp_path: Path) -> None:
+def test_a_file_is_refused_and_its_folder_suggested(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").touch()
     with pytest.raises(ModelNotFoundError, match=f"is a file; pass the model folder that contains it: '{tmp_path}'"):
         find_model(tmp_path / "model.safetensors")
 
 
 @pytest.mark.parametrize("name", ["no/such/folder", "/no/such", "a b", "org/na--me", "-x", "org/", "é/x"])
-def test_what_cannot_be_a_name_is_a_folder_that_is_not_there(name: str) -> None:
+def test_an_invalid_name_is_a_missing_folder(name: str) -> None:
     with pytest.raises(ModelNotFoundError, match="no model folder"):
         find_model(name)
 
 
-def test_a_path_is_never_a_name(own_cache: Path) -> None:
+def test_a_path_object_is_never_a_name(own_cache: Path) -> None:
     add_to_cache(own_cache, "org/name")
     with pytest.raises(ModelNotFoundError, match="no model folder 'org/name'"):
         find_model(Path("org/name"))
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", None, 3, ["minilm"]])
-def test_what_is_no_name_is_refused(name: Any) -> None:
+def test_values_that_are_not_names_are_refused(name: Any) -> None:
     with pytest.raises(InputError, match="a model"):
         find_model(name)
 
@@ -101,7 +101,7 @@ def test_what_is_no_name_is_refused(name: Any) -> None:
 
 
 def fake_package(place: Path, monkeypatch: pytest.MonkeyPatch, *, with_files: bool = True) -> Path:
-    """A package of the right name whose code must not run."""
+    """A package with the right name, whose code must not run."""
     package = place / "site" / PACKAGED_MODELS["minilm"].module
     (package / "model" if with_files else package).mkdir(parents=True)
     (package / "__init__.py").write_text("raise SystemExit('imported')")
@@ -156,7 +156,7 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(own_cache: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", ["", "../main", "a/../b", "/main", ".hidden", "a b", 3.5])
-def test_a_revision_that_is_no_name_is_refused(own_cache: Path, revision: Any) -> None:
+def test_an_invalid_revision_is_refused(own_cache: Path, revision: Any) -> None:
     add_to_cache(own_cache, "org/name")
     with pytest.raises(InputError, match="revision must be"):
         find_model("org/name", revision=revision)
@@ -172,7 +172,7 @@ def test_a_revision_of_anything_else_is_refused(tmp_path: Path) -> None:
 def test_a_reference_may_not_lead_out_of_the_cache(own_cache: Path, tmp_path: Path) -> None:
     snapshot = add_to_cache(own_cache, "org/name")
     (snapshot.parent.parent / "refs" / "main").write_text("../../../..")
-    with pytest.raises(ModelNotFoundError, match="should hold a commit"):
+    with pytest.raises(ModelNotFoundError, match="should hold the hash of a commit"):
         find_model("org/name")
 
 
@@ -186,7 +186,7 @@ def test_a_reference_without_its_snapshot_is_reported(own_cache: Path) -> None:
 @pytest.mark.parametrize(
     ("offline", "said"), [(None, "This package never"), ("1", "HF_HUB_OFFLINE is set"), ("0", "This")]
 )
-def test_an_absent_model_says_where_it_was_looked_for_and_what_to_run(
+def test_a_missing_model_is_reported_with_locations_and_a_command(
     own_cache: Path, offline: str | None, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if offline is not None:
@@ -199,7 +199,7 @@ def test_an_absent_model_says_where_it_was_looked_for_and_what_to_run(
     assert said in message
 
 
-def test_the_cache_stands_where_its_variables_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_locate_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert hugging_face_cache() == tmp_path / "hf" / "hub"
     monkeypatch.delenv("HF_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))

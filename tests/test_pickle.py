@@ -1,4 +1,4 @@
-"""Pickles and copies of everything that people keep or send to other processes."""
+"""Pickles and copies of every public object that can be stored or sent to another process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tokenizers() -> dict[str, wb.Tokenizer]:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", tokenizers())
-def test_a_tokenizer_comes_back_the_same(name: str, protocol: int) -> None:
+def test_tokenizers_round_trip(name: str, protocol: int) -> None:
     tok = tokenizers()[name]
     again = pickle.loads(pickle.dumps(tok, protocol))
     assert type(again) is wb.Tokenizer
@@ -45,7 +45,7 @@ def test_a_tokenizer_comes_back_the_same(name: str, protocol: int) -> None:
     assert again.encodings(texts) == tok.encodings(texts)
 
 
-def test_what_a_folder_sets_comes_along(tmp_path: Path) -> None:
+def test_folder_settings_round_trip(tmp_path: Path) -> None:
     tok = tokenizer()
     tok.save_pretrained(tmp_path)
     config = tmp_path / "tokenizer_config.json"
@@ -60,7 +60,7 @@ def test_what_a_folder_sets_comes_along(tmp_path: Path) -> None:
 
 
 @given(strategies.cases())
-def test_random_tokenizers_and_their_encodings_come_back(case: dict[str, Any]) -> None:
+def test_random_tokenizers_and_their_encodings_round_trip(case: dict[str, Any]) -> None:
     try:
         tok = wb.Tokenizer.from_json(case_files.tokenizer_json(case))
     except InputError:
@@ -76,26 +76,26 @@ def test_random_tokenizers_and_their_encodings_come_back(case: dict[str, Any]) -
             assert pickle.loads(pickle.dumps(encoding)) == encoding == again.encode(one["text"], truncation=None)
 
 
-def test_a_subclass_stays_one() -> None:
+def test_subclasses_round_trip() -> None:
     tok = Custom.from_vocab(["[UNK]", "a"])
     assert type(pickle.loads(pickle.dumps(tok))) is Custom
     assert type(tok.with_added_tokens(["b"])) is Custom
 
 
 class Custom(wb.Tokenizer):
-    """A tokenizer of somebody's own."""
+    """A user's subclass."""
 
     __slots__ = ()
 
 
-def test_a_copy_of_what_never_changes_is_itself() -> None:
+def test_a_copy_of_an_immutable_object_is_the_object() -> None:
     tok = tokenizer()
     assert copy.copy(tok) is tok
     assert copy.deepcopy({"tokenizer": tok})["tokenizer"] is tok
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_an_encoding_comes_back_the_same(protocol: int) -> None:
+def test_encodings_round_trip(protocol: int) -> None:
     for options in ({}, {"truncation": True, "max_length": 7, "padding": True, "pad_to_multiple_of": 4}):
         for encoding in tokenizer().encodings([*TEXTS, ("the cat sat", "on the mat")], **options):  # type: ignore[arg-type]
             again = pickle.loads(pickle.dumps(encoding, protocol))
@@ -105,12 +105,12 @@ def test_an_encoding_comes_back_the_same(protocol: int) -> None:
             assert copy.deepcopy(encoding) == copy.copy(encoding) == encoding
 
 
-def test_a_window_comes_back_without_its_row() -> None:
+def test_a_window_round_trips_without_its_row() -> None:
     window = tokenizer().encode("a b c d", truncation=True, max_length=4).overflowing[0]
     assert fields(pickle.loads(pickle.dumps(window))) == fields(window)
 
 
-def test_a_pickle_that_was_tampered_with_is_refused() -> None:
+def test_a_corrupted_pickle_is_refused() -> None:
     restore, (state,) = tokenizer().encode("the cat", "sat").__reduce__()
     damages: list[dict[str, object]] = [
         {"ids": [1]},
@@ -123,7 +123,7 @@ def test_a_pickle_that_was_tampered_with_is_refused() -> None:
             restore({**state, **damage})
 
 
-def test_batches_come_back_the_same() -> None:
+def test_batches_round_trip() -> None:
     tok = tokenizer()
     batch = tok.encode_batch(TEXTS, return_offsets=True)
     again = pickle.loads(pickle.dumps(batch))
@@ -137,7 +137,7 @@ def test_batches_come_back_the_same() -> None:
         np.testing.assert_array_equal(other.truncated, inputs.truncated)
 
 
-def test_an_added_token_comes_back_the_same() -> None:
+def test_added_tokens_round_trip() -> None:
     token = wb.AddedToken("<e>", lstrip=True, special=True)
     assert pickle.loads(pickle.dumps(token)) == token
     assert copy.deepcopy(token) == token

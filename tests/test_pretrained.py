@@ -1,4 +1,4 @@
-"""Model folders: what is read out of them, against transformers where it is installed, and what is written back."""
+"""Model folders: reading them, compared with transformers where it is installed, and writing them."""
 
 # ruff: noqa: ANN401 (JSON values)
 
@@ -70,7 +70,7 @@ SPECIAL = [added_token(i, token, special=True) for i, token in enumerate(VOCAB[:
 
 
 def make_folder(path: Path, files: dict[str, Any]) -> Path:
-    """A folder with these files; what is no text is written as JSON."""
+    """A folder with these files; values that are not text or bytes are written as JSON."""
     path.mkdir(exist_ok=True)
     for name, value in files.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -100,7 +100,7 @@ def test_a_vocab_txt_has_the_options_of_its_config(tmp_path: Path) -> None:
     assert settings.special_tokens["sep_token"] == "[SEP]"
 
 
-def test_without_a_config_bert_s_own_defaults_hold(tmp_path: Path) -> None:
+def test_without_a_config_the_defaults_are_those_of_bert(tmp_path: Path) -> None:
     loaded = load_folder(vocab_folder(tmp_path))
     assert loaded.vocab is not None
     assert (loaded.vocab.lowercase, loaded.vocab.strip_accents) == (True, None)
@@ -116,19 +116,19 @@ def test_without_a_config_bert_s_own_defaults_hold(tmp_path: Path) -> None:
         ({"model_input_names": ["input_ids"]}, ("input_ids",)),
     ],
 )
-def test_model_input_names_are_the_config_s_or_the_class_s(
+def test_model_input_names_come_from_the_config_or_the_class(
     tmp_path: Path, config: dict[str, Any], names: tuple[str, ...]
 ) -> None:
     assert load_folder(vocab_folder(tmp_path, tokenizer_config__json=config)).settings.model_input_names == names
 
 
 @pytest.mark.parametrize("limit", [None, int(1e30), 1e30, 10**20])
-def test_a_huge_limit_is_none(tmp_path: Path, limit: float | None) -> None:
+def test_a_huge_model_max_length_means_no_limit(tmp_path: Path, limit: float | None) -> None:
     folder = vocab_folder(tmp_path, tokenizer_config__json={"model_max_length": limit})
     assert load_folder(folder).settings.model_max_length is None
 
 
-def test_tokenizer_json_is_followed_and_a_contradiction_is_warned_of(tmp_path: Path) -> None:
+def test_tokenizer_json_is_used_and_a_contradiction_warns(tmp_path: Path) -> None:
     files = {"tokenizer.json": tokenizer_json(), "vocab.txt": "other\n"}
     config = {"do_lower_case": True, "tokenize_chinese_chars": True, "strip_accents": None}
     loaded = load_folder(make_folder(tmp_path, {**files, "tokenizer_config.json": config}))
@@ -152,7 +152,7 @@ def test_a_cased_tokenizer_json_is_never_lower_cased(tmp_path: Path) -> None:
     assert tokenizer.encode("É").ids == [2, VOCAB.index("É"), 3]
 
 
-def test_a_folder_without_a_vocabulary_names_the_files_looked_for(tmp_path: Path) -> None:
+def test_a_folder_without_a_vocabulary_names_the_missing_files(tmp_path: Path) -> None:
     make_folder(tmp_path, {"config.json": {}})
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(ModelNotFoundError, match=r"neither tokenizer\.json nor vocab\.txt"):
@@ -181,13 +181,13 @@ def test_a_folder_without_a_vocabulary_names_the_files_looked_for(tmp_path: Path
         ("added_tokens.json", {"y": -1}, r"added_tokens\.json: 'y' has -1; expected an id"),
     ],
 )
-def test_a_broken_file_is_named_with_its_key(tmp_path: Path, name: str, content: Any, match: str) -> None:
+def test_an_invalid_file_is_reported_with_its_key(tmp_path: Path, name: str, content: Any, match: str) -> None:
     make_folder(vocab_folder(tmp_path), {name: content})
     with pytest.raises(TokenizerFormatError, match=match):
         load_folder(tmp_path)
 
 
-def test_a_tokenizer_json_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_tokenizer_json_that_is_not_text_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(b'{"version": "\xff"}')
     with pytest.raises(TokenizerFormatError, match=r"tokenizer\.json: not UTF-8: byte 0xff at offset 13"):
@@ -197,7 +197,7 @@ def test_a_tokenizer_json_that_is_no_text_is_named(tmp_path: Path) -> None:
         load_folder(tmp_path)
 
 
-def test_an_id_that_is_not_the_stated_one_is_told(tmp_path: Path) -> None:
+def test_an_id_other_than_the_stated_one_is_reported(tmp_path: Path) -> None:
     loaded = load_folder(vocab_folder(tmp_path, added_tokens__json={"<x>": 99, "<y>": 16}))
     assert pretrained.moved_tokens(loaded, {"<x>": 17, "<y>": 16}) == [
         "added_tokens.json: the added token '<x>' has id 99 there, but gets 17, the next after the "
@@ -336,7 +336,7 @@ TEXTS = [(TEXT, None), ("[CLS] éa <x>[PAD]x", "b [SEP] new b"), ("", "")]
 
 
 def save(path: Path, file: dict[str, Any], settings: FolderSettings | None = None) -> str:
-    """Write a folder; return the class that it names."""
+    """Write a folder, and return the class that its config names."""
     roles = FolderSettings(special_tokens=pretrained.SPECIAL_TOKEN_ROLES)
     write_folder(path, _core.Tokenizer.from_json(json.dumps(file)), settings or roles)
     name = json.loads((path / "tokenizer_config.json").read_text(encoding="utf-8"))["tokenizer_class"]
@@ -344,7 +344,7 @@ def save(path: Path, file: dict[str, Any], settings: FolderSettings | None = Non
     return name
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_a_written_folder_is_read_back(tmp_path: Path) -> None:
     settings = FolderSettings(
         model_max_length=77,
         padding_side="left",
@@ -363,7 +363,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert pretrained.moved_tokens(loaded, {token: i for i, token in enumerate([*VOCAB, "<m>"])}) == []
 
 
-def test_files_of_an_earlier_tokenizer_do_not_shine_through(tmp_path: Path) -> None:
+def test_files_of_an_earlier_tokenizer_have_no_effect(tmp_path: Path) -> None:
     make_folder(tmp_path, {"added_tokens.json": {"old": 16}, "special_tokens_map.json": {"mask_token": "old"}})
     save(tmp_path, tokenizer_json(added_tokens=SPECIAL))
     loaded = load_folder(tmp_path)
@@ -372,7 +372,7 @@ def test_files_of_an_earlier_tokenizer_do_not_shine_through(tmp_path: Path) -> N
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_bert_is_named_only_where_it_rebuilds_the_tokenizer(tmp_path: Path) -> None:
+def test_bert_tokenizer_is_named_only_if_it_rebuilds_the_tokenizer(tmp_path: Path) -> None:
     bert = tokenizer_json(added_tokens=SPECIAL)
     assert save(tmp_path, bert) == "BertTokenizer"
     processing = {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}
@@ -415,7 +415,7 @@ def test_bert_is_named_only_where_it_rebuilds_the_tokenizer(tmp_path: Path) -> N
         },
     ),
 )
-def test_transformers_and_tokenizers_give_the_same_ids_to_what_is_written(
+def test_transformers_and_tokenizers_load_written_folders_with_the_same_ids(
     tmp_path_factory: pytest.TempPathFactory,
     special: int,
     added: list[tuple[str, dict[str, bool], bool]],
@@ -459,7 +459,7 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
         save(tmp_path / "taken", tokenizer_json())
 
 
-def test_save_pretrained_and_from_pretrained_are_each_other_s_inverse(tmp_path: Path) -> None:
+def test_from_pretrained_restores_what_save_pretrained_wrote(tmp_path: Path) -> None:
     tokenizer = wb.Tokenizer.from_vocab(VOCAB, lowercase=False).with_added_tokens([wb.AddedToken("<x>", lstrip=True)])
     tokenizer.save_pretrained(tmp_path)
     again = wb.Tokenizer.from_pretrained(tmp_path)
@@ -468,7 +468,7 @@ def test_save_pretrained_and_from_pretrained_are_each_other_s_inverse(tmp_path: 
     assert (tmp_path / "vocab.txt").read_text(encoding="utf-8").split("\n") == [*VOCAB, ""]
 
 
-def test_special_tokens_that_the_vocabulary_lacks_come_after_it(tmp_path: Path) -> None:
+def test_special_tokens_missing_from_the_vocabulary_come_after_it(tmp_path: Path) -> None:
     make_folder(tmp_path, {"vocab.txt": "[PAD]\n[UNK]\na\n"})
     tokenizer = wb.Tokenizer.from_pretrained(tmp_path)
     assert tokenizer.encode("a").ids == [4, 2, 3]

@@ -58,13 +58,13 @@ json_values = st.recursive(
 
 
 @given(json_values, st.booleans())
-def test_honest_json_is_parsed_as_json_does(value: Any, ascii_only: bool) -> None:
+def test_valid_json_is_parsed_as_by_python(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only).encode()
     assert parse_json(text, "x", ConfigError) == json.loads(text)
 
 
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]",:\\ 019eu-', max_size=60).map(str.encode))
-def test_any_bytes_give_a_value_or_the_error(data: bytes) -> None:
+def test_any_bytes_yield_a_value_or_the_error(data: bytes) -> None:
     try:
         value = parse_json(data, "x", ConfigError)
     except ConfigError as error:

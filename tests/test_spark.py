@@ -1,4 +1,4 @@
-"""Counting on Spark gives what counting here gives. Skipped where pyspark or Java is missing."""
+"""Counting on Spark equals local counting. Skipped if pyspark or Java is missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if not (shutil.which("java") or "JAVA_HOME" in os.environ):
 
 from wordpiece_bert.training.spark import count_words  # noqa: E402 - pyspark first
 
-# Spark is not ours, nor are its warnings.
+# Spark's own warnings are not errors of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 WORDS = ["the", "The", "cat", "Ärger", "中文", "can't", "naïve", "x" * 300, "\u0000", "🤗", "##s"]
@@ -51,7 +51,7 @@ def texts(n: int) -> list[str]:
 
 
 @pytest.mark.parametrize("options", [{}, {"lowercase": False, "tokenize_chinese_chars": False}])
-def test_spark_counts_as_we_do(spark: SparkSession, options: dict[str, bool], tmp_path: Path) -> None:
+def test_spark_counts_equal_local_counts(spark: SparkSession, options: dict[str, bool], tmp_path: Path) -> None:
     given = texts(1000)
     frame = spark.createDataFrame([(i, text) for i, text in enumerate(given)], ["id", "a text"]).repartition(5)
     found = count_words(frame, "a text", **options)
@@ -62,7 +62,7 @@ def test_spark_counts_as_we_do(spark: SparkSession, options: dict[str, bool], tm
     assert wb.WordCounts.load(tmp_path / "counts.parquet") == expected
 
 
-def test_nulls_and_nothing(spark: SparkSession) -> None:
+def test_nulls_and_empty_frames(spark: SparkSession) -> None:
     schema = "text string"
     assert count_words(spark.createDataFrame([("a",), (None,), ("b a",)], schema)).to_dict() == {"a": 2, "b": 1}
     assert len(count_words(spark.createDataFrame([], schema))) == 0

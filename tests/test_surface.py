@@ -1,4 +1,4 @@
-"""The public surface: what is exported, what is stubbed, and what the reference documents are the same names."""
+"""The public interface: exports, stubs and the reference documentation have the same names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODULES = re.findall(r"^## (wordpiece_bert[\w.]*)$", REFERENCE, re.MULTILINE)
 
 
 def section(title: str, level: int, text: str = REFERENCE) -> str:
-    """What stands under a heading, up to the next one of its level or above."""
+    """The text under a heading, up to the next heading of its level or above."""
     found = re.search(
         rf"^{'#' * level} {re.escape(title)}\n(.*?)(?=^#{{1,{level}}} |\Z)", text, re.MULTILINE | re.DOTALL
     )
@@ -31,13 +31,13 @@ def section(title: str, level: int, text: str = REFERENCE) -> str:
 
 
 def bullets(text: str) -> list[str]:
-    """The names in the code at the start of list items: several may share an item."""
+    """The names in the code at the start of list items; an item may have several."""
     items = re.findall(r"^- ((?:`[^`]+`(?:, )?)+)", text, re.MULTILINE)
     return [re.match(r"[\w.]+", code)[0] for item in items for code in re.findall(r"`([^`]+)`", item)]  # type: ignore[index]
 
 
 def documented(module: str) -> list[str]:
-    """The names that the reference has for a module: headings, and list items before the first heading."""
+    """The names that the reference documents for a module: headings, and list items before the first heading."""
     text = section(module, 2)
     return bullets(text.partition("\n### ")[0]) + re.findall(r"^### (\w+)$", text, re.MULTILINE)
 
@@ -52,7 +52,7 @@ def members(cls: type) -> set[str]:
 
 
 def described_classes() -> list[tuple[str, str]]:
-    """Classes with a heading of their own: what stands below has to name all their members."""
+    """The classes with a heading, whose section must name all their members."""
     found = []
     for module in MODULES:
         for name in re.findall(r"^### (\w+)$", section(module, 2), re.MULTILINE):
@@ -63,7 +63,7 @@ def described_classes() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_all_equals_what_the_reference_documents(name: str) -> None:
+def test_all_equals_the_documented_names(name: str) -> None:
     module = importlib.import_module(name)
     names = documented(name)
     assert len(names) == len(set(names))
@@ -115,7 +115,7 @@ def imported_by(statement: str) -> set[str]:
     )
 
 
-def test_import_brings_numpy_and_the_extension_alone() -> None:
+def test_import_loads_only_numpy_and_the_extension() -> None:
     modules = imported_by("import wordpiece_bert")
     strangers = (
         {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - {"numpy", "wordpiece_bert"}
@@ -125,12 +125,12 @@ def test_import_brings_numpy_and_the_extension_alone() -> None:
     assert "wordpiece_bert.cli" not in modules
 
 
-def test_the_front_door_defines_nothing() -> None:
+def test_the_package_root_defines_nothing() -> None:
     for name in wb.__all__:
         value = getattr(wb, name)
         if not isinstance(value, str | ModuleType):
             assert value.__module__ != "wordpiece_bert", f"{name} is defined in __init__.py"
 
 
-def test_the_package_says_that_it_is_typed() -> None:
+def test_the_package_is_marked_as_typed() -> None:
     assert (Path(wb.__file__).parent / "py.typed").exists()

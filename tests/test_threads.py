@@ -1,4 +1,4 @@
-"""Threads and processes: the same answer whatever their number, nothing shared that could be changed, nothing locked."""
+"""Threads and processes: results do not depend on their number, and nothing mutable or locked is shared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINUX = sys.platform == "linux"
 
 
 def many_texts(n: int = 3000) -> list[Any]:
-    """Texts and pairs of all lengths: some hundred kB, enough for several threads."""
+    """Texts and pairs of all lengths, a few hundred kB: enough for several threads."""
     draw = random.Random(7)
     texts = [
         " ".join(draw.choices([*TEXTS[:6], "running cats", "\u00e9", "mat"], k=draw.randrange(12))) for _ in range(n)
@@ -36,7 +36,7 @@ def many_texts(n: int = 3000) -> list[Any]:
 @pytest.mark.parametrize(
     "options", [{}, {"truncation": True, "max_length": 9, "stride": 1}, {"padding": True}], ids=str
 )
-def test_the_number_of_threads_changes_nothing(options: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_the_number_of_threads(options: dict[str, Any]) -> None:
     tok, texts = tokenizer(), many_texts()
     rows = [
         tok.encode_batch(texts, threads=threads, return_overflowing_tokens=True, **EVERYTHING, **options)
@@ -48,7 +48,7 @@ def test_the_number_of_threads_changes_nothing(options: dict[str, Any]) -> None:
     assert tok.encodings(texts, threads=1, **options) == tok.encodings(texts, threads=4, **options)
 
 
-def test_the_first_error_is_told_whatever_the_number_of_threads() -> None:
+def test_the_first_error_is_reported_for_any_number_of_threads() -> None:
     tok = tokenizer()
     items = [("a " * 40, "b")] * 2000
     items[700] = items[1500] = ("a", "b c d e f g")
@@ -110,7 +110,7 @@ def test_other_threads_run_while_a_batch_is_encoded(kind: str) -> None:
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        sys.setswitchinterval(100)  # nobody is made to hand over: the others run only when the interpreter is released
+        sys.setswitchinterval(100)  # no forced switches: other threads run only while the GIL is released
         before = ticks
         tok.encode_batch(texts, threads=1)
         after = ticks
@@ -162,8 +162,8 @@ def ids_of_encoding(encoding: wb.Encoding) -> list[int]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_after_a_fork_everything_goes_on() -> None:
-    expected = encode_in_child(2)  # the parent has pools,
+def test_encoding_works_after_a_fork() -> None:
+    expected = encode_in_child(2)  # the parent has thread pools
     assert encode_in_child(4) == expected  # of both sizes
     with multiprocessing.get_context("fork").Pool(2) as pool:
         for found in pool.map_async(encode_in_child, [2, 4, 1, None]).get(timeout=120):
@@ -173,7 +173,7 @@ def test_after_a_fork_everything_goes_on() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_while_other_threads_encode_leaves_the_child_free() -> None:
+def test_a_fork_while_other_threads_encode_does_not_block_the_child() -> None:
     expected = encode_in_child(2)
     stop = threading.Event()
 
@@ -194,18 +194,18 @@ def test_a_fork_while_other_threads_encode_leaves_the_child_free() -> None:
             thread.join()
 
 
-def test_spawned_processes_get_what_they_are_given() -> None:
+def test_spawned_processes_receive_tokenizers() -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.map_async(encode_with, [SHARED]).get(timeout=120) == [encode_with(SHARED)]
         encoding = SHARED.encode("the cat")
         assert pool.map_async(ids_of_encoding, [encoding]).get(timeout=120) == [encoding.ids]
 
 
-# --- how many
+# --- number of threads
 
 
 def threads_used(before: str, arguments: str = "") -> int:
-    """How many threads a large batch starts in a new process."""
+    """The number of threads that a large batch starts in a new process."""
     code = f"""
 import os
 import wordpiece_bert as wb
@@ -224,8 +224,8 @@ print(len(os.listdir("/proc/self/task")) - threads)
 
 
 @pytest.mark.skipif(not LINUX, reason="reads /proc")
-def test_the_number_of_threads_is_what_is_asked_for() -> None:
-    # The calling thread is one of them.
+def test_the_requested_number_of_threads_is_used() -> None:
+    # The calling thread counts as one.
     assert threads_used("", ", threads=3") == 2
     assert threads_used("", ", threads=1") == 0
     assert threads_used("wb.set_num_threads(3)") == 2
@@ -234,7 +234,7 @@ def test_the_number_of_threads_is_what_is_asked_for() -> None:
 
 
 @pytest.mark.skipif(not LINUX, reason="sets the affinity")
-def test_the_default_is_what_affinity_allows() -> None:
+def test_the_default_number_of_threads_respects_affinity() -> None:
     one = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
     assert threads_used(one) == 0
     assert threads_used(f"wb.set_num_threads(3); wb.set_num_threads(None); {one}") == 0

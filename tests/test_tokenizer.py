@@ -1,4 +1,4 @@
-"""The tokenizer: where it comes from, which options hold, what it says about itself, how it is saved."""
+"""The tokenizer: construction, which options apply, lookups and decoding, comparison, and saving."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_options_reach_the_core(options: dict[str, Any], text: str, tokens: list
     assert tokenizer(**options).tokenize(text) == tokens
 
 
-def test_special_tokens_are_registered_where_the_vocabulary_has_them() -> None:
+def test_special_tokens_of_the_vocabulary_are_registered() -> None:
     tok = tokenizer()
     assert {token.content for token in tok.added_tokens.values()} == set(ROLES.values())
     assert all(token.special and not token.normalized for token in tok.added_tokens.values())
@@ -81,7 +81,7 @@ def test_special_tokens_are_registered_where_the_vocabulary_has_them() -> None:
 
 
 @pytest.mark.parametrize("missing", ["[CLS]", "[SEP]"])
-def test_without_classifier_or_separator_nothing_is_put_around(missing: str) -> None:
+def test_without_classifier_or_separator_no_special_tokens_are_added(missing: str) -> None:
     tok = wb.Tokenizer.from_vocab([token for token in TOKENS if token != missing])
     assert tok.encode("a", "b").tokens == ["a", "b"]
     assert tok.num_special_tokens_to_add(pair=True) == 0
@@ -112,12 +112,12 @@ def test_special_tokens_may_have_other_names() -> None:
         (["[UNK]", "a", "b", "a"], {}, '"a" stands twice in the vocabulary, at index 1 and index 3'),
     ],
 )
-def test_a_vocabulary_that_cannot_be_used(vocab: object, options: dict[str, Any], message: str) -> None:
+def test_unusable_vocabularies_are_refused(vocab: object, options: dict[str, Any], message: str) -> None:
     with pytest.raises(VocabError, match=message):
         wb.Tokenizer.from_vocab(vocab, **options)
 
 
-def test_odd_lines_of_a_file_are_told_and_keep_their_ids(tmp_path: Path) -> None:
+def test_unusual_lines_are_reported_and_keep_their_ids(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_bytes(b"[UNK]\na\n\nb \na\nc\n")
     with pytest.warns(VocabWarning) as caught:
@@ -134,14 +134,14 @@ def test_odd_lines_of_a_file_are_told_and_keep_their_ids(tmp_path: Path) -> None
     assert str(path) in str(raised.value)
 
 
-def test_many_odd_lines_are_counted(tmp_path: Path) -> None:
+def test_many_unusual_lines_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_text("[UNK]\n" + "\n" * 1000)
     with pytest.warns(VocabWarning, match="and 995 more such lines"):
         wb.Tokenizer.from_vocab(path)
 
 
-def test_a_file_that_is_not_there_or_not_utf8(tmp_path: Path) -> None:
+def test_a_missing_file_and_invalid_utf8_are_reported(tmp_path: Path) -> None:
     for load in (wb.Tokenizer.from_vocab, wb.Tokenizer.from_file):
         with pytest.raises(ModelNotFoundError, match=r"nowhere\.txt"):
             load(tmp_path / "nowhere.txt")
@@ -153,10 +153,10 @@ def test_a_file_that_is_not_there_or_not_utf8(tmp_path: Path) -> None:
         wb.Tokenizer.from_file(path)
 
 
-# --- which options hold
+# --- which options apply
 
 
-def test_what_the_file_sets_holds_where_a_call_says_nothing() -> None:
+def test_settings_of_the_file_are_defaults() -> None:
     tok = with_file_settings({"max_length": 5, "stride": 1}, {"strategy": {"Fixed": 7}})
     assert tok.truncation == {"max_length": 5, "stride": 1, "strategy": "longest_first", "direction": "right"}
     assert tok.padding is not None
@@ -172,7 +172,7 @@ def test_what_the_file_sets_holds_where_a_call_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "tokens"),
     [
-        ({"max_length": 3}, "[CLS] a b c [SEP] [PAD] [PAD]"),  # changes nothing without truncation
+        ({"max_length": 3}, "[CLS] a b c [SEP] [PAD] [PAD]"),  # no effect without truncation
         ({"truncation": True}, "[CLS] a b c [SEP] [PAD] [PAD]"),  # the file's max_length
         ({"truncation": True, "max_length": 4}, "[CLS] a b [SEP] [PAD] [PAD] [PAD]"),
         ({"truncation": True, "max_length": 4, "padding": "max_length"}, "[CLS] a b [SEP]"),
@@ -185,13 +185,13 @@ def test_what_the_file_sets_holds_where_a_call_says_nothing() -> None:
         ({"truncation": False, "padding": False, "add_special_tokens": False}, "a b c d e"),
     ],
 )
-def test_a_call_changes_what_it_names(options: dict[str, Any], tokens: str) -> None:
+def test_options_of_a_call_override_the_file(options: dict[str, Any], tokens: str) -> None:
     tok = with_file_settings({"max_length": 5}, {"strategy": {"Fixed": 7}})
     assert tok.encode("a b c d e", **options).tokens == tokens.split()
     assert [e.tokens for e in tok.encodings(["a b c d e"], **options)] == [tokens.split()]
 
 
-def test_without_a_file_nothing_is_cut_or_filled() -> None:
+def test_by_default_nothing_is_truncated_or_padded() -> None:
     tok = tokenizer()
     assert (tok.truncation, tok.padding, tok.model_max_length) == (None, None, None)
     assert (tok.truncation_side, tok.padding_side) == ("right", "right")
@@ -204,7 +204,7 @@ def test_windows_share_the_stride_of_the_call() -> None:
     assert [window.tokens[1:-1] for window in [enc, *enc.overflowing]] == [list("abc"), list("cde"), list("efg")]
 
 
-def test_each_truncation_cuts_what_it_says() -> None:
+def test_truncation_strategies() -> None:
     tok = tokenizer()
     cut = {
         strategy: tok.encode("a b c d", "e f g", truncation=strategy, max_length=8).tokens
@@ -215,7 +215,7 @@ def test_each_truncation_cuts_what_it_says() -> None:
     assert cut["only_second"] == ["[CLS]", "a", "b", "c", "d", "[SEP]", "e", "[SEP]"]
 
 
-def test_the_text_may_hold_special_tokens_as_text() -> None:
+def test_special_tokens_can_be_encoded_as_text() -> None:
     tok = tokenizer()
     assert tok.tokenize("a[SEP]b") == ["a", "[SEP]", "b"]
     taken = tok.encode("a[SEP]b", add_special_tokens=False, encode_special_tokens=True).tokens
@@ -223,14 +223,14 @@ def test_the_text_may_hold_special_tokens_as_text() -> None:
 
 
 @pytest.mark.parametrize(("unit", "offsets"), [("char", (2, 5)), ("byte", (5, 8)), ("utf16", (3, 6))])
-def test_offsets_count_what_is_asked_for(unit: str, offsets: tuple[int, int]) -> None:
+def test_units_of_offsets(unit: str, offsets: tuple[int, int]) -> None:
     assert tokenizer().encode("\U0001f600 cat", offset_unit=unit).offsets[2] == offsets
 
 
 # --- words and pairs
 
 
-def test_words_keep_their_numbers() -> None:
+def test_words_keep_their_indices() -> None:
     enc = tokenizer().encode(["new york", "", "unwanted"], is_split_into_words=True)
     assert enc.tokens[1:-1] == ["new", "york", "un", "##want", "##ed"]
     assert enc.word_ids[1:-1] == [0, 0, 2, 2, 2]
@@ -244,7 +244,7 @@ def test_an_empty_pair_is_a_pair() -> None:
     assert tok.encode("a", None) == tok.encode("a")
 
 
-def test_strings_of_numpy_are_strings() -> None:
+def test_numpy_strings_are_strings() -> None:
     tok = tokenizer()
     for array in (np.array(["中国", "cat"]), np.array(["中国", "cat"], dtype=object)):
         assert tok.encodings(array) == tok.encodings(["中国", "cat"])
@@ -264,7 +264,7 @@ def test_any_iterable_is_a_batch() -> None:
 # --- added tokens
 
 
-def test_added_tokens_make_another_tokenizer() -> None:
+def test_added_tokens_make_a_new_tokenizer() -> None:
     tok = tokenizer()
     before = tok.to_json()
     marked = tok.with_added_tokens(["<e1>", wb.AddedToken("<e2>", lstrip=True), "cat"])
@@ -282,7 +282,7 @@ def test_added_tokens_make_another_tokenizer() -> None:
     assert "<e1>" not in tok
 
 
-def test_special_added_tokens_are_left_out_by_decoding() -> None:
+def test_decoding_omits_special_added_tokens() -> None:
     plain = tokenizer().with_added_tokens(["<e>"])
     special = tokenizer().with_added_tokens(["<e>", wb.AddedToken("<f>", lstrip=True)], special=True)
     assert plain.decode(plain.encode_ids("a <e> b")) == "a <e> b"
@@ -291,7 +291,7 @@ def test_special_added_tokens_are_left_out_by_decoding() -> None:
     assert special.added_tokens[len(special) - 1].lstrip
 
 
-def test_a_token_says_by_itself_whether_it_is_normalized() -> None:
+def test_the_normalized_flag_of_a_token() -> None:
     assert wb.AddedToken("X").normalized
     assert not wb.AddedToken("X", special=True).normalized
     tok = tokenizer()
@@ -341,7 +341,7 @@ def test_special_tokens_have_roles() -> None:
     assert set(more.all_special_tokens) == {*ROLES.values(), "<s>"}
 
 
-def test_a_role_that_the_vocabulary_does_not_have_is_none() -> None:
+def test_roles_missing_from_the_vocabulary_are_none() -> None:
     tok = wb.Tokenizer.from_vocab(["[UNK]", "a"])
     assert (tok.pad_token, tok.pad_token_id, tok.mask_token, tok.mask_token_id) == (None,) * 4
     assert tok.all_special_tokens == ["[UNK]"]
@@ -374,16 +374,16 @@ def test_decoding() -> None:
 
 
 @given(st.lists(st.sampled_from(["un", "cat", "the", "a", "unwanted", "running", "cafe"]), max_size=8))
-def test_decoding_undoes_encoding_of_normal_text(words: list[str]) -> None:
+def test_decoding_inverts_encoding_of_plain_text(words: list[str]) -> None:
     tok = tokenizer()
     text = " ".join(words)
     assert tok.decode(tok.encode_ids(text)) == text
 
 
-# --- itself
+# --- comparison and representation
 
 
-def test_equal_are_those_that_answer_the_same() -> None:
+def test_tokenizers_with_equal_definitions_are_equal() -> None:
     tok = tokenizer()
     assert tok == tokenizer()
     assert hash(tok) == hash(tokenizer())
@@ -416,7 +416,7 @@ def test_the_fingerprint_is_the_same_in_every_process() -> None:
     assert len(tokenizer().fingerprint) == 64
 
 
-def test_repr_tells() -> None:
+def test_repr() -> None:
     tok = with_file_settings({"max_length": 9}, {"strategy": {"Fixed": 12}}).with_added_tokens(["<e>"])
     shown = (
         f"Tokenizer(vocab_size={len(TOKENS)}, lowercase=True, [CLS] A [SEP], added_tokens=1, truncation=9, padding=12)"
@@ -425,7 +425,7 @@ def test_repr_tells() -> None:
     assert "lowercase=False, strip_accents=True" in repr(tokenizer(lowercase=False, strip_accents=True))
 
 
-def test_nothing_changes_a_tokenizer() -> None:
+def test_a_tokenizer_is_immutable() -> None:
     tok = tokenizer()
     for name in ("padding", "truncation", "model_max_length", "cls_token", "vocab_size"):
         with pytest.raises(AttributeError):
@@ -439,7 +439,7 @@ def test_nothing_changes_a_tokenizer() -> None:
 # --- saving
 
 
-def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
+def test_save_and_from_file_round_trip(tmp_path: Path) -> None:
     tok = with_file_settings({"max_length": 30, "direction": "Left"}, {"pad_to_multiple_of": 8}).with_added_tokens(
         ["<e>"]
     )
@@ -451,7 +451,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
     assert [fields(e) for e in again.encodings(TEXTS)] == [fields(e) for e in tok.encodings(TEXTS)]
 
 
-def test_a_file_that_is_broken_is_named(tmp_path: Path) -> None:
+def test_an_invalid_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text('{"model": {"type": "BPE"}}')
     with pytest.raises(TokenizerFormatError, match=r'tokenizer\.json: model: "BPE" is not supported'):
@@ -472,7 +472,7 @@ def test_saving_is_idempotent(case: dict[str, Any]) -> None:
     assert again.to_json() == tok.to_json()
 
 
-def test_a_folder_loads_as_it_was_saved(tmp_path: Path) -> None:
+def test_folders_round_trip(tmp_path: Path) -> None:
     tok = tokenizer().with_added_tokens(["<e>", wb.AddedToken("<f>", special=True, lstrip=True)])
     tok.save_pretrained(tmp_path / "model")
     with warnings.catch_warnings():
@@ -489,7 +489,7 @@ def test_a_folder_of_a_vocabulary_with_gaps_has_no_vocab_txt(tmp_path: Path) -> 
     assert wb.Tokenizer.from_pretrained(tmp_path).encode("a b").ids == [7, 0]
 
 
-def test_a_folder_sets_sides_and_the_longest_row(tmp_path: Path) -> None:
+def test_a_folder_sets_sides_and_model_max_length(tmp_path: Path) -> None:
     tokenizer().save_pretrained(tmp_path)
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
     config |= {"model_max_length": 5, "padding_side": "left", "truncation_side": "left"}
@@ -504,14 +504,14 @@ def test_a_folder_sets_sides_and_the_longest_row(tmp_path: Path) -> None:
     assert wb.Tokenizer.from_pretrained(tmp_path / "again") == tok
 
 
-def test_a_folder_with_a_vocabulary_alone(tmp_path: Path) -> None:
+def test_a_folder_with_only_a_vocabulary(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     tok = wb.Tokenizer.from_pretrained(tmp_path)
     assert tok.to_json() == tokenizer(lowercase=False).to_json()
 
 
-def test_a_folder_that_contradicts_itself_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_contradicts_itself_warns(tmp_path: Path) -> None:
     tokenizer(lowercase=False).save(tmp_path / "tokenizer.json")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     with pytest.warns(UserWarning, match="do_lower_case") as caught:
@@ -538,6 +538,6 @@ def test_transformers_and_tokenizers_load_what_is_saved(tmp_path: Path) -> None:
         assert transformers.AutoTokenizer.from_pretrained(folder)(texts)["input_ids"] == expected
 
 
-def test_memory_for_words_is_bounded_and_told() -> None:
+def test_the_word_cache_has_a_documented_bound() -> None:
     tok = tokenizer()
     assert 1 << 20 < tok.memory_bytes_per_thread < 1 << 27

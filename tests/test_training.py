@@ -1,4 +1,4 @@
-"""The learners against their definitions, the reference program and the cases; and what `train_vocab` does around them."""
+"""The training algorithms against their definitions, the reference programs and stored cases; options of `train_vocab`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_counts(name: str) -> dict[str, int]:
 
 
 def train(source: object, vocab_size: int, **options: object) -> wb.Vocab:
-    """Train where it does not matter what is said about the size."""
+    """Train without the warnings about the size."""
     if isinstance(source, dict):
         source = wb.WordCounts.from_dict(source)
     with warnings.catch_warnings():
@@ -47,7 +47,7 @@ def train(source: object, vocab_size: int, **options: object) -> wb.Vocab:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_every_case_in_any_order_of_the_rows(case: dict[str, Any]) -> None:
+def test_every_case_in_any_order_of_rows(case: dict[str, Any]) -> None:
     expected = (DATA / case["expected"]).read_bytes().decode().split("\n")[:-1]
     rows = list(read_counts(case["input"]).items())
     assert train(dict(rows), algorithm=case["algorithm"], **case["params"]).tokens == expected
@@ -55,7 +55,7 @@ def test_every_case_in_any_order_of_the_rows(case: dict[str, Any]) -> None:
     assert train(dict(rows), algorithm=case["algorithm"], **case["params"]).tokens == expected
 
 
-# Few letters, so that everything meets everything; # for words that look like continuations.
+# Few letters, so that most pairs occur; # for words that look like continuations.
 LETTERS = st.sampled_from(["ab", "abc", "ab#", "a#", "aé中", "abcdefgh"])
 CORPORA = LETTERS.flatmap(
     lambda letters: st.dictionaries(
@@ -120,7 +120,7 @@ def text_of(counts: dict[str, int]) -> list[str]:
 
 
 def tokenizers_bpe(counts: dict[str, int], size: int, first: list[str], **options: object) -> list[str]:
-    """What tokenizers' own trainer learns when all that is random in it is pinned."""
+    """The vocabulary of tokenizers' own trainer, with its random choices fixed."""
     tokenizers = pytest.importorskip("tokenizers")
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
@@ -134,8 +134,8 @@ def tokenizers_bpe(counts: dict[str, int], size: int, first: list[str], **option
 
 @given(CORPORA, st.integers(10, 90), st.integers(0, 4))
 def test_bpe_equals_tokenizers(counts: dict[str, int], size: int, min_frequency: int) -> None:
-    # With `##` in words a pair can have two entries of equal rank; which comes first is a matter of its heap's inside.
-    # No splitter of BERT's gives such words.
+    # With `##` in words, a pair can have two heap entries of equal rank, whose order depends on the heap's internals.
+    # BERT's pre-tokenizer never makes such words.
     counts = {word: n for word, n in counts.items() if "##" not in word} or {"a": 1}
     pinned = oracles.with_alphabet(list(oracles.SPECIALS), counts, oracles.alphabet(counts, None, ()))
     expected = tokenizers_bpe(counts, size, pinned, min_frequency=min_frequency)
@@ -163,7 +163,7 @@ BASES = st.lists(
 
 
 @given(CORPORA, BASES, st.integers(1, 40), st.integers(0, 3))
-def test_extending_keeps_the_ids_and_goes_on_from_the_pieces(
+def test_extending_keeps_ids_and_continues_from_the_pieces(
     counts: dict[str, int], base: list[str], more: int, min_frequency: int
 ) -> None:
     size = len(base) + more
@@ -195,7 +195,7 @@ BERT_BASE = [
 ]
 
 
-def test_slots_are_filled_in_their_order_and_nothing_else_moves() -> None:
+def test_unused_tokens_are_replaced_in_order_and_no_other_token_moves() -> None:
     counts = {"abc": 9, "abb": 8, "cab": 7, "cc": 2}
     vocab = train(counts, len(BERT_BASE), base=BERT_BASE, fill_unused=True)
     longer = train(counts, len(BERT_BASE) + 3, base=BERT_BASE)
@@ -206,12 +206,12 @@ def test_slots_are_filled_in_their_order_and_nothing_else_moves() -> None:
     assert set(vocab.pieces) == {1, 2, 3}
 
 
-def test_more_slots_than_there_is_to_learn_stay_as_they_are() -> None:
+def test_surplus_unused_tokens_stay() -> None:
     vocab = train({"ab": 5}, len(BERT_BASE), base=BERT_BASE, fill_unused=True)
     assert vocab.tokens[1:4] == ["ab", "[unused1]", "[unused2]"]
 
 
-def test_new_tokens_come_with_their_pieces_and_with_first_rows() -> None:
+def test_new_tokens_have_pieces_and_initial_embeddings() -> None:
     np = pytest.importorskip("numpy")
     vocab = train({"abc": 9, "xb": 3}, len(BERT_BASE) + 6, base=BERT_BASE)
     texts = {token: [BERT_BASE[i] for i in vocab.pieces[vocab.tokens.index(token)]] for token in ("abc", "x", "xb")}
@@ -229,7 +229,7 @@ def test_new_tokens_come_with_their_pieces_and_with_first_rows() -> None:
         extend_embeddings(old[:-1], vocab)
 
 
-def test_a_loaded_model_gets_the_rows_of_new_tokens(tmp_path: Path) -> None:
+def test_extend_model_adds_rows_for_new_tokens(tmp_path: Path) -> None:
     folder = tiny_models.make_words(tmp_path / "words")
     model = BertForMaskedLM.from_pretrained(folder)
     tokenizer = wb.Tokenizer.from_pretrained(folder)
@@ -250,13 +250,13 @@ def test_a_loaded_model_gets_the_rows_of_new_tokens(tmp_path: Path) -> None:
     assert more[..., : logits.shape[-1]] == pytest.approx(logits, abs=1e-5)
     extended.save_pretrained(tmp_path / "extended")
     assert BertForMaskedLM.from_pretrained(tmp_path / "extended").config.vocab_size == len(vocab)
-    with pytest.raises(InputError, match="do not belong"):
+    with pytest.raises(InputError, match="do not fit"):
         extend_model(extended, vocab)
     with pytest.raises(InputError, match="does not extend another"):
         extend_model(model, train(texts, 20))
 
 
-def test_a_vocabulary_to_extend_may_be_a_file_a_tokenizer_or_a_result(tmp_path: Path) -> None:
+def test_base_may_be_a_file_a_tokenizer_a_list_or_a_vocab(tmp_path: Path) -> None:
     counts = {"abc": 9, "abb": 8}
     expected = train(counts, 16, base=BERT_BASE).tokens
     (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in BERT_BASE))
@@ -276,19 +276,19 @@ def test_a_vocabulary_to_extend_may_be_a_file_a_tokenizer_or_a_result(tmp_path: 
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "likelihood"])
-def test_a_pair_that_stands_in_a_word_a_thousand_times(algorithm: str) -> None:
+def test_a_pair_that_occurs_a_thousand_times_in_a_word(algorithm: str) -> None:
     rng = random.Random(0)
     counts = {"a" * 300: 2, "".join(rng.choices("ab", k=1000)): 1, "".join(rng.choices("abcd", k=500)): 3, "ab": 1}
     oracle = {"bpe": oracles.bpe, "likelihood": oracles.likelihood}[algorithm]
     assert train(counts, 80, algorithm=algorithm).tokens == oracle(counts, 80)
-    # Were the word read anew for each place of the pair, this would take minutes.
+    # If the word were scanned again for each occurrence of the pair, this would take minutes.
     assert len(train({"".join(rng.choices("abcdefgh", k=300_000)): 1}, 500, algorithm=algorithm)) == 500
 
 
 # --- options
 
 
-def test_slots_at_the_ids_of_bert() -> None:
+def test_reserved_tokens_have_the_ids_of_bert() -> None:
     counts = {"hello": 5}
     few = train(counts, 200, reserved="bert").tokens
     assert [
@@ -342,14 +342,14 @@ def test_options_of_another_algorithm_are_refused_by_name(algorithm: str) -> Non
         ({"threads": 0}, "threads"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_reported(options: dict[str, Any], message: str) -> None:
     source: Any = ["a text"] if "threads" in options else wb.WordCounts.from_dict({"a": 1})
     with pytest.raises(InputError, match=message):
         wb.train_vocab(source, **({"vocab_size": 100} | options))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_nothing_to_learn_from_is_an_error(algorithm: str) -> None:
+def test_no_words_to_train_from_are_an_error(algorithm: str) -> None:
     for source in ([], [""], ["   ", "\n"], wb.WordCounts.from_dict({}), wb.WordCounts.from_dict({"a": 0, "": 5})):
         with pytest.raises(TrainingError, match="no word"):
             wb.train_vocab(source, algorithm=algorithm)
@@ -357,21 +357,21 @@ def test_nothing_to_learn_from_is_an_error(algorithm: str) -> None:
         train(["x" * 30], 10, algorithm=algorithm, max_word_chars=20)
 
 
-def test_where_all_words_are_left_out_the_special_tokens_remain() -> None:
+def test_if_all_words_are_skipped_the_special_tokens_remain() -> None:
     with pytest.warns(TrainingWarning):
         vocab = wb.train_vocab(["aa bb"], 100, algorithm="top_down", max_unique_chars=0)
     assert vocab.tokens == list(oracles.SPECIALS)
 
 
-def test_counts_that_overflow_are_told() -> None:
+def test_counts_that_overflow_are_an_error() -> None:
     with pytest.raises(TrainingError, match="the counts are too large"):
         train({"ab": (1 << 64) - 1}, 100)
 
 
-# --- what is said about the result
+# --- notes about the result
 
 
-def test_a_size_that_cannot_be_met_is_explained() -> None:
+def test_an_unreachable_size_is_explained() -> None:
     with pytest.warns(TrainingWarning, match="more than the 8 requested.*make 17"):
         assert len(wb.train_vocab(["hello world hello"], 8)) == 17
     with pytest.warns(TrainingWarning, match="fewer than the 100 requested.*lower min_frequency"):
@@ -382,7 +382,7 @@ def test_a_size_that_cannot_be_met_is_explained() -> None:
         wb.train_vocab(["hello world hello"], 8, algorithm="top_down")
 
 
-def test_what_was_left_out_is_told_with_its_share() -> None:
+def test_skipped_words_and_characters_are_reported_with_their_share() -> None:
     with pytest.warns(TrainingWarning) as told:
         vocab = wb.train_vocab(["aaa aab abc ddd", "x" * 12], 12, limit_alphabet=2, max_word_chars=10, min_frequency=1)
     notes = "; ".join(vocab.notes)
@@ -394,13 +394,13 @@ def test_what_was_left_out_is_told_with_its_share() -> None:
 
 
 @given(CORPORA, st.sampled_from(ALGORITHMS), st.integers(5, 60))
-def test_counts_are_those_of_longest_match(counts: dict[str, int], algorithm: str, size: int) -> None:
+def test_token_counts_are_those_of_longest_match(counts: dict[str, int], algorithm: str, size: int) -> None:
     options: dict[str, Any] = {"lower_thresh": 1} if algorithm == "top_down" else {"min_frequency": 1}
     vocab = train(counts, size, algorithm=algorithm, special_tokens=["[UNK]", "ab"], **options)
     tokenizer = vocab.tokenizer(lowercase=False)
     used: Counter[str] = Counter()
     for word, n in counts.items():
-        # Cut at the splitter's places, # is a word of its own: give the words as they are.
+        # The pre-tokenizer splits at #, so the words are passed as counts.
         for token in longest_match(word, set(vocab.tokens)):
             used[token] += n
     assert vocab.counts == [0 if token in ("[UNK]", "ab") else used[token] for token in vocab.tokens]
@@ -422,7 +422,7 @@ def longest_match(word: str, known: set[str]) -> list[str]:
 # --- sources
 
 
-def test_files_texts_columns_and_counts_give_the_same(tmp_path: Path) -> None:
+def test_files_texts_columns_and_counts_train_the_same_vocabulary(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     texts = ["The quick brown fox", "jumped over the lazy dog", "Öl und Ähre, das Öl!"] * 3
     path = tmp_path / "texts.txt"
@@ -449,16 +449,14 @@ def test_files_texts_columns_and_counts_give_the_same(tmp_path: Path) -> None:
         )
 
 
-def test_texts_that_are_no_names_and_one_that_is_a_file_are_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_of_texts_with_one_existing_file_name_is_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "readme").write_text("hello")
     monkeypatch.chdir(tmp_path)
     texts = ["long " * 100, "nul\0 byte", "two\nlines", "", "readme", "lone \ud800".encode("utf-8", "replace").decode()]
     assert train(texts, 80).tokens == train(iter(texts), 80).tokens
 
 
-def test_more_files_than_are_looked_at_are_files(tmp_path: Path) -> None:
+def test_a_long_list_of_files_is_recognised_from_its_beginning(tmp_path: Path) -> None:
     paths = [tmp_path / str(i) for i in range(1001)]
     for path in paths:
         path.write_text("hello world")
@@ -497,11 +495,11 @@ def test_options_that_contradict_the_counts_are_refused() -> None:
         train(counts, 20, lowercase=True)
     assert train(counts, 20, lowercase=False).normalizer == train(counts, 20).normalizer
     assert train(counts, 20).tokenizer().tokenize("Ab") == train(counts, 20, lowercase=False).tokenizer().tokenize("Ab")
-    # Of words that are taken as they are nothing is known; what is said holds for the tokenizer.
+    # The settings of words from a dict are unknown, so the options apply to the tokenizer.
     assert train({"Ab": 3}, 20, lowercase=False).tokenizer().encode("A").tokens == ["[CLS]", "A", "[SEP]"]
 
 
-def test_an_error_of_the_source_or_the_watcher_comes_up() -> None:
+def test_errors_of_the_source_and_the_progress_callback_propagate() -> None:
     def broken() -> Iterator[str]:
         yield "a text"
         raise ZeroDivisionError
@@ -539,7 +537,7 @@ def test_a_vocabulary_is_saved_and_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_same_for_any_threads_and_order(algorithm: str, tmp_path: Path) -> None:
+def test_the_vocabulary_does_not_depend_on_threads_and_order(algorithm: str, tmp_path: Path) -> None:
     words = list(read_counts("devil.tsv").items())
     draw = random.Random(7)
     lines = [" ".join(draw.choice(words)[0] for _ in range(12)) for _ in range(20_000)]

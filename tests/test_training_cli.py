@@ -1,4 +1,4 @@
-"""The commands train, count and report, and what info says about a vocabulary."""
+"""The command line: train, count and report, and what info prints about a vocabulary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyarrow")
 
-# Small corpora fill no vocabulary, which is told.
+# Small corpora make smaller vocabularies than requested, which raises a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TrainingWarning")
 
 TEXTS = ["The quick brown fox jumped", "over the lazy dog. The dog slept", "Ärger über Öl, the dog"] * 4
@@ -29,7 +29,7 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_train_makes_a_folder_that_is_a_tokenizer(
+def test_train_writes_the_folder_of_a_tokenizer(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "vocab"
@@ -65,7 +65,7 @@ def test_train_makes_a_folder_that_is_a_tokenizer(
         (["--max-word-chars", "4"], {"max_word_chars": 4}),
     ],
 )
-def test_options_of_the_command_are_those_of_the_library(
+def test_command_line_options_reach_the_library(
     arguments: list[str], options: dict[str, object], corpus: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "vocab.txt"
@@ -74,7 +74,7 @@ def test_options_of_the_command_are_those_of_the_library(
     assert output.read_text(encoding="utf-8").splitlines() == expected.tokens
 
 
-def test_texts_come_out_of_all_kinds_of_files(corpus: Path, tmp_path: Path) -> None:
+def test_texts_are_read_from_all_kinds_of_files(corpus: Path, tmp_path: Path) -> None:
     zipped, lines = tmp_path / "corpus.txt.gz", tmp_path / "corpus.jsonl"
     zipped.write_bytes(gzip.compress(corpus.read_bytes()))
     lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
@@ -87,7 +87,7 @@ def test_texts_come_out_of_all_kinds_of_files(corpus: Path, tmp_path: Path) -> N
     assert main(["count", "-q", "-o", str(tmp_path / "x.tsv"), str(lines)]) == 2
 
 
-def test_counts_by_file_are_made_once_and_trained_from(
+def test_counts_by_file_are_reused_and_can_be_trained_from(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other.txt"
@@ -142,7 +142,9 @@ def test_reports_of_vocabularies(corpus: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(["report", "-", "-v", str(small), "-v", str(large)]) == 2
 
 
-def test_info_tells_what_is_in_a_vocabulary(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_describes_the_contents_of_a_vocabulary(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "vocab.txt"
     main(["train", str(corpus), "-q", "-n", "70", "-o", str(path)])
     capsys.readouterr()
@@ -168,7 +170,7 @@ def test_info_tells_what_is_in_a_vocabulary(corpus: Path, tmp_path: Path, capsys
         (["report", "{corpus}", "-v", "nowhere"], "nowhere"),
     ],
 )
-def test_mistakes_are_told_in_a_line(
+def test_errors_of_training_commands_are_one_line(
     arguments: list[str],
     message: str,
     corpus: Path,
@@ -183,7 +185,7 @@ def test_mistakes_are_told_in_a_line(
     assert message in error
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_utf8_is_reported_with_its_location(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "latin1.txt"
     path.write_bytes("first\nzweite Zeile für alle\n".encode("latin-1"))
     assert main(["train", str(path), "-o", str(tmp_path / "out")]) == 2

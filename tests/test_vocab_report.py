@@ -98,7 +98,7 @@ def by_definition(tokenizer: wb.Tokenizer, texts: list[str]) -> dict[str, float 
 
 
 @given(st.lists(strategies.texts | st.text("thecats äé!中", max_size=30), max_size=8))
-def test_every_number_is_its_definition(texts: list[str]) -> None:
+def test_every_number_matches_its_definition(texts: list[str]) -> None:
     report = wb.vocab_report(TOKENIZER, texts)
     for name, value in by_definition(TOKENIZER, texts).items():
         found = getattr(report, name)
@@ -121,7 +121,7 @@ def test_a_report_of_a_text() -> None:
     assert wb.vocab_report(TOKENIZER, ["the cat"], alpha=1).renyi_efficiency_seen == pytest.approx(1)
 
 
-def test_any_normalizer_and_splitter_can_be_reported() -> None:
+def test_reports_work_with_any_normalizer_and_pre_tokenizer() -> None:
     parts = json.loads(TOKENIZER.to_json())
     parts["normalizer"] = {"type": "Lowercase"}
     parts["pre_tokenizer"] = {"type": "WhitespaceSplit"}
@@ -130,7 +130,7 @@ def test_any_normalizer_and_splitter_can_be_reported() -> None:
     assert (report.words, report.unk_words, report.tokens) == (3, 1 / 3, 4)
 
 
-def test_nothing_gives_none_and_no_nan() -> None:
+def test_a_report_of_no_texts_has_none_instead_of_nan() -> None:
     report = wb.vocab_report(TOKENIZER, [])
     assert report.fertility is report.entropy is report.p95 is report.over_512 is None
     assert json.loads(report.to_json())["fertility"] is None
@@ -138,7 +138,7 @@ def test_nothing_gives_none_and_no_nan() -> None:
     assert wb.vocab_report(TOKENIZER, ["  "]).mean_length == 2
 
 
-def test_reports_stand_side_by_side_and_warn_where_they_do_not_compare(tmp_path: Path) -> None:
+def test_reports_are_shown_side_by_side_and_warn_if_not_comparable(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     texts = ["The cats sat", "a cat"]
     ours = wb.vocab_report(TOKENIZER, texts, name="ours")
@@ -158,7 +158,7 @@ def test_reports_stand_side_by_side_and_warn_where_they_do_not_compare(tmp_path:
     assert "token_counts" in json.loads(ours.to_json(details=True))
 
 
-def test_wrong_input_is_told() -> None:
+def test_wrong_input_is_reported() -> None:
     for texts in ("one text", b"bytes", 5, {"a": 1}):
         with pytest.raises(InputError, match="iterable of str"):
             wb.vocab_report(TOKENIZER, texts)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Counting words: the same words as the reference, whatever the threads, the order and the way the text comes in."""
+"""Word counts: the same words as the reference, for any number of threads, any order and any kind of source."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_words_are_those_of_the_reference(items: list[str], options: dict[str, b
     assert wb.WordCounts.from_texts(items, **options).to_dict() == by_reference(items, options)  # type: ignore[arg-type]
 
 
-def test_no_mark_of_any_text_is_lost_where_blocks_end() -> None:
-    # Text around every multiple of 4 KiB, with marks that canonical ordering moves and long words.
+def test_combining_marks_survive_block_boundaries() -> None:
+    # Long words with marks that canonical ordering reorders, around every multiple of 4 KiB.
     items = ["x" * n + " a\u0301\u0327 o\u0308\u0323 " * 300 + "y" * (9000 - n) for n in range(4080, 4110)]
     assert wb.WordCounts.from_texts(items).to_dict() == by_reference(items, {})
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_the_words_of_a_file_with_everything_in_it(lowercase: bool) -> None:
+def test_words_of_a_file_with_all_kinds_of_characters(lowercase: bool) -> None:
     name = "text.lower.counts.tsv" if lowercase else "text.cased.counts.tsv"
     rows = (DATA / name).read_bytes().decode().split("\n")[:-1]
     counts = wb.WordCounts.from_files(DATA / "text.txt", lowercase=lowercase)
@@ -82,7 +82,7 @@ def test_the_words_of_a_file_with_everything_in_it(lowercase: bool) -> None:
 
 
 @given(st.lists(strategies.texts, max_size=6), st.integers(0, 6))
-def test_files_parts_and_threads_do_not_matter(items: list[str], cut: int) -> None:
+def test_counts_do_not_depend_on_files_parts_and_threads(items: list[str], cut: int) -> None:
     lines = [line for item in items for line in item.split("\n")]
     whole = wb.WordCounts.from_texts(lines, threads=1)
     assert wb.WordCounts.from_texts(iter(lines), threads=3) == whole
@@ -104,7 +104,7 @@ def test_a_large_file_over_threads_is_the_sum_of_its_lines(tmp_path: Path) -> No
     assert one["word0"] == len(range(0, 200_000, 977))
 
 
-def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "bom.txt").write_bytes(b"\xef\xbb\xbfhello")
     assert wb.WordCounts.from_files(tmp_path / "bom.txt", clean_text=False).to_dict() == {"hello": 1}
 
@@ -112,7 +112,7 @@ def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
 # --- hostile input
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_place(tmp_path: Path) -> None:
+def test_invalid_utf8_is_reported_with_its_location(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     filler = b"a line of text\n" * 200_000
     path.write_bytes(filler + b"b\xe9d \xff here\nlast\n" + filler)
@@ -130,7 +130,7 @@ def test_bytes_that_are_not_utf8_are_told_with_their_place(tmp_path: Path) -> No
             wb.WordCounts.from_files(tmp_path / name)
 
 
-def test_the_first_mistake_is_told_whatever_the_threads(tmp_path: Path) -> None:
+def test_the_first_error_is_reported_for_any_number_of_threads(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_bytes((b"text\n" * 300_000 + b"\xff\n") * 4)
     for threads in (1, 4):
@@ -153,9 +153,9 @@ def test_random_bytes_and_endless_lines_end_quickly(tmp_path: Path) -> None:
     assert time.monotonic() - start < 30
 
 
-def test_the_bound_keeps_the_frequent_words_and_says_what_it_cost() -> None:
+def test_max_distinct_words_keeps_frequent_words_and_reports_the_undercount() -> None:
     def noise() -> Iterator[str]:
-        # Three chunks of 64 MiB, in each of which most words are new.
+        # Three chunks of 64 MiB; in each, most words are new.
         for i in range(3 << 13):
             rare = " ".join(f"r{(8 * i + j) % 50_000:x}a{i >> 13}" for j in range(8))
             yield f"{'the quick brown fox ' * 100}{'z' * 6400} {rare}"
@@ -175,7 +175,7 @@ def test_the_bound_keeps_the_frequent_words_and_says_what_it_cost() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("what", ["counting", "learning"])
-def test_an_interrupt_stops_within_a_second_and_leaves_nothing(what: str, tmp_path: Path) -> None:
+def test_an_interrupt_stops_within_a_second_without_leftover_files(what: str, tmp_path: Path) -> None:
     code = f"""
 import os, sys, time, random
 import wordpiece_bert as wb
@@ -205,7 +205,7 @@ except KeyboardInterrupt:
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "stopped\n"
-        assert time.monotonic() - start < 5  # a second, and four for a busy machine
+        assert time.monotonic() - start < 5  # normally within a second; five allow for a busy machine
         assert process.wait() == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -227,7 +227,7 @@ def test_counts_of_different_settings_do_not_add_up() -> None:
         wb.WordCounts.from_dict({"a": (1 << 64) - 1}) + plain
 
 
-def test_columns_of_arrow_are_read_where_they_stand() -> None:
+def test_arrow_columns_are_read_in_place() -> None:
     texts = ["b a b", "", "Ä c"] * 3
     expected = wb.WordCounts.from_texts(texts)
     chunked = pa.chunked_array([texts[:2], [], texts[2:]])
@@ -242,7 +242,7 @@ def test_columns_of_arrow_are_read_where_they_stand() -> None:
         wb.WordCounts.from_texts(pa.array([1, 2]))
 
 
-def test_what_counts_are() -> None:
+def test_properties_of_counts() -> None:
     counts = wb.WordCounts.from_texts(["b a b", "c"])
     assert (len(counts), counts.total, counts.texts, counts.bytes) == (3, 4, 2, 6)
     assert list(counts.to_dict().items()) == [("b", 2), ("a", 1), ("c", 1)]
@@ -261,7 +261,7 @@ def test_what_counts_are() -> None:
         hash(counts)
 
 
-def test_a_dict_is_taken_as_it_is_but_checked() -> None:
+def test_a_dict_is_used_unsplit_but_checked() -> None:
     assert wb.WordCounts.from_dict({"Not split!": 2, "": 3, "a": 0}).to_dict() == {"Not split!": 2}
     for wrong in ({1: 1}, {"a": 1.5}, {"a": True}, {"\ud800": 1}):
         with pytest.raises(InputError):
@@ -279,7 +279,7 @@ KINDS = ("parquet", "arrow", "feather", "tsv")
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(items=st.lists(strategies.texts, max_size=6), options=OPTIONS)
-def test_counts_survive_files(
+def test_counts_round_trip_through_files(
     kind: str, items: list[str], options: dict[str, bool | None], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("counts")
@@ -298,7 +298,7 @@ def test_counts_survive_files(
     assert [file.name for file in folder.iterdir()] == [path.name]
 
 
-def test_files_have_the_columns_and_the_metadata_that_are_promised(tmp_path: Path) -> None:
+def test_files_have_the_documented_columns_and_metadata(tmp_path: Path) -> None:
     counts = wb.WordCounts.from_texts(["b a b", "ü"])
     counts.save(tmp_path / "counts.parquet")
     table = parquet.read_table(tmp_path / "counts.parquet")
@@ -320,7 +320,7 @@ def test_files_have_the_columns_and_the_metadata_that_are_promised(tmp_path: Pat
     assert (tmp_path / "plain.tsv").read_text() == "#\t3\nx\t2\n"
 
 
-def test_a_table_of_another_program_is_read(tmp_path: Path) -> None:
+def test_tables_of_other_programs_can_be_read(tmp_path: Path) -> None:
     table = pa.table(
         {"other": [0.5, 1.5], "count": pa.array([3, 4], pa.int32()), "word": pa.array(["a", "b"], pa.large_string())}
     )
@@ -344,7 +344,7 @@ def test_a_table_of_another_program_is_read(tmp_path: Path) -> None:
         ("# wordpiece_bert.schema=word-counts/1\n# wordpiece_bert.pipeline={}\na\t1\n", "count again"),
     ],
 )
-def test_files_that_are_wrong_are_told(content: str, message: str, tmp_path: Path) -> None:
+def test_invalid_files_are_reported(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "counts.tsv"
     path.write_text(content)
     with pytest.raises(TrainingError, match=message) as told:
@@ -352,7 +352,7 @@ def test_files_that_are_wrong_are_told(content: str, message: str, tmp_path: Pat
     assert str(told.value).startswith(str(path))
 
 
-def test_words_that_the_settings_would_cut_are_told(tmp_path: Path) -> None:
+def test_words_that_the_settings_would_split_are_reported(tmp_path: Path) -> None:
     counts = wb.WordCounts.from_texts(["well known words"])
     counts.save(tmp_path / "counts.tsv")
     content = (tmp_path / "counts.tsv").read_text().replace("known", "well-known")
@@ -361,16 +361,16 @@ def test_words_that_the_settings_would_cut_are_told(tmp_path: Path) -> None:
         wb.WordCounts.load(tmp_path / "counts.tsv")
 
 
-def test_tables_that_are_wrong_are_told(tmp_path: Path) -> None:
+def test_invalid_tables_are_reported(tmp_path: Path) -> None:
     def written(**columns: object) -> Path:
         parquet.write_table(pa.table(columns), tmp_path / "wrong.parquet")
         return tmp_path / "wrong.parquet"
 
     for columns, message in (
-        ({"word": ["a"]}, "counts have word and count"),
+        ({"word": ["a"]}, "a file of counts has word and count"),
         ({"word": ["a", None], "count": [1, 2]}, "column word has a null"),
-        ({"word": ["a"], "count": [-1]}, "counts have string and uint64"),
-        ({"word": ["a"], "count": ["many"]}, "counts have string and uint64"),
+        ({"word": ["a"], "count": [-1]}, "they must be string and uint64"),
+        ({"word": ["a"], "count": ["many"]}, "they must be string and uint64"),
         ({"word": ["a"], "count": [0]}, "a count is 0"),
     ):
         with pytest.raises(TrainingError, match=message):

@@ -1,7 +1,7 @@
-"""The three learners again, slow and obvious: what the fast ones are compared with.
+"""Naive reference implementations of the three training algorithms.
 
-Each is its definition read aloud. They share no code with the package. A corpus is a dict of words and counts; the result
-is a list of tokens.
+Each follows its definition literally, and none shares code with the package. A corpus is a dict of words and counts; the
+result is a list of tokens.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 Counts = dict[str, int]
 
 
-# --- what bpe and likelihood share
+# --- shared by bpe and likelihood
 
 
 def alphabet(counts: Counts, limit: int | None, initial: Iterable[str]) -> list[str]:
-    """The characters that are kept, ascending."""
+    """The characters to keep, in ascending order."""
     weights: Counter[str] = Counter()
     for word, n in counts.items():
         for c in word:
@@ -34,14 +34,14 @@ def alphabet(counts: Counts, limit: int | None, initial: Iterable[str]) -> list[
 
 
 def with_alphabet(tokens: list[str], counts: Counts, kept: list[str]) -> list[str]:
-    """The tokens with the plain forms and then the continuation forms behind them."""
+    """The tokens, followed by the initial forms and then the continuation forms of the characters."""
     tokens = list(dict.fromkeys([*tokens, *kept]))
     continuing = sorted({c for word in counts for c in word[1:]})
     return list(dict.fromkeys([*tokens, *(f"##{c}" for c in continuing if c in tokens)]))
 
 
 def characters(counts: Counts, tokens: list[str]) -> list[tuple[list[str], int]]:
-    """Each word as its symbols; characters that are not in the vocabulary vanish."""
+    """Each word as its symbols, without characters that are not in the vocabulary."""
     known = set(tokens)
     return [
         ([c if i == 0 else f"##{c}" for i, c in enumerate(word) if c in known], n) for word, n in sorted(counts.items())
@@ -49,7 +49,7 @@ def characters(counts: Counts, tokens: list[str]) -> list[tuple[list[str], int]]
 
 
 def longest_pieces(counts: Counts, tokens: list[str]) -> list[tuple[list[str], int]]:
-    """Each word as its longest pieces; characters that are in no piece vanish."""
+    """Each word as its longest pieces, without characters that are in no piece."""
     known = set(tokens)
     cut = []
     for word, n in sorted(counts.items()):
@@ -67,7 +67,7 @@ def longest_pieces(counts: Counts, tokens: list[str]) -> list[tuple[list[str], i
 
 
 def join(symbols: list[str], pair: tuple[str, str], joined: str) -> list[str]:
-    """Join a pair from left to right, without overlap."""
+    """Merge a pair from left to right, without overlap."""
     out, i = [], 0
     while i < len(symbols):
         if tuple(symbols[i : i + 2]) == pair:
@@ -96,7 +96,7 @@ def bpe(
     special_tokens: Sequence[str] = SPECIALS,
     base: Sequence[str] | None = None,
 ) -> list[str]:
-    """Hugging Face's WordPieceTrainer, with its heap of entries and its tallies.
+    """Hugging Face's WordPieceTrainer, with its heap entries and pair counts.
 
     An entry is a pair, the count it had and the words it was met in; the counts of neighbours are adjusted joint by joint.
     """
@@ -160,7 +160,7 @@ def likelihood(
     special_tokens: Sequence[str] = SPECIALS,
     base: Sequence[str] | None = None,
 ) -> list[str]:
-    """Count everything anew for each join, and compare fractions."""
+    """Count all pairs again for each merge, and compare scores as fractions."""
     counts = {word: n for word, n in counts.items() if word and n}
     kept = alphabet(counts, limit_alphabet, initial_alphabet)
     tokens = with_alphabet(list(dict.fromkeys(base or special_tokens)), counts, kept)
@@ -197,7 +197,7 @@ def prepared(
     max_unique_chars: int,
     max_input_words: int | None,
 ) -> list[tuple[str, int]]:
-    """The words that are learned from."""
+    """The words to train from."""
     words = [
         (word, n) for word, n in sorted(counts.items()) if len(word) <= max_token_length and word not in special_tokens
     ]
@@ -211,7 +211,7 @@ def prepared(
 
 
 def starts_of(word: str, pieces: Iterable[str], joiner: str) -> list[int]:
-    """Where the longest pieces of a word start."""
+    """The positions at which the longest pieces of a word start."""
     starts, at = [], 0
     while at < len(word):
         starts.append(at)
@@ -223,10 +223,10 @@ def starts_of(word: str, pieces: Iterable[str], joiner: str) -> list[int]:
 def pieces_literally(
     words: list[tuple[str, int]], chars: list[str], threshold: int, rounds: int, joiner: str
 ) -> Counts:
-    """One vocabulary for a threshold, as TensorFlow Text's code has it."""
+    """The vocabulary for a threshold, as in TensorFlow Text's code."""
     pieces = dict.fromkeys(chars, 1) | {joiner + c: 1 for c in chars}
     for i in range(rounds):
-        # Texts by their length without the joiner: a prefix is of the same kind, marked or not.
+        # Texts by their length without the joiner: a prefix has the joiner if its text has it.
         by_length: dict[int, Counter[tuple[bool, str]]] = defaultdict(Counter)
         for word, n in words:
             for start in range(len(word)) if i == 0 else starts_of(word, pieces, joiner):
@@ -246,7 +246,9 @@ def pieces_literally(
 def pieces_in_closed_form(
     words: list[tuple[str, int]], chars: list[str], threshold: int, rounds: int, joiner: str
 ) -> Counts:
-    """The same: what is left of a text's count is the starts whose whole remainder it is."""
+    """The same vocabulary, by the equivalent rule: the remaining count of a text is the number of starts whose entire
+    remainder it is.
+    """
     pieces = dict.fromkeys(chars, 1) | {joiner + c: 1 for c in chars}
     for i in range(rounds):
         remainders: Counter[tuple[bool, str]] = Counter()
@@ -277,7 +279,7 @@ def top_down(
     base: Sequence[str] | None = None,
     pieces_for: Callable[..., Counts] = pieces_literally,
 ) -> list[str]:
-    """TensorFlow Text's learner: the search over thresholds."""
+    """TensorFlow Text's learner: a search over thresholds."""
     counts = {word: n for word, n in counts.items() if word and n}
     high = max(counts.values())
     high = high if upper_thresh is None else min(high, upper_thresh)
