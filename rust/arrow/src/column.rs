@@ -168,7 +168,7 @@ impl TextColumn {
     ///
     /// The chunks have the type that `schema` describes: every buffer that is present in them, their children and their
     /// dictionaries is at least as long as the specification prescribes for that type and for the array's offset and length
-    /// (string data: as the last offset says; data of views: as the buffer of lengths says). Nobody writes to the buffers
+    /// (string data: up to the largest offset; data of views: as the buffer of lengths says). Nobody writes to the buffers
     /// before the arrays are released.
     pub unsafe fn new(
         schema: &ArrowSchema,

@@ -1,0 +1,46 @@
+//! Columns made of arbitrary bytes are read or refused, never misread: the fuzz target `arrow`, replayed.
+
+mod arbitrary;
+
+use std::path::Path;
+
+/// A generator of bytes (SplitMix64), the same on every machine.
+fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    };
+    (0..len).map(|_| next() as u8).collect()
+}
+
+/// `FUZZ` sets how many thousand columns are read.
+#[test]
+fn random_columns_are_read_or_refused() {
+    let thousands: u64 = std::env::var("FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
+    let mut read = 0;
+    for seed in 0..thousands * 1000 {
+        read += u64::from(arbitrary::read(&random_bytes(seed, (seed % 400) as usize)));
+    }
+    // Otherwise the generator makes so much nonsense that hardly any row is looked at.
+    assert!(read > thousands * 10, "only {read} of {thousands} thousand columns had rows that were read");
+}
+
+#[test]
+fn inputs_kept_from_fuzzing_are_read_or_refused() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wordpiece/fuzz/regressions/arrow");
+    for file in folder.read_dir().into_iter().flatten() {
+        let path = file.expect("a readable folder").path();
+        println!("{}", path.display());
+        arbitrary::read(&std::fs::read(path).expect("a readable file"));
+    }
+}
+
+#[test]
+fn strings_survive_a_round_trip() {
+    for strings in [&[][..], &[""], &["a", "", "Z\u{fc}rich", "\u{1f600}", "longer than a view holds inline"]] {
+        arbitrary::round_trip(strings);
+    }
+}
