@@ -1,8 +1,10 @@
-//! Texts, words, tokens and ids as Python has them → what the core takes.
+//! Arguments of calls → what the core consumes: texts, words, tokens and ids.
 //!
-//! Strings are borrowed, not copied: Python keeps the UTF-8 of a `str` beside it, and the references held here keep the `str`
-//! alive even when another thread empties the list it came from. A `str` with a lone surrogate has no UTF-8; it is refused
-//! here and nowhere else.
+//! Strings are borrowed, not copied. Python caches the UTF-8 of a `str` inside the object, and the references held here keep
+//! the `str` alive even if another thread empties the list that it came from. A `str` with a lone surrogate has no UTF-8;
+//! only [`string`] refuses it.
+//!
+//! Every error is an `InputError` that names the location of the value, shows the value, and says what was expected.
 
 use std::sync::Arc;
 
@@ -18,14 +20,14 @@ use crate::arrow::{self, ColumnArgument};
 use crate::error;
 use crate::location::Location;
 
-/// Refuses a value: says where it stands, what it is and what was expected.
-fn refuse(place: Location, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
-    error::input(format!("{place} is {}; {expected}", described(value)))
+/// Returns the exception for a value of the wrong kind: where it is, what it is and what was expected.
+fn refuse(location: Location, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    error::input(format!("{location} is {}; {expected}", described(value)))
 }
 
-/// A value for a message: its type, and as much of its `repr` as a line holds.
+/// Describes a value for a message: its type, and the beginning of its `repr`.
 fn described(value: &Bound<'_, PyAny>) -> String {
-    const MOST: usize = 60;
+    const MAX_CHARS: usize = 60;
     if value.is_none() {
         return "None".to_owned();
     }
@@ -33,24 +35,28 @@ fn described(value: &Bound<'_, PyAny>) -> String {
     match value.repr() {
         Ok(repr) => {
             let repr = repr.to_string_lossy().into_owned();
-            let short: String = repr.chars().take(MOST).collect();
+            let short: String = repr.chars().take(MAX_CHARS).collect();
             format!("{kind} {short}{}", if short.len() < repr.len() { "…" } else { "" })
         }
         Err(_) => kind,
     }
 }
 
-/// A `str` whose UTF-8 can be borrowed.
-pub fn string<'py>(value: &Bound<'py, PyAny>, place: Location, expected: &str) -> PyResult<Bound<'py, PyString>> {
-    let text = value.cast::<PyString>().map_err(|_| refuse(place, value, expected))?;
+/// Returns the value as a `str` whose UTF-8 can be borrowed: `to_str` of it succeeds.
+///
+/// # Errors
+///
+/// `InputError` if the value is not a `str`, with the sentence `expected`, or if it has a lone surrogate.
+pub fn string<'py>(value: &Bound<'py, PyAny>, location: Location, expected: &str) -> PyResult<Bound<'py, PyString>> {
+    let text = value.cast::<PyString>().map_err(|_| refuse(location, value, expected))?;
     match text.to_str() {
         Ok(_) => Ok(text.clone()),
         Err(cause) if cause.is_instance_of::<PyUnicodeEncodeError>(value.py()) => {
             let at: usize = cause.value(value.py()).getattr("start")?.extract()?;
             let found = value.get_item(at)?.repr()?;
             Err(error::input(format!(
-                "{place} has a lone surrogate, {}, at position {at}, which is no character: clean the text, for example \
-                 with text.encode(\"utf-8\", \"replace\").decode()",
+                "{location} has a lone surrogate, {}, at position {at}, which is not a character: clean the text, for \
+                 example with text.encode(\"utf-8\", \"replace\").decode()",
                 found.to_string_lossy()
             )))
         }
@@ -58,9 +64,9 @@ pub fn string<'py>(value: &Bound<'py, PyAny>, place: Location, expected: &str) -
     }
 }
 
-/// A list of what a sequence holds: of a list, a tuple, an array (NumPy's, pandas', polars', Arrow's).
+/// Returns the items of a sequence as a list: of a list, a tuple, or an array of NumPy, pandas, polars or pyarrow.
 ///
-/// An array of `str` is asked for its strings: its buffer has them in a form of its own.
+/// Arrays convert themselves, which is much faster than iterating over them. Returns `None` for anything else.
 fn listed<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
     if let Ok(list) = value.cast::<PyList>() {
         return Ok(Some(list.clone()));
@@ -68,7 +74,7 @@ fn listed<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>
     if let Ok(tuple) = value.cast::<PyTuple>() {
         return Ok(Some(tuple.to_list()));
     }
-    if !is_lump(value) {
+    if !is_indivisible(value) {
         for method in ["tolist", "to_pylist", "to_list"] {
             if value.hasattr(method)? {
                 return Ok(value.call_method0(method)?.cast_into::<PyList>().ok());
@@ -78,11 +84,14 @@ fn listed<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>
     Ok(None)
 }
 
-/// A list of what an iterable yields; none of what has no order, is one lump, or would yield names of columns.
-fn drained<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+/// Returns the items of an iterable as a list.
+///
+/// Returns `None` for anything else, and for iterables that cannot be meant as a batch: those without an order (dict, set),
+/// indivisible values such as `bytes`, and tables and rows, which yield the names of their columns.
+fn collected<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
     let unordered =
         value.is_instance_of::<PyDict>() || value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>();
-    if unordered || is_lump(value) {
+    if unordered || is_indivisible(value) {
         return Ok(None);
     }
     if let Some(list) = listed(value)? {
@@ -97,42 +106,47 @@ fn drained<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>
     }
 }
 
-fn is_lump(value: &Bound<'_, PyAny>) -> bool {
+/// Whether a value is iterable, but a single value rather than a collection.
+fn is_indivisible(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyString>()
         || value.is_instance_of::<PyBytes>()
         || value.is_instance_of::<PyByteArray>()
         || value.is_instance_of::<PyMemoryView>()
-        // The methods of a class are not its own.
+        // A class has the methods of its instances as attributes, but cannot call them.
         || value.is_instance_of::<PyType>()
 }
 
-/// A text as Python holds it.
+/// One text, as references to Python strings.
 pub enum HeldText {
+    /// A text that the tokenizer splits.
     Raw(Py<PyString>),
+    /// The words of a text that the user has split.
     Words(Vec<Py<PyString>>),
 }
 
 impl HeldText {
-    fn read(value: &Bound<'_, PyAny>, split: bool, place: Location) -> PyResult<HeldText> {
-        if split { HeldText::words(value, place) } else { HeldText::raw(value, place) }
+    /// Reads a text: a `str` or, with `split`, a list of words.
+    fn read(value: &Bound<'_, PyAny>, split: bool, location: Location) -> PyResult<HeldText> {
+        if split { HeldText::words(value, location) } else { HeldText::raw(value, location) }
     }
 
-    fn raw(value: &Bound<'_, PyAny>, place: Location) -> PyResult<HeldText> {
-        let expected = match (place.is_item(), place.is_second()) {
+    fn raw(value: &Bound<'_, PyAny>, location: Location) -> PyResult<HeldText> {
+        let expected = match (location.is_item(), location.is_second()) {
             (false, _) => "text input must be a str (for a list of words: is_split_into_words=True)",
             (true, false) => "text input must be a str, or a pair of them: (text, pair)",
             (true, true) => "text input must be a str",
         };
-        Ok(HeldText::Raw(string(value, place, expected)?.unbind()))
+        Ok(HeldText::Raw(string(value, location, expected)?.unbind()))
     }
 
-    fn words(value: &Bound<'_, PyAny>, place: Location) -> PyResult<HeldText> {
+    fn words(value: &Bound<'_, PyAny>, location: Location) -> PyResult<HeldText> {
         let expected = "with is_split_into_words=True a text is a list of words, each a str";
-        let Some(words) = listed(value)? else { return Err(refuse(place, value, expected)) };
-        let word = |(i, word)| Ok(string(&word, place.element("word", i), expected)?.unbind());
+        let Some(words) = listed(value)? else { return Err(refuse(location, value, expected)) };
+        let word = |(i, word)| Ok(string(&word, location.element("word", i), expected)?.unbind());
         words.iter().enumerate().map(word).collect::<PyResult<Vec<_>>>().map(HeldText::Words)
     }
 
+    /// Returns the text that the core consumes, borrowed.
     fn text(&self, py: Python<'_>) -> PyResult<Text<'_>> {
         Ok(match self {
             HeldText::Raw(text) => Text::Raw(text.to_str(py)?),
@@ -141,42 +155,42 @@ impl HeldText {
     }
 }
 
-/// What becomes one row, as it was given.
+/// The input for one row of output, kept alive by references.
 pub enum HeldInput {
-    /// Texts that Python holds.
+    /// A text or a pair of texts, as references to Python strings.
     Texts { first: HeldText, second: Option<HeldText> },
-    /// A row of a column.
+    /// A row of a column, by its index.
     Row(Arc<ColumnArgument>, usize),
 }
 
 impl HeldInput {
-    /// The texts of a call for one row.
+    /// Reads the arguments `text` and `pair` of a call for one row.
     pub fn new(text: &Bound<'_, PyAny>, pair: Option<&Bound<'_, PyAny>>, split: bool) -> PyResult<HeldInput> {
         let first = HeldText::read(text, split, Location::argument("text"))?;
         let second = pair.map(|pair| HeldText::read(pair, split, Location::argument("pair"))).transpose()?;
         Ok(HeldInput::Texts { first, second })
     }
 
-    /// An item of a batch: a text or a pair of texts.
+    /// Reads item `index` of a batch: a text or a pair of texts.
     fn read(value: &Bound<'_, PyAny>, split: bool, index: usize) -> PyResult<HeldInput> {
-        let place = Location::item("item", index);
+        let location = Location::item("item", index);
         if !value.is_instance_of::<PyString>()
             && let Some(both) = listed(value)?
-            // Of words a pair is two lists; of texts anything that is no text can only be a pair.
+            // With words, a list is a pair if it has two lists; without, whatever is not a str can only be a pair.
             && (!split || (both.len() == 2 && both.iter().all(|text| !text.is_instance_of::<PyString>())))
         {
             if both.len() != 2 {
                 let expected = "a pair has two texts, (text, pair); for a list of words: is_split_into_words=True";
-                return Err(refuse(place, value, expected));
+                return Err(refuse(location, value, expected));
             }
-            let first = HeldText::read(&both.get_item(0)?, split, place)?;
-            let second = HeldText::read(&both.get_item(1)?, split, place.second())?;
+            let first = HeldText::read(&both.get_item(0)?, split, location)?;
+            let second = HeldText::read(&both.get_item(1)?, split, location.second())?;
             return Ok(HeldInput::Texts { first, second: Some(second) });
         }
-        Ok(HeldInput::Texts { first: HeldText::read(value, split, place)?, second: None })
+        Ok(HeldInput::Texts { first: HeldText::read(value, split, location)?, second: None })
     }
 
-    /// What the core takes, borrowed.
+    /// Returns the input that the core consumes, borrowed.
     pub fn input(&self, py: Python<'_>) -> PyResult<Input<'_>> {
         match self {
             HeldInput::Texts { first, second } => {
@@ -188,16 +202,17 @@ impl HeldInput {
     }
 }
 
-/// The argument that should be a batch, as it holds its items.
+/// A batch of inputs as it was passed: its items have not been looked at.
 pub enum BatchArgument<'py> {
-    /// A list or another iterable: references of our own to its items, which nobody can take away.
+    /// The items of a list or of another iterable: a tuple, which no other thread can change.
     List(Bound<'py, PyTuple>),
-    /// A column of Arrow, or strings of NumPy in a form that is as good.
+    /// An Arrow column, or a NumPy array of fixed-width strings converted to one.
     Column(Arc<ColumnArgument>),
 }
 
 impl<'py> BatchArgument<'py> {
-    /// Takes the items, not yet looking at them. With `single` each is to be a text, as there are second texts elsewhere.
+    /// Reads the argument `name`. With `split`, texts are lists of words. With `single`, a column must not have pairs, because
+    /// the second texts come from another argument.
     pub fn new(
         value: &Bound<'py, PyAny>,
         name: &'static str,
@@ -217,7 +232,7 @@ impl<'py> BatchArgument<'py> {
         if let Some(column) = column {
             return Ok(BatchArgument::Column(Arc::new(column)));
         }
-        match drained(value)? {
+        match collected(value)? {
             Some(list) => Ok(BatchArgument::List(list.to_tuple())),
             None => {
                 let expected = "a batch is a list of texts, each a str or a pair of them, or a column of strings";
@@ -226,7 +241,7 @@ impl<'py> BatchArgument<'py> {
         }
     }
 
-    /// The items one by one.
+    /// Reads the items, each a text or a pair.
     pub fn items(&self, split: bool) -> PyResult<Vec<HeldInput>> {
         match self {
             BatchArgument::List(list) => {
@@ -238,35 +253,41 @@ impl<'py> BatchArgument<'py> {
         }
     }
 
-    /// The items where none is a pair, the first texts of a batch or, as `place` has it, the second ones.
-    pub fn texts(&self, split: bool, place: fn(usize) -> Location) -> PyResult<TextSequence<'_>> {
+    /// Reads the items, each a text. They are the first or the second texts of pairs; `location` words that for messages.
+    pub fn texts(&self, split: bool, location: fn(usize) -> Location) -> PyResult<TextSequence<'_>> {
         match self {
-            BatchArgument::Column(column) => Ok(TextSequence::Column(column, place)),
+            BatchArgument::Column(column) => Ok(TextSequence::Column(column, location)),
             BatchArgument::List(list) => {
-                let source = |(i, value): (usize, Bound<'py, PyAny>)| HeldText::read(&value, split, place(i));
-                list.iter().enumerate().map(source).collect::<PyResult<_>>().map(TextSequence::List)
+                let text = |(i, value): (usize, Bound<'py, PyAny>)| HeldText::read(&value, split, location(i));
+                list.iter().enumerate().map(text).collect::<PyResult<_>>().map(TextSequence::List)
             }
         }
     }
 }
 
-/// One text for each row of a batch.
+/// One text for each row of a batch, kept alive by references.
 pub enum TextSequence<'a> {
+    /// Texts as references to Python strings.
     List(Vec<HeldText>),
-    /// With what errors call the rows.
+    /// A column without pairs, and the location of a row.
     Column(&'a ColumnArgument, fn(usize) -> Location),
 }
 
 impl TextSequence<'_> {
+    /// Returns the texts that the core consumes, borrowed.
     fn texts(&self, py: Python<'_>) -> PyResult<Vec<Text<'_>>> {
         match self {
-            TextSequence::List(sources) => sources.iter().map(|source| source.text(py)).collect(),
-            TextSequence::Column(column, place) => py.detach(|| column.texts(*place)),
+            TextSequence::List(texts) => texts.iter().map(|text| text.text(py)).collect(),
+            TextSequence::Column(column, location) => py.detach(|| column.texts(*location)),
         }
     }
 }
 
-/// What the core takes of texts and their second texts, borrowed.
+/// Returns the pairs of first and second texts, borrowed.
+///
+/// # Errors
+///
+/// `InputError` if there are not equally many of both, or if a column cannot be read.
 pub fn zipped<'a>(
     py: Python<'_>,
     texts: &'a TextSequence<'_>,
@@ -282,21 +303,24 @@ pub fn zipped<'a>(
     Ok(texts.into_iter().zip(pairs).map(|(first, second)| Input { first, second: Some(second) }).collect())
 }
 
-/// What the core takes of a tuple with texts and nothing else, borrowed; `None` when something is no text.
+/// Returns the inputs of a tuple of `str`, borrowed; `None` if an item is not a `str` with a UTF-8 form.
 ///
-/// Most batches are one. Copying the references at once and borrowing from the copy costs a fraction of taking items one
-/// by one; what is not such a list goes the general way, which tells what is wrong with it.
+/// This is the fast path: most batches are lists of `str`. Borrowing from one copy of the references costs a fraction of
+/// reading the items one by one. On `None` the caller reads the items with [`BatchArgument::items`], which reports what is
+/// wrong with them.
 pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<Input<'a>>> {
     fn text<'a>(item: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
         let string = item.cast::<PyString>().ok()?;
         let text = string.to_str().ok()?;
-        // SAFETY: the UTF-8 of a str lives as long as the str and never changes, and the str as long as the tuple
-        // it was borrowed from. PyO3 says so for the str alone.
+        // SAFETY: the UTF-8 belongs to the str object and never changes, and a tuple never changes and keeps its items
+        // alive. The tuple is borrowed for `'a`, so the bytes live that long; PyO3's signature ties them to `string`, which
+        // is only our local reference to the object.
         Some(unsafe { std::mem::transmute::<&str, &'a str>(text) })
     }
-    // Each str is a place of its own in memory: while one is read, some after it are asked for.
+    // Each str is an object of its own, often far from the previous one: reading one waits for memory unless it was
+    // prefetched.
     let mut ahead = list.iter_borrowed();
-    ahead.by_ref().take(AHEAD).for_each(|item| prefetch(item.as_ptr()));
+    ahead.by_ref().take(PREFETCH_DISTANCE).for_each(|item| prefetch(item.as_ptr()));
     let input = |item| {
         if let Some(item) = ahead.next() {
             prefetch(item.as_ptr());
@@ -306,15 +330,15 @@ pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<Input<'a>>> {
     list.iter_borrowed().map(input).collect()
 }
 
-/// How many strs ahead the memory is asked for one.
-const AHEAD: usize = 12;
+/// How many strings ahead of the current one are prefetched.
+const PREFETCH_DISTANCE: usize = 12;
 
 /// Whether an argument is one text rather than a batch of them.
 pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
     if !split {
         return Ok(value.is_instance_of::<PyString>());
     }
-    // A column is a batch, and some can be read but once.
+    // A column is a batch. It must not be looked into here, because a stream can be read only once.
     if arrow::passes_on_columns(value) {
         return Ok(false);
     }
@@ -322,34 +346,34 @@ pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
     Ok(first.is_some_and(|first| first.is_instance_of::<PyString>()))
 }
 
-/// One id.
-pub fn id(value: &Bound<'_, PyAny>, place: Location) -> PyResult<u32> {
+/// Reads a token id.
+pub fn id(value: &Bound<'_, PyAny>, location: Location) -> PyResult<u32> {
     match value.extract::<u32>() {
         Ok(id) if !value.is_instance_of::<PyBool>() => Ok(id),
-        _ => Err(refuse(place, value, "an id is a whole number from 0 to 4294967295")),
+        _ => Err(refuse(location, value, "an id is a whole number from 0 to 4294967295")),
     }
 }
 
-/// A list of ids.
-pub fn ids(value: &Bound<'_, PyAny>, place: Location) -> PyResult<Vec<u32>> {
-    let Some(list) = drained(value)? else { return Err(refuse(place, value, "ids are a list of whole numbers")) };
-    let at = |i| if place.is_item() { place.element("id", i) } else { Location::item("id", i) };
+/// Reads a list of token ids, itself an argument or an item of one.
+pub fn ids(value: &Bound<'_, PyAny>, location: Location) -> PyResult<Vec<u32>> {
+    let Some(list) = collected(value)? else { return Err(refuse(location, value, "ids are a list of whole numbers")) };
+    let at = |i| if location.is_item() { location.element("id", i) } else { Location::item("id", i) };
     list.iter().enumerate().map(|(i, value)| id(&value, at(i))).collect()
 }
 
-/// A list of lists of ids.
+/// Reads a batch of lists of token ids, the argument `ids`.
 pub fn id_lists(value: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u32>>> {
-    let Some(lists) = drained(value)? else {
+    let Some(lists) = collected(value)? else {
         return Err(refuse(Location::argument("ids"), value, "a batch is a list of lists of ids"));
     };
     lists.iter().enumerate().map(|(i, list)| ids(&list, Location::item("item", i))).collect()
 }
 
-/// An index or position; a negative one does not count from the end, it is a mistake.
+/// Reads the argument `name`, an index or position. Negative ones do not count from the end; they are refused.
 pub fn position(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     match value.extract::<i64>() {
-        // Beyond what any text has: nothing is there.
+        // No text is that long, so the position does not exist, whichever it is.
         Ok(position) if position >= 0 => Ok(u32::try_from(position).unwrap_or(u32::MAX)),
-        _ => Err(refuse(Location::argument(name), value, "expected a whole number from 0 on")),
+        _ => Err(refuse(Location::argument(name), value, "expected a whole number, 0 or more")),
     }
 }

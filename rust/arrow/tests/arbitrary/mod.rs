@@ -1,6 +1,6 @@
 //! Turns bytes into a column of the C data interface, usually a malformed one, and reads it.
 //!
-//! Shared by the fuzz target `arrow` and by the test that replays inputs, so that both do the same. The interface has no
+//! Shared by the fuzz target `arrow` (`fuzz/`) and by the test that replays inputs, so that both do the same. The interface has no
 //! lengths of buffers, and a reader has to trust the producer for them. So the structures made here keep that one promise of
 //! [`TextColumn::new`], and every other number and byte is arbitrary: lengths and offsets of arrays may be negative, offsets
 //! of strings and lists may decrease, indices and views may point anywhere, buffers, children and dictionaries may be
