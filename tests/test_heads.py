@@ -225,9 +225,9 @@ IDS = [[5, 17, 42], [9, 8, 7]]
         ("bert_token_cls", [[0, 1, -1], [0, 0, 0]], r"labels\[0, 2\] is -1"),
         ("bert_token_cls", [[0, 1]], r"labels has shape \[1, 2\], expected \[2, 3\]"),
         ("bert_token_cls", [[0.0, 1.0, 2.0]] * 2, "labels must be integers, not float64"),
-        ("bert_token_cls", [[0], [1, 2]], "labels is no array"),
+        ("bert_token_cls", [[0], [1, 2]], "labels is not an array"),
         ("bert_seqcls_single", [0, 3], r"labels\[1\] is 3, outside 0 to 2"),
-        ("bert_seqcls_single", [[0], [1, 2]], "labels is no array"),
+        ("bert_seqcls_single", [[0], [1, 2]], "labels is not an array"),
         ("bert_seqcls_multi", [0, 1], r"labels has shape \[2\], expected \[2, 5\]"),
         ("bert_seqcls_multi", [["a"] * 5] * 2, "labels must be numbers"),
         ("bert_seqcls_regression", [1.0], r"labels has shape \[1\], expected \[2, 1\]"),
@@ -245,7 +245,7 @@ def test_wrong_labels_are_told_with_value_and_place(folder: str, labels: Any, me
     ("inputs", "message"),
     [
         ({"input_ids": IDS}, r"input_ids must have 3 dimensions, \[batch, choices, length\]"),
-        ({"input_ids": [[[1], [2, 3]]]}, "input_ids is no array"),
+        ({"input_ids": [[[1], [2, 3]]]}, "input_ids is not an array"),
         ({"input_ids": [IDS], "attention_mask": IDS}, "attention_mask has shape .* 1 rows of 2 choices"),
         ({"input_ids": [IDS], "labels": [2]}, r"labels\[0\] is 2, outside 0 to 1"),
         ({"inputs_embeds": np.zeros((1, 2, 3), np.float32)}, "inputs_embeds must have 4 dimensions"),
@@ -277,7 +277,7 @@ def test_a_missing_head_is_never_made_up() -> None:
 
 
 def test_a_head_is_drawn_when_asked_for_and_reported() -> None:
-    with pytest.warns(CheckpointWarning, match="2 weights of the head were drawn anew: 'classifier.weight'"):
+    with pytest.warns(CheckpointWarning, match="2 weights of the head were drawn: 'classifier.weight'"):
         model = BertForSequenceClassification.from_pretrained(MODELS / "bert_small", new_head=7)
     with pytest.warns(CheckpointWarning):
         again = BertForSequenceClassification.from_pretrained(MODELS / "bert_small", new_head=7)
@@ -285,7 +285,7 @@ def test_a_head_is_drawn_when_asked_for_and_reported() -> None:
     assert weights["classifier.weight"].std() > 0.005
     assert (weights["classifier.bias"] == 0).all()
     np.testing.assert_array_equal(weights["classifier.weight"], dict(again.named_parameters())["classifier.weight"])
-    with pytest.warns(CheckpointWarning, match="drawn anew: 'cls.predictions.bias'|'pooler.dense.bias'") as told:
+    with pytest.warns(CheckpointWarning, match="drawn: 'cls.predictions.bias'|'pooler.dense.bias'") as told:
         words = BertForMaskedLM.from_pretrained(MODELS / "bert_small", new_head=1)
     assert len(told) == 2  # the pooler is not used, the head was drawn
     assert words(IDS).logits.shape == (2, 3, 110)
@@ -391,7 +391,7 @@ def test_auto_model_knows_the_kind_by_the_class_too(folder: Path) -> None:
         ),
         ({"architectures": ["ElectraModel"]}, "architectures names 'ElectraModel'"),
         ({"architectures": ["os.system"]}, "architectures names 'os.system'"),
-        ({"model_type": "gpt9"}, "model_type is 'gpt9'; the kinds .* are bert, albert, distilbert, electra, mpnet"),
+        ({"model_type": "gpt9"}, "model_type is 'gpt9'; supported are bert, albert, distilbert, electra, mpnet"),
         ({"model_type": 3}, "model_type is 3"),
         ({"model_type": "electra"}, "ElectraForSequenceClassification|BertForTokenClassification"),
     ],
@@ -423,7 +423,7 @@ def test_models_without_token_types_take_no_notice_of_them(folder: str) -> None:
 def test_mpnet_keeps_two_positions_for_itself() -> None:
     model = AutoModel.base_from_pretrained(MODELS / "mpnet_model")
     assert model(np.full((1, 46), 5)).last_hidden_state.shape == (1, 46, 32)
-    with pytest.raises(InputError, match=r"rows of 47 tokens are longer than .* less the 2 it keeps for itself, 46"):
+    with pytest.raises(InputError, match=r"rows of 47 tokens are longer than .* less the 2 that it reserves, 46"):
         model(np.full((1, 47), 5))
 
 

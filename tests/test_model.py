@@ -192,7 +192,7 @@ IDS = [[1, 2, 3], [4, 5, 6]]
         ({"input_ids": [1, 2]}, r"input_ids must have 2 dimensions.* not 1 \(shape \[2\]\)"),
         ({"input_ids": [[[1]]]}, "input_ids must have 2 dimensions"),
         ({"input_ids": 1}, "input_ids must have 2 dimensions"),
-        ({"input_ids": [[1, 2], [3]]}, "input_ids is no array.*padded"),
+        ({"input_ids": [[1, 2], [3]]}, "input_ids is not an array.*padded"),
         ({"input_ids": [[1.0, 2.0]]}, "input_ids must be integers, not float64"),
         ({"input_ids": [[True, False]]}, "input_ids must be integers, not bool"),
         ({"input_ids": [["a"]]}, "input_ids must be integers, not <U1"),

@@ -1,6 +1,7 @@
-"""BERT on the CPU: configuration, checkpoint, arithmetic, model, heads, variants.
+"""BERT on the CPU: configuration, checkpoints, arithmetic, model, heads and variants.
 
-Start with `functional`, which has the formulas; `model` puts them together, `heads` and `variants` go on from there.
+Start reading with `functional`, which has the formulas. `engines` run them, `model` checks the inputs and calls an
+engine, and `heads` and `variants` build on `model`.
 """
 
 from wordpiece_bert.bert.auto import AutoModel

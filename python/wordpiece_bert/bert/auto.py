@@ -1,4 +1,4 @@
-"""The class that a folder is of."""
+"""Loading a model as the class that its folder names."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class AutoModel:
         revision: str | None = None,
         **options: Any,  # noqa: ANN401
     ) -> Model:
-        """Load a model as the class that ``architectures`` names; where it names none, without a head.
+        """Load a model as the class that ``architectures`` names, or without a head if it names none.
 
-        The arguments are those of `Model.from_pretrained`.
+        The arguments, errors and warnings are those of `Model.from_pretrained`.
 
         Raises
         ------
         ConfigError
-            The class, or the kind of model, is none of those that are computed here; the message has its name.
+            The class, or the type of model, is not supported; the message has its name.
         """
         folder = find_model(name, revision=revision)
         return _class_of(folder).from_pretrained(folder, backend, dtype, **options)
@@ -63,18 +63,18 @@ class AutoModel:
         revision: str | None = None,
         **options: Any,  # noqa: ANN401
     ) -> BertModel:
-        """Load a model of any kind without its head; the arguments are those of `Model.from_pretrained`."""
+        """Load a model of any type without its head; the arguments are those of `Model.from_pretrained`."""
         folder = find_model(name, revision=revision)
         return _base_of(folder).from_pretrained(folder, backend, dtype, **options)
 
 
 def read_config(folder: str | os.PathLike[str]) -> BertConfig:
-    """Read the configuration of a folder with a model of any kind."""
+    """Read the configuration of a folder with a model of any type."""
     return _base_of(folder).config_class.from_folder(folder)
 
 
 def _base_of(folder: str | os.PathLike[str]) -> type[BertModel]:
-    """Return the class without a head, by ``model_type``, else by the name of the class."""
+    """Return the class without a head, by ``model_type`` or, without one, by the class in ``architectures``."""
     file = find_config(folder)
     values = read_object(file, ConfigError)
     kind = values.get("model_type")
@@ -83,12 +83,13 @@ def _base_of(folder: str | os.PathLike[str]) -> type[BertModel]:
         kind = named.config_class.model_type if named else "bert"
     if not isinstance(kind, str) or kind not in _BASE_MODELS:
         known = ", ".join(_BASE_MODELS)
-        message = f"{file}: model_type is {quoted(kind)}; the kinds of model that are computed here are {known}"
+        message = f"{file}: model_type is {quoted(kind)}; supported are {known}"
         raise ConfigError(message)
     return _BASE_MODELS[kind]
 
 
 def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
+    """Return the class that ``architectures`` names, or the class without a head if it names none."""
     base = _base_of(folder)
     file = find_config(folder)
     name = _architecture(file)
@@ -97,7 +98,7 @@ def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
     if name not in _CLASSES or _CLASSES[name].config_class is not base.config_class:
         known = ", ".join(other for other, cls in _CLASSES.items() if cls.config_class is base.config_class)
         message = (
-            f"{file}: architectures names {quoted(name)}, which is not computed here; {known} are. "
+            f"{file}: architectures names {quoted(name)}, which is not supported; {known} are. "
             f"{base.__name__}.from_pretrained loads the encoder without its head"
         )
         raise ConfigError(message)
@@ -105,6 +106,6 @@ def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
 
 
 def _architecture(file: Path) -> str | None:
-    """Return the first class that a configuration names."""
+    """Return the first class that a configuration names; None if it names none."""
     names = read_object(file, ConfigError).get("architectures")
     return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else None

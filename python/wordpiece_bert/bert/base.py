@@ -1,4 +1,4 @@
-"""What all models share: they are loaded, saved, and have named parameters."""
+"""What all models share: loading, saving and named parameters."""
 
 from __future__ import annotations
 
@@ -42,36 +42,47 @@ __all__ = ["Model"]
 class Model:
     """A model: a configuration, weights, and an engine that computes with them.
 
-    It never changes after it is made, and may be shared by threads.
+    A model never changes after it is made, so threads may share it.
 
     Parameters
     ----------
     config
         Sizes and settings.
     weights
-        Arrays by their names in a checkpoint, such as ``"encoder.layer.0.attention.self.query.weight"``; both forms of
-        prefix are understood. Not copied if float32.
+        Arrays by their names in a checkpoint, such as ``"encoder.layer.0.attention.self.query.weight"``, with or
+        without the prefix that a model with a head has. float32 arrays are not copied.
     backend
-        The engine: ``"rust"``, or ``"numpy"``, which computes the same as plainly as can be and several times slower.
+        The engine: ``"rust"``, or ``"numpy"``, which computes the same formulas in NumPy, several times slower.
     dtype
-        What it computes in: ``"float32"``.
+        The dtype of the arithmetic: ``"float32"``; or ``"bfloat16"`` in the Rust engine, whose matrix products then
+        multiply numbers rounded to bfloat16 and sum them in float32.
     source
         Where the weights came from, for messages.
     new_head
-        A seed, to draw the head's weights anew where there are none.
+        A seed to draw the weights of the head with, if `weights` has none of them.
 
     Attributes
     ----------
     config : BertConfig
-    backend : str
-    dtype : str
+        Sizes and settings.
+    backend, dtype : str
+        The engine, and the dtype of its arithmetic.
     source : str
         Where the weights came from.
 
     Raises
     ------
     CheckpointError
-        A weight is missing or has another shape than the configuration says.
+        A weight is missing, or its shape is not that of the configuration.
+    ConfigError
+        The engine does not compute in this dtype, but another engine does.
+    InputError
+        There is no engine, or no dtype, of this name.
+
+    Warns
+    -----
+    CheckpointWarning
+        Tensors were not used, or weights of the head were drawn; the message has their names.
     """
 
     config_class: ClassVar[type[BertConfig]] = BertConfig
@@ -98,7 +109,7 @@ class Model:
             message = f"{source}: {len(resolved.unused)} tensors are not used: {listed(resolved.unused)}"
             warnings.warn(message, CheckpointWarning, stacklevel=2)
         if resolved.drawn:
-            message = f"{source}: {len(resolved.drawn)} weights of the head were drawn anew: {listed(resolved.drawn)}"
+            message = f"{source}: {len(resolved.drawn)} weights of the head were drawn: {listed(resolved.drawn)}"
             warnings.warn(message, CheckpointWarning, stacklevel=2)
         self.config = config
         self.backend = backend
@@ -107,22 +118,22 @@ class Model:
         prefix = layout.prefix if layout.head else ""
         base: dict[str, AnyArray | PackedWeight] = {prefix + name: w for name, w in resolved.base.items()}
         self._weights = {**base, **resolved.head}
-        for copy, original in layout.tied.items():  # a weight that is used in two places comes once
+        for copy, original in layout.tied.items():  # keep a weight that is used twice under one name
             if self._weights[copy] is self._weights.get(prefix + original, self._weights.get(original)):
                 del self._weights[copy]
         self._set_up(engine, resolved)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Run the model; each class says what it takes and gives."""
+        """Run the model; each class documents its arguments and its output."""
         raise NotImplementedError
 
     @classmethod
     def _layout(cls, config: BertConfig) -> Layout:
-        """Return what the weights are called in a checkpoint."""
+        """Return the names and shapes of the weights in a checkpoint."""
         raise NotImplementedError
 
     def _set_up(self, engine: Engine, resolved: Resolved) -> None:
-        """Hand the weights to the engine."""
+        """Prepare the engine's encoder and the layers of the head."""
         raise NotImplementedError
 
     @classmethod
@@ -137,41 +148,42 @@ class Model:
         check_finite: bool = False,
         new_head: int | None = None,
     ) -> Self:
-        """Load a model from this machine; nothing is ever downloaded, and no code of the model's is run.
+        """Load a model from this machine. Nothing is downloaded, and no code of the model is run.
 
         Parameters
         ----------
         name
             ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
             The weights are the first of ``model.safetensors``, ``model.safetensors.index.json``, ``pytorch_model.bin``,
-            ``pytorch_model.bin.index.json``. A model with a head gives its encoder to a class without one.
+            ``pytorch_model.bin.index.json`` and a TensorFlow checkpoint that the folder has. A class without a head
+            also loads the encoder of a model with one.
         backend, dtype
             As for the class.
         revision
-            Of a model in the Hugging Face cache.
+            Branch, tag or commit of a model in the Hugging Face cache.
         keep_half
-            Whether weights that are stored in 16 bits stay so in memory. The arithmetic is float32 in any case, and the
-            numbers are the same; it takes half the memory and a little more time.
+            Whether weights that the file stores in 16 bits stay in 16 bits in memory. They are widened when they are
+            used, so results are the same; it saves half the memory and costs a little time.
         check_finite
-            Whether to look for NaN and infinities among the weights, and to refuse them.
+            Whether to refuse weights that are NaN or infinite.
         new_head
-            A seed to draw the head's weights with, where the file has none (a checkpoint of an encoder alone).
+            A seed to draw the weights of the head with, if the file has none of them (as that of an encoder only).
 
         Raises
         ------
         ModelNotFoundError
-            It is not on this machine; the message says what to run.
+            The model is not on this machine; the message says how to get it.
         ConfigError
-            Its configuration is broken, or asks for what is not computed here.
+            The configuration is malformed, or of a model that is not supported.
         CheckpointError
-            Its weights are broken, in another format, or do not fit the configuration.
+            The weights are malformed, in a format that is not supported, or do not fit the configuration.
 
         Warns
         -----
         CheckpointWarning
-            Tensors were not used, or weights were drawn; the message has their names.
+            Tensors were not used, or weights of the head were drawn; the message has their names.
         """
-        get_engine(backend, dtype)  # a wrong option is told before a hundred megabytes are read
+        get_engine(backend, dtype)  # report a wrong option before reading hundreds of megabytes
         folder = find_model(name, revision=revision)
         config = cls.config_class.from_folder(folder)
         file = find_weights(folder)
@@ -183,9 +195,10 @@ class Model:
         return cls(config, tensors, backend=backend, dtype=dtype, source=str(file), new_head=new_head)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``config.json`` and ``model.safetensors`` into a folder, so that transformers loads them.
+        """Write ``config.json`` and ``model.safetensors`` into a folder that transformers can load.
 
-        Weights that are kept in half precision are written so. The tokenizer is saved by its own `save_pretrained`.
+        Weights that are in half precision in memory are written in half precision. The tokenizer is not written:
+        `Tokenizer.save_pretrained` does that.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -194,9 +207,9 @@ class Model:
         write_text(folder / "config.json", json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
     def named_parameters(self) -> Iterator[tuple[str, Array]]:
-        """Go through the parameters: their names in a checkpoint of this class, and float32 arrays not to be changed.
+        """Iterate over the parameters: their names in a checkpoint of this class, and read-only float32 arrays.
 
-        As in torch, a weight that is used in two places (the word table in a masked-language decoder) comes once.
+        As in torch, a weight that is used twice (the word table, in a masked-language decoder) is yielded once.
         """
         for name, weight in self._weights.items():
             array = widen(_read(weight)).view()
@@ -204,7 +217,7 @@ class Model:
             yield name, array
 
     def num_parameters(self) -> int:
-        """Count the numbers in all parameters: 109,482,240 for BERT-base without a head."""
+        """Return how many numbers the parameters have in total: 109,482,240 for BERT-base without a head."""
         return sum(math.prod(weight.shape) for weight in self._weights.values())
 
     def __repr__(self) -> str:
@@ -223,5 +236,5 @@ class Model:
 
 
 def _read(weight: AnyArray | PackedWeight) -> AnyArray:
-    """Return a weight as an array, whoever keeps it."""
+    """Return a weight as an array, unpacked if the engine stores it."""
     return weight if isinstance(weight, np.ndarray) else weight.unpack()

@@ -1,8 +1,8 @@
 """The configuration of a BERT model: ``config.json``, checked field by field.
 
-A configuration is untrusted and decides which arrays are expected. So every field that matters has to be what it claims
-to be, settings that would ask for other arithmetic than BERT's are refused by name, and names of Python code
-(``auto_map`` and the like) are never looked at.
+A configuration is untrusted, and it determines the shapes of all weights. Every field that is used is checked for its
+type and range, settings that need other arithmetic than BERT's are refused by name, and fields that name Python code
+(such as ``auto_map``) are never read.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_LAYERS", "BertConfig", "find_config"]
 
-# The first that exists is read; bert_config.json is the name in Google's own release.
+# The first of these that exists is read; bert_config.json is the name in Google's releases.
 _FILE_NAMES = ("config.json", "bert_config.json")
 
 _PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
 
-# Far beyond any model; with these limits no product or loop over a size can do harm before the weights are compared.
+# Limits far beyond any model, so that no product of sizes or loop over them is harmful before the weights are checked.
 _LARGEST_SIZE = 2**31 - 1
 MOST_LAYERS = 10_000
 _MOST_LABELS = 1_000_000
 
-# Sizes that are numbers of layers.
+# Fields that count layers; the others are lengths.
 _COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
-# Fields of a config.json that change the numbers in a way not computed here, with the one value that does not.
+# Fields of config.json that change the arithmetic, each with the only value that is supported.
 _MUST_BE: Mapping[str, object] = {
     "is_decoder": False,
     "add_cross_attention": False,
@@ -51,7 +51,7 @@ _MUST_BE: Mapping[str, object] = {
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig:
-    """What a BERT model is made of; the defaults are those of bert-base-uncased.
+    """The sizes and settings of a BERT model; the defaults are those of bert-base-uncased.
 
     Attributes
     ----------
@@ -60,36 +60,37 @@ class BertConfig:
     hidden_size : int
         H, length of a token's vector; a multiple of `num_attention_heads`.
     num_hidden_layers : int
-        L.
+        L, layers of the encoder.
     num_attention_heads : int
-        N.
+        N, heads of each layer.
     intermediate_size : int
         F, width of the feed-forward network.
     hidden_act : str
         Activation of the feed-forward network: a name in `wordpiece_bert.bert.functional.ACTIVATIONS`.
     max_position_embeddings : int
-        P, the longest row that the model takes.
+        P, rows of the position table, and so the longest row in tokens.
     type_vocab_size : int
         T, number of token types (segments).
     layer_norm_eps : float
         ε of every layer norm.
     pad_token_id : int or None
-        Id of the padding token. No computation looks at it: what is padding, the attention mask says.
+        Id of the padding token. It has no effect on results: the attention mask defines what is padding.
     tie_word_embeddings : bool
         Whether the masked-language head uses the word table.
     id2label : dict of int to str
-        Names of a head's labels.
+        Names of the labels of a head.
     problem_type : str or None
-        The kind of classification, which chooses the loss.
+        ``"regression"``, ``"single_label_classification"`` or ``"multi_label_classification"``, which determines the
+        loss of a sequence classifier.
     architectures : tuple of str
         Classes that the checkpoint was saved from.
     model_type : str
-        ``"bert"``; a relative's configuration has its own.
+        ``"bert"``; the configuration of a variant has another.
 
     Raises
     ------
     ConfigError
-        A field is not what it has to be; the message has its name and value.
+        A field has a wrong type or value; the message has its name and value.
     """
 
     vocab_size: int = 30_522
@@ -108,7 +109,7 @@ class BertConfig:
     architectures: tuple[str, ...] = ()
     model_type: str = "bert"
 
-    # What the configuration of a relative says otherwise.
+    # What the configuration of a variant overrides.
     _sizes: ClassVar[tuple[str, ...]] = (
         "vocab_size",
         "hidden_size",
@@ -118,17 +119,15 @@ class BertConfig:
         "max_position_embeddings",
         "type_vocab_size",
     )
-    _names_in_file: ClassVar[Mapping[str, str]] = {}  # of fields whose names in config.json are not those here
-    _fixed: ClassVar[tuple[str, ...]] = ()  # fields that config.json does not decide
+    _names_in_file: ClassVar[Mapping[str, str]] = {}  # of fields that have another name in config.json
+    _fixed: ClassVar[tuple[str, ...]] = ()  # fields that are not read from config.json
     _must_be: ClassVar[Mapping[str, object]] = _MUST_BE
     #: Whether the base model has a pooler.
     has_pooler: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.model_type != type(self).model_type:
-            why = (
-                f"{type(self).__name__} is for {type(self).model_type!r}; AutoModel takes the class that fits a folder"
-            )
+            why = f"{type(self).__name__} is for {type(self).model_type!r}; AutoModel chooses the class for a folder"
             _refuse("model_type", self.model_type, why)
         for name in self._sizes:
             value = getattr(self, name)
@@ -156,41 +155,41 @@ class BertConfig:
 
     @property
     def embedding_size(self) -> int:
-        """Return E, the width of the embedding tables: H, but for ELECTRA and ALBERT."""
+        """Return E, the width of the embedding tables: H, except in ELECTRA and ALBERT."""
         return self.hidden_size
 
     @property
     def has_projection(self) -> bool:
-        """Return whether the embeddings go through a dense layer from E to H: in ELECTRA and ALBERT."""
+        """Return whether a dense layer maps the embeddings from E to H, as in ELECTRA and ALBERT."""
         return False
 
     @property
     def relative_attention_num_buckets(self) -> int:
-        """Return how many distances MPNet's attention tells apart; 0 in the others, where it tells none."""
+        """Return the number of buckets of MPNet's relative position bias; 0 in models without one."""
         return 0
 
     @property
     def encoder_layers(self) -> int:
-        """Return how many layers are run: L, but for ALBERT, whose layers may be groups of several."""
+        """Return how many layers are run: L, except in ALBERT, whose layers may be groups of several."""
         return self.num_hidden_layers
 
     @property
     def longest_row(self) -> int:
-        """Return how many tokens a row may have: P, but for MPNet, which keeps two positions for itself."""
+        """Return the longest row in tokens: P, except in MPNet, which reserves two positions."""
         return self.max_position_embeddings
 
     @property
     def num_labels(self) -> int:
-        """Return the number of labels of a head that classifies."""
+        """Return the number of labels of a head for classification."""
         return len(self.id2label)
 
     def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
-        """Return the positions of tokens where a call gives none, [B, S] or [1, S]: 0, 1, 2 … also beside padding."""
-        del input_ids  # MPNet looks at them
+        """Return the positions of a call without `position_ids`, [B, S] or [1, S]: 0 to S − 1, padding included."""
+        del input_ids  # used by MPNet
         return np.arange(length, dtype=np.int64)[None, :]
 
     def label(self, index: int) -> str:
-        """Return the name of a label; ``LABEL_i`` where `id2label` has none."""
+        """Return the name of a label; ``LABEL_i`` if `id2label` has none."""
         return self.id2label.get(index, f"LABEL_{index}")
 
     @classmethod
@@ -200,7 +199,7 @@ class BertConfig:
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read ``config.json`` of a folder, else ``bert_config.json``, its name in Google's own release."""
+        """Read ``config.json`` of a folder, or ``bert_config.json``, its name in Google's releases."""
         return cls.from_file(find_config(folder))
 
     @classmethod
@@ -210,7 +209,7 @@ class BertConfig:
         Raises
         ------
         ConfigError
-            The file is not strict JSON of at most 1 MB, or not the configuration of a model that is computed here.
+            The file is not strict JSON of at most 1 MB, or not the configuration of a supported model.
         """
         values = read_object(Path(file), ConfigError)
         try:
@@ -221,10 +220,10 @@ class BertConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a configuration of what a ``config.json`` holds; fields that change nothing here are ignored."""
+        """Make a configuration from the content of a ``config.json``; fields that have no effect here are ignored."""
         for name, allowed in cls._must_be.items():
             if values.get(name, allowed) not in (allowed, None):
-                _refuse(name, values[name], "a model that needs it is not supported; its numbers would be wrong")
+                _refuse(name, values[name], "models that need it are not supported; results would be wrong")
         in_file = {name: cls._in_file(name) for name in cls._read_fields()}
         known = {name: values[key] for name, key in in_file.items() if key in values}
         if known.get("model_type", "") is None:
@@ -240,7 +239,7 @@ class BertConfig:
         return cls(**known)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a ``config.json`` holds, as transformers reads it."""
+        """Return the content of a ``config.json`` that transformers can read."""
         written = {self._in_file(name): getattr(self, name) for name in self._read_fields()}
         written["architectures"] = list(self.architectures)
         written["id2label"] = {str(index): name for index, name in self.id2label.items()}
@@ -253,7 +252,7 @@ class BertConfig:
 
     @classmethod
     def _in_file(cls, name: str) -> str:
-        """Return what ``config.json`` calls a field."""
+        """Return the name of a field in ``config.json``."""
         return cls._names_in_file.get(name, name)
 
 
@@ -263,7 +262,7 @@ def find_config(folder: str | os.PathLike[str]) -> Path:
     Raises
     ------
     ModelNotFoundError
-        There is none.
+        The folder has none.
     """
     for name in _FILE_NAMES:
         if (file := Path(folder) / name).is_file():
@@ -273,7 +272,7 @@ def find_config(folder: str | os.PathLike[str]) -> Path:
 
 
 def _labels(value: object) -> dict[int, str]:
-    """{"0": "name"} -> {0: "name"}. A map stays a map: an id may be huge without a table of that length."""
+    """{"0": "name"} -> {0: "name"}. The result is a dict, not a list, because a file may have a single huge id."""
     if not isinstance(value, dict):
         _refuse("id2label", value, "it must be an object from ids to names")
     labels: dict[int, str] = {}
@@ -287,13 +286,14 @@ def _labels(value: object) -> dict[int, str]:
 
 
 def _numbered(count: object) -> dict[int, str]:
-    """Name labels by their numbers, as transformers does where a configuration says only how many there are."""
+    """Return names for labels of which a configuration has only the number, as transformers does."""
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MOST_LABELS:
         _refuse("num_labels", count, f"it must be an integer from 1 to {_MOST_LABELS}")
     return {index: f"LABEL_{index}" for index in range(count)}
 
 
 def _names(value: object) -> tuple[str, ...]:
+    """Check a list of class names; null is an empty list."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):

@@ -1,17 +1,17 @@
-"""The arithmetic of BERT: one small function per formula, over NumPy arrays alone.
+"""The arithmetic of BERT: one small function for each formula, over NumPy arrays.
 
-Read it from top to bottom with the papers beside it: Devlin et al., "BERT" (2019), and Vaswani et al., "Attention is
-all you need" (2017), whose section 3 has the encoder. The last third composes the small functions into the steps of a
+Read it from top to bottom with the papers at hand: Devlin et al., "BERT" (2019), and Vaswani et al., "Attention is all
+you need" (2017), whose section 3 defines the encoder. The last third composes the small functions into the steps of a
 forward pass: `embeddings`, then `encoder_layer` once for each layer, then `pooler` or `pool`.
 
-The letters that the comments use for shapes:
+Comments denote shapes by these letters:
 
     B  sequences in the batch     H  hidden size                    V  tokens in the vocabulary
-    S  tokens in a (padded) row   N  attention heads                P  positions
+    S  positions in a padded row  N  attention heads                P  rows of the position table
     F  intermediate size          d  size of one head, d = H / N    T  token types (segments)
 
 Weights are plain dicts whose keys are the parameter names of a checkpoint, so that ``linear(x, **layer["query"])``
-reads as the formula. Everything is float32 and stays float32.
+reads as the formula. All floating-point arrays are float32, and so are all results.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Mask = npt.NDArray[np.bool_]
 Activation = Callable[[Array], Array]
 
 
-# --- weights, by the names they have in a checkpoint
+# --- weights, by their names in a checkpoint
 
 
 class Affine(TypedDict):
@@ -80,16 +80,16 @@ class EmbeddingTable(TypedDict):
 
 
 class Embeddings(TypedDict):
-    """The three tables whose sum enters the encoder, and the norm after it.
+    """The three tables whose rows are summed, and the norm after the sum.
 
-    Relatives of BERT differ: DistilBERT and MPNet have no token types; the tables of ELECTRA and ALBERT have a width of
-    their own, E, and a dense layer [H, E] brings it to H.
+    Variants of BERT differ: DistilBERT and MPNet have no token types; the tables of ELECTRA and ALBERT have another
+    width, E, and a dense layer [H, E] maps it to H.
     """
 
-    word_embeddings: EmbeddingTable  # [V, H]
-    position_embeddings: EmbeddingTable  # [P, H]
-    token_type_embeddings: NotRequired[EmbeddingTable]  # [T, H]
-    LayerNorm: Affine
+    word_embeddings: EmbeddingTable  # [V, E]
+    position_embeddings: EmbeddingTable  # [P, E]
+    token_type_embeddings: NotRequired[EmbeddingTable]  # [T, E]
+    LayerNorm: Affine  # [E]
     projection: NotRequired[Affine]
 
 
@@ -101,7 +101,7 @@ class Projection(TypedDict):
 
 
 class QueryKeyValue(TypedDict):
-    """The three dense layers [H, H] of self-attention; all heads side by side."""
+    """The three dense layers [H, H] of self-attention; head n has rows n·d to (n + 1)·d."""
 
     query: Affine
     key: Affine
@@ -146,8 +146,8 @@ def linear(x: Array, weight: Array, bias: Array) -> Array:
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> Array:
     """Layer normalization: (x − mean) / √(variance + ε) · γ + β over the last axis (Ba, Kiros and Hinton, 2016).
 
-    x [..., H], weight and bias [H] -> [..., H]. The variance is the biased one (divided by H), of the numbers with the
-    mean already taken off: BERT's ε is 1e-12 and hides no cancellation.
+    x [..., H], weight and bias [H] -> [..., H]. The variance is the biased one (divided by H). It is computed from the
+    centred values, because BERT's ε, 1e-12, is too small to cover the cancellation in mean(x²) − mean(x)².
     """
     y: Array = x - x.mean(axis=-1, keepdims=True)
     variance = np.square(y).mean(axis=-1, keepdims=True)  # [..., 1]
@@ -158,7 +158,7 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """exp(x) / Σ exp(x) over the last axis. The maximum is taken off first, so nothing overflows."""
+    """exp(x) / Σ exp(x) over the last axis. The maximum is subtracted first, so that nothing overflows."""
     e: Array = x - x.max(axis=-1, keepdims=True)
     np.exp(e, out=e)
     e /= e.sum(axis=-1, keepdims=True)
@@ -177,7 +177,7 @@ def normalize(x: Array) -> Array:
 
 def _in_blocks(function: Activation) -> Activation:
     """Apply an element-wise function block by block, so that its temporaries stay in the cache."""
-    block = 32_768  # numbers, 128 KiB: a handful of them fit into the second-level cache of most CPUs
+    block = 32_768  # numbers, 128 KiB: several such temporaries fit into the second-level cache of most CPUs
 
     @wraps(function)
     def blocked(x: Array) -> Array:
@@ -190,16 +190,16 @@ def _in_blocks(function: Activation) -> Activation:
     return blocked
 
 
-# erf(z) = tanh(z + z·P(z²)/Q(z²)) up to 3e-9 for |z| <= 4: P/Q is the minimax fit of artanh(erf(z))/z − 1, weighted
-# with the slope of tanh. In float32 the whole stays within 1e-7, most of it the rounding of tanh. From 4, where erf is
-# 1 − 1.5e-8, to the end of the clip the argument grows from 9 to 14, so that there the result is exactly 1.
+# erf(z) = tanh(z + z·P(z²)/Q(z²)) to within 3e-9 for |z| <= 4: P/Q is the minimax fit of artanh(erf(z))/z − 1, weighted
+# by the slope of tanh. In float32 the total error is below 1e-7, most of it the rounding of tanh. Between 4, where erf
+# is 1 − 1.5e-8, and _ERF_END the argument of tanh grows from 9 to 14, so the result there is exactly 1.
 _ERF_P = (0.128379188, 0.122908954, 0.0189431112, 0.00184474066)
 _ERF_Q = (1.0, 0.156852795, 0.0236129504, 0.000322666351)
 _ERF_END = 5.0
 
 
 def erf(z: Array) -> Array:
-    """Error function, 2/√π ∫₀ᶻ exp(−t²) dt, within 1e-7 (1.2e-7 on CPUs where NumPy has no tanh of its own)."""
+    """Error function, 2/√π ∫₀ᶻ exp(−t²) dt, to within 1e-7 (1.2e-7 on CPUs where NumPy uses the C library's tanh)."""
     z = np.clip(z, -_ERF_END, _ERF_END)
     s = z * z
     p = _polynomial(s, _ERF_P)
@@ -231,7 +231,7 @@ def gelu(x: Array) -> Array:
 
 @_in_blocks
 def gelu_tanh(x: Array) -> Array:
-    """½x(1 + tanh(√(2/π)·(x + 0.044715x³))): an approximation of GELU, up to 5e-4 off (the same paper)."""
+    """½x(1 + tanh(√(2/π)·(x + 0.044715x³))): an approximation of GELU to within 5e-4 (the same paper)."""
     y = x * x
     y *= 0.044715
     y += 1.0
@@ -246,7 +246,7 @@ def gelu_tanh(x: Array) -> Array:
 
 @_in_blocks
 def sigmoid(x: Array) -> Array:
-    """σ(x) = 1/(1 + exp(−x)). Below −88, where exp(−x) overflows, σ is all but 0."""
+    """σ(x) = 1/(1 + exp(−x)). Below −88, where exp(−x) would overflow, x counts as −88: σ is about 6e-39."""
     y = np.exp(-np.maximum(x, np.float32(-88.0)))
     y += 1.0
     return np.reciprocal(y, out=y)
@@ -278,7 +278,8 @@ def relu(x: Array) -> Array:
     return np.maximum(x, 0.0)
 
 
-#: What ``hidden_act`` of a configuration may be. A name that is not here is an error, never an import.
+#: The activations that ``hidden_act`` of a configuration may name; any other name is an error, and is never imported.
+#: This is the only list of activations: the Rust kernels know the same functions by their ``__name__``.
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": gelu,
     "gelu_python": gelu,
@@ -306,26 +307,26 @@ def split_heads(x: Array, heads: int) -> Array:
 
 
 def merge_heads(x: Array) -> Array:
-    """[B, N, S, d] -> [B, S, H]: the heads side by side again."""
+    """[B, N, S, d] -> [B, S, H]: the inverse of `split_heads`."""
     batch, heads, length, size = x.shape
     return x.swapaxes(1, 2).reshape(batch, length, heads * size)
 
 
 def additive_mask(mask: Mask) -> Array:
-    """[B, S] true where a token may be attended to -> [B, 1, 1, S], to add to the scores of all heads and queries.
+    """[B, S], true where a token is visible -> [B, 1, 1, S], to be added to the scores of all heads and queries.
 
-    0 where true, else the lowest float32: after the softmax such a key weighs exactly 0 as long as one key is visible.
+    0 where true, else the lowest float32, which the softmax turns into a weight of exactly 0 if any key is visible.
     """
     return np.where(mask, np.float32(0.0), np.finfo(np.float32).min)[:, None, None, :]
 
 
 def relative_position_bias(length: int, table: Array) -> Array:
-    """MPNet's bias by distance: one number for each head and bucket of distances, table [32, N] -> [1, N, S, S].
+    """MPNet's position bias: one number for each head and bucket of distances, table [32, N] -> [1, N, S, S].
 
-    Source: Song et al. 2020, and `distance_buckets`.
+    Source: Song et al. 2020; the buckets are those of `distance_buckets`.
     """
-    places = np.arange(length)
-    buckets = distance_buckets(places[:, None] - places[None, :])  # [S, S]
+    positions = np.arange(length)
+    buckets = distance_buckets(positions[:, None] - positions[None, :])  # [S, S]
     bias: Array = table[buckets]  # [S, S, N]
     return bias.transpose(2, 0, 1)[None]
 
@@ -333,14 +334,14 @@ def relative_position_bias(length: int, table: Array) -> Array:
 def distance_buckets(distance: Ids) -> Ids:
     """Return the bucket, 0 to 31, of each distance query − key.
 
-    Keys at or before the query have buckets 0 to 15, keys after it 16 to 31. Within a half, distances 0 to 7 have a
-    bucket each; from 8 to 127 eight buckets grow with the logarithm; what is farther shares the last (Raffel et al.
-    2020, T5, section 2.1).
+    Keys at or before the query have buckets 0 to 15, keys after it 16 to 31. In each half, distances 0 to 7 have one
+    bucket each, distances 8 to 127 share eight buckets whose widths grow logarithmically, and larger distances fall
+    into the last one (Raffel et al. 2020, T5, section 2.1).
     """
     after = np.where(distance < 0, 16, 0)
     distance = np.abs(distance)
-    grown = 8 + np.log(np.maximum(distance, 1).astype(np.float32) / 8) / np.float32(math.log(128 / 8)) * 8
-    return after + np.where(distance < 8, distance, np.minimum(grown.astype(np.int64), 15))
+    logarithmic = 8 + np.log(np.maximum(distance, 1).astype(np.float32) / 8) / np.float32(math.log(128 / 8)) * 8
+    return after + np.where(distance < 8, distance, np.minimum(logarithmic.astype(np.int64), 15))
 
 
 def self_attention(
@@ -354,8 +355,8 @@ def self_attention(
 ) -> tuple[Array, Array]:
     """Multi-head self-attention: softmax(q·kᵀ/√d + mask)·v for each head (Vaswani et al. 2017, equation 1).
 
-    x [B, S, H], mask [B, S] or None where every token is visible -> context [B, S, H], weights p [B, N, S, S]. MPNet
-    adds a bias [1, N, S, S] to the scores.
+    x [B, S, H], mask [B, S] or None if every token is visible -> context [B, S, H], weights p [B, N, S, S]. MPNet adds
+    a bias [1, N, S, S] to the scores.
     """
     q = split_heads(linear(x, **query), heads)  # [B, N, S, d]
     k = split_heads(linear(x, **key), heads)  # [B, N, S, d]
@@ -370,7 +371,7 @@ def self_attention(
     return merge_heads(p @ v), p  # [B, S, H]
 
 
-# --- composed: what a backend may replace
+# --- the steps of a forward pass
 
 
 def embeddings(
@@ -381,12 +382,12 @@ def embeddings(
     eps: float,
     inputs_embeds: Array | None = None,
 ) -> Array:
-    """What enters the first layer: LN(word + type + position) (Devlin et al. 2019, figure 2).
+    """The input of the first layer: LN(word + type + position) (Devlin et al. 2019, figure 2).
 
-    input_ids [B, S], or in their place word vectors inputs_embeds [B, S, H]; token_type_ids and position_ids [B, S], or
-    [1, S] for all rows alike -> [B, S, H].
+    input_ids [B, S], or instead word vectors inputs_embeds [B, S, E]; token_type_ids and position_ids [B, S], or [1, S]
+    if all rows have the same -> [B, S, H]. E is H unless the tables have a projection.
     """
-    x = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, H]
+    x = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, E]
     if "token_type_embeddings" in tables:
         x = x + tables["token_type_embeddings"]["weight"][token_type_ids]
     x = x + tables["position_embeddings"]["weight"][position_ids]
@@ -422,26 +423,27 @@ def encoder_layer(
 
 
 def pooler(x: Array, dense: Affine) -> Array:
-    """BERT's own pooler: tanh of a dense layer over the first token, [B, S, H] -> [B, H]."""
+    """BERT's pooler: tanh of a dense layer over the first token, [B, S, H] -> [B, H]."""
     return np.tanh(linear(x[:, 0], **dense))
 
 
 PoolingMode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
 
-#: The ways from token vectors to one vector a text, by the names that sentence-transformers gives them.
+#: The ways to pool token vectors, by their names in sentence-transformers.
 POOLING_MODES: tuple[PoolingMode, ...] = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
 
 def pool(x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
-    """One vector a text out of its visible tokens' vectors; [CLS] and [SEP] are tokens like any other.
+    """Pool the vectors of each row's visible tokens, [CLS] and [SEP] among them, to one vector.
 
-    x [B, S, H], mask [B, S] -> [B, H]. The first `skip` visible tokens, those of a prompt, are left out. Source: module
-    Pooling of sentence-transformers 6.2, also in what a row without any token gives: 0 for sums, −∞ for the maximum.
+    x [B, S, H], mask [B, S] -> [B, H]. The first `skip` positions from the first visible one on, those of a prompt, are
+    skipped. Source: module Pooling of sentence-transformers 6.2, also for a row that has no tokens left: sums are 0,
+    the maximum is −∞.
     """
     length = x.shape[1]
-    places = np.arange(length)  # [S]
-    first = mask.argmax(axis=1)[:, None]  # [B, 1] the first visible place
-    mask = mask & (places >= first + skip)  # [B, S]
+    positions = np.arange(length)  # [S]
+    first = mask.argmax(axis=1)[:, None]  # [B, 1] the first visible position
+    mask = mask & (positions >= first + skip)  # [B, S]
     rows = np.arange(len(x))  # [B]
     pooled: Array  # [B, H]
     if mode == "cls":
@@ -454,7 +456,7 @@ def pool(x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
     else:
         weights = mask.astype(np.float32)  # [B, S]
         if mode == "weightedmean":
-            weights *= places - first + 1  # 1, 2, 3, … from the first visible place, whatever is skipped
+            weights *= positions - first + 1  # 1, 2, 3, … from the first visible position, skipped or not
         total = (weights[:, None, :] @ x)[:, 0]  # [B, H]
         count = np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-9))  # [B, 1]
         pooled = total / (np.sqrt(count) if mode == "mean_sqrt_len_tokens" else count)

@@ -1,4 +1,4 @@
-"""Checks of what a caller passes to a model; after them the arithmetic can take its arrays as they are."""
+"""Checks of the arguments of a model's call; after them the arithmetic needs no further checks."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["Inputs", "as_array", "check_inputs", "check_labels", "check_rows", "
 class Inputs(NamedTuple):
     """The inputs of one forward pass, complete and within range.
 
-    Exactly one of `input_ids` and `inputs_embeds` is there; `mask` is None where every token is visible.
+    Exactly one of `input_ids` and `inputs_embeds` is not None.
     """
 
     shape: tuple[int, int]  # B, S
     input_ids: Ids | None  # [B, S]
-    inputs_embeds: Array | None  # [B, S, E], where E is H but for some variants
+    inputs_embeds: Array | None  # [B, S, E]; E is H except in some variants
     token_type_ids: Ids  # [B, S] or [1, S]
     position_ids: Ids  # [B, S] or [1, S]
-    mask: Mask | None  # [B, S]
+    mask: Mask | None  # [B, S], true where a token is visible; None if all are
 
 
 def check_inputs(
@@ -38,12 +38,12 @@ def check_inputs(
     position_ids: npt.ArrayLike | None,
     inputs_embeds: npt.ArrayLike | None,
 ) -> Inputs:
-    """Check the arguments of a model's call and fill in what is left out.
+    """Check the arguments of a model's call and fill in the defaults of those that are None.
 
     Raises
     ------
     InputError
-        With the argument's name, and the value and place that are wrong.
+        An argument is wrong; the message has its name, the value and its index.
     """
     if input_ids is not None and inputs_embeds is not None:
         _refuse("pass either input_ids or inputs_embeds, not both")
@@ -59,22 +59,21 @@ def check_inputs(
         _refuse("pass either input_ids or inputs_embeds")
     if length > config.longest_row:
         unused = config.max_position_embeddings - config.longest_row
-        which = "the model's max_position_embeddings" + (f" less the {unused} it keeps for itself" if unused else "")
+        which = "the model's max_position_embeddings" + (f" less the {unused} that it reserves" if unused else "")
         _refuse(f"rows of {length} tokens are longer than {which}, {config.longest_row}: truncate the texts to it")
     if length == 0 and batch > 0:
         _refuse(f"{batch} rows of 0 tokens: a row needs at least one token")
 
     types: Ids = np.zeros((1, length), np.int64)
-    if (
-        token_type_ids is not None and config.type_vocab_size
-    ):  # a model without them takes no notice, as in transformers
+    # A model without token types ignores them, as in transformers.
+    if token_type_ids is not None and config.type_vocab_size:
         types = _ids("token_type_ids", token_type_ids, config.type_vocab_size, "type_vocab_size")
         _match("token_type_ids", types.shape, (batch, length))
     positions = config.default_positions(ids, length)
     if position_ids is not None:
         size = config.max_position_embeddings
         positions = _ids("position_ids", position_ids, size, "max_position_embeddings")
-        if positions.shape != (1, length):  # one row for all is how models keep their default positions
+        if positions.shape != (1, length):  # [1, S] is the shape in which checkpoints store default positions
             _match("position_ids", positions.shape, (batch, length))
     mask = None if attention_mask is None else _mask(attention_mask, (batch, length))
     return Inputs((batch, length), ids, vectors, types, positions, mask)
@@ -113,12 +112,12 @@ def check_rows(config: BertConfig, ids: Ids, ends: Ids, numbers: Ids) -> None:
 def check_labels(
     name: str, value: npt.ArrayLike, shape: tuple[int, ...], count: int, ignored: int | None = None
 ) -> Ids:
-    """Check class numbers: integers of this shape, from 0 to `count` − 1, or `ignored`.
+    """Return labels as integers of this shape, checked to be from 0 to `count` − 1, or `ignored`.
 
     Raises
     ------
     InputError
-        With the value and its place.
+        A label is wrong; the message has its value and its index.
     """
     labels = as_array(name, value)
     if labels.size == 0 and not isinstance(value, np.ndarray):
@@ -132,19 +131,19 @@ def check_labels(
     if ignored is not None:
         wrong &= labels != ignored
     if wrong.any():
-        place = [int(i) for i in np.argwhere(wrong)[0]]
-        also = "" if ignored is None else f" (or {ignored}, which is not counted)"
-        _refuse(f"{name}{place} is {labels[tuple(place)]}, outside 0 to {count - 1}{also}")
+        index = [int(i) for i in np.argwhere(wrong)[0]]
+        also = "" if ignored is None else f" (or {ignored}, which is ignored)"
+        _refuse(f"{name}{index} is {labels[tuple(index)]}, outside 0 to {count - 1}{also}")
     return labels
 
 
 def check_targets(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Check numbers to compare with, of this shape -> float32.
+    """Return the targets of a loss as float32 of this shape.
 
     Raises
     ------
     InputError
-        With what is wrong.
+        They are not real numbers, or have another shape.
     """
     targets = as_array(name, value)
     if not (np.issubdtype(targets.dtype, np.number) or targets.dtype == np.bool_) or targets.dtype.kind == "c":
@@ -155,11 +154,17 @@ def check_targets(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ar
 
 
 def as_array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return an array of whatever was passed, or raise an `InputError` if it is none."""
+    """Return an argument as an array.
+
+    Raises
+    ------
+    InputError
+        NumPy cannot convert it.
+    """
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as cause:
-        message = f"{name} is no array: {cause}. Rows of different length must be padded"
+        message = f"{name} is not an array: {cause}. Rows of different lengths must be padded"
         raise InputError(message) from cause
 
 
@@ -169,7 +174,7 @@ def _ids(name: str, value: npt.ArrayLike, size: int, field: str) -> Ids:
     if ids.ndim != 2:
         _refuse(f"{name} must have 2 dimensions, [batch, length], not {ids.ndim} (shape {list(ids.shape)})")
     if ids.size == 0 and not isinstance(value, np.ndarray):
-        ids = ids.astype(np.int64)  # an empty list has no dtype of its own
+        ids = ids.astype(np.int64)  # NumPy makes a float64 array of an empty list
     if not np.issubdtype(ids.dtype, np.integer):
         _refuse(f"{name} must be integers, not {ids.dtype}")
     wrong = (ids < 0) | (ids >= size)
@@ -195,15 +200,15 @@ def _mask(value: npt.ArrayLike, shape: tuple[int, int]) -> Mask | None:
     if mask.ndim > 2:
         _refuse(
             f"attention_mask must have shape [batch, length], not {list(mask.shape)}: "
-            "masks of a query and a key, and additive ones, are not supported"
+            "masks by query and key, and additive masks, are not supported"
         )
     _match("attention_mask", mask.shape, shape)
     if not (np.issubdtype(mask.dtype, np.number) or mask.dtype == np.bool_):
         _refuse(f"attention_mask must be booleans or numbers, not {mask.dtype}")
     visible = mask != 0
-    blind = ~visible.any(axis=1)
-    if blind.any():
-        _refuse(f"attention_mask[{int(blind.argmax())}] is all 0: a row with no visible token has no defined result")
+    masked = ~visible.any(axis=1)  # [B]
+    if masked.any():
+        _refuse(f"attention_mask[{int(masked.argmax())}] is all 0: a row with no visible token has no defined result")
     return None if visible.all() else visible
 
 

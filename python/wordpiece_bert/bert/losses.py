@@ -1,4 +1,7 @@
-"""The losses of BERT's heads, each a mean, as torch computes them."""
+"""The losses of BERT's heads: means over all labels that are not ignored, as in torch.
+
+Means are summed in double precision.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ if TYPE_CHECKING:
 
 __all__ = ["IGNORED", "binary_cross_entropy", "cross_entropy", "log_softmax", "mean_squared_error"]
 
-#: The label that does not count.
+#: The label that is ignored, as in torch.
 IGNORED = -100
 
 
 def log_softmax(x: Array) -> Array:
-    """X − ln Σ exp(x) over the last axis; the maximum is taken off first, so nothing overflows."""
+    """Return ln softmax(x) = x − ln Σ exp(x) over the last axis; the maximum is subtracted first, against overflow."""
     y: Array = x - x.max(axis=-1, keepdims=True)
     y -= np.log(np.exp(y).sum(axis=-1, keepdims=True))
     return y
 
 
 def cross_entropy(logits: Array, labels: Ids, ignored: int = IGNORED) -> np.float32:
-    """Mean of −ln softmax(logits)[label] over the labels that are not `ignored`; NaN (0/0) if all are.
+    """Mean of −ln softmax(logits)[label] over the labels that are not `ignored`; NaN if all are.
 
     logits [..., C], labels [...] -> one number.
     """
@@ -35,18 +38,18 @@ def cross_entropy(logits: Array, labels: Ids, ignored: int = IGNORED) -> np.floa
 
 
 def binary_cross_entropy(logits: Array, targets: Array) -> np.float32:
-    """Mean of −t·ln σ(x) − (1 − t)·ln(1 − σ(x)), written so that it cannot overflow: max(x, 0) − x·t + ln(1 + e^−|x|).
+    """Mean of −t·ln σ(x) − (1 − t)·ln(1 − σ(x)), computed as max(x, 0) − x·t + ln(1 + e^−|x|), which cannot overflow.
 
-    logits and targets of one shape -> one number.
+    logits x and targets t of the same shape -> one number.
     """
     return _mean(np.maximum(logits, 0) - logits * targets + np.log1p(np.exp(-np.abs(logits))))
 
 
 def mean_squared_error(predictions: Array, targets: Array) -> np.float32:
-    """Mean of (x − t)²; both of one shape -> one number."""
+    """Mean of (x − t)²; predictions x and targets t of the same shape -> one number."""
     return _mean(np.square(predictions - targets))
 
 
 def _mean(x: Array) -> np.float32:
-    """Mean in double precision; NaN of nothing, as in torch."""
+    """Return the mean, summed in double precision; NaN for no numbers, as in torch."""
     return np.float32(x.mean(dtype=np.float64)) if x.size else np.float32(np.nan)

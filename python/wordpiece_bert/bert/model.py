@@ -30,28 +30,28 @@ __all__ = ["BertModel"]
 
 
 class BertModel(Model):
-    """The BERT encoder.
+    """The BERT encoder: token ids to a vector for each token.
 
-    Made and loaded as every `Model`. Its variants derive from it: their weights have other names, their configurations
-    other fields, and what they compute otherwise stands in `functional`.
+    It is made and loaded like every `Model`. Variants of BERT derive from this class: their weights have other names
+    and their configurations other fields, while the arithmetic in which they differ is in `functional`.
 
     Attributes
     ----------
     has_pooler : bool
-        Whether the weights have a pooler.
+        Whether the checkpoint has the weights of a pooler.
     """
 
     has_pooler: bool
 
-    #: What stands before the encoder's names in the checkpoint of a model with a head.
+    #: The prefix of the encoder's weights in the checkpoint of a model with a head.
     _prefix: ClassVar[str] = "bert."
-    #: How the names of the heads for pre-training begin; a model without a head drops them silently.
+    #: Prefixes of the weights of pre-training heads, which a model without a head ignores silently.
     _pretraining_heads: ClassVar[tuple[str, ...]] = ("cls.",)
 
     @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return what a checkpoint of this kind calls the weight that BERT calls so."""
-        del config  # ALBERT needs it
+        """Return the name in a checkpoint of this class for one of BERT's names."""
+        del config  # used by ALBERT
         return name
 
     @classmethod
@@ -65,7 +65,7 @@ class BertModel(Model):
         weights = {name: resolved.base[own] for name, own in names.items() if own in resolved.base}
         self.has_pooler = POOLER[0] in weights
         self._encoder = engine.prepare(self.config, weights)
-        # Drop the arrays of weights that the encoder stores itself.
+        # The encoder stores these weights itself: drop the arrays, so that each weight is in memory once.
         self._weights |= {names[name]: packed for name, packed in self._encoder.packed.items()}
 
     def __call__(
@@ -88,36 +88,38 @@ class BertModel(Model):
         input_ids
             Token ids, integers [B, S].
         attention_mask
-            [B, S]; where it is not 0 a token is visible. All are by default. Every row needs a visible token.
+            Numbers or booleans [B, S]: a token is visible where they are not 0. By default all tokens are visible.
+            Every row needs at least one.
         token_type_ids
             0 for the first segment, 1 for the second, [B, S]; 0 by default.
         position_ids
-            [B, S] or [1, S]; 0 to S − 1 by default, also where a row is padded on the left.
+            [B, S] or [1, S]; 0 to S − 1 by default, even if a row is padded on the left.
         inputs_embeds
-            Word vectors in place of `input_ids`, floats [B, S, H]; as wide as the word table where that differs.
+            Word vectors instead of `input_ids`, floats [B, S, E]. E is the width of the word table: H, except in
+            variants with a projection.
         output_hidden_states, output_attentions
-            Whether to keep the output of each layer, and its attention weights.
+            Whether to return the output of each layer, and its attention weights.
         visible_only
-            Whether the engine may leave what belongs to hidden places 0, all but the first of a row, which saves their
-            work. (NumPy's computes them in any case.)
+            Whether masked positions may be skipped and left 0, except the first of each row, which heads read. The
+            Rust engine saves their work; the NumPy engine computes them in any case.
         threads
-            How many threads the engine uses; by default what `set_num_threads` says. NumPy's are its BLAS library's
-            affair.
+            How many threads the Rust engine uses; by default those of `set_num_threads`. The NumPy engine uses the
+            threads of its BLAS library.
 
         Returns
         -------
         BertOutput
-            An empty batch (B = 0) gives empty arrays.
+            For an empty batch (B = 0), with empty arrays.
 
         Raises
         ------
         InputError
             An array has the wrong shape or dtype, an id is outside its table, or a row is longer than
-            `max_position_embeddings`; the message has the value and its place.
+            `max_position_embeddings`; the message has the value and its index.
         """
         inputs = check_inputs(self.config, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds)
         if inputs.shape[0] == 0:
-            return self._nothing(
+            return self._empty_output(
                 inputs.shape[1], output_hidden_states=output_hidden_states, output_attentions=output_attentions
             )
         states, weights = self._encoder.forward(
@@ -135,7 +137,7 @@ class BertModel(Model):
         )
 
     def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
-        """Pool token vectors [B, S, H] to one vector a row, [B, H], as `functional.pool`."""
+        """Pool token vectors [B, S, H] to one vector for each row, [B, H], as `functional.pool`."""
         return self._encoder.pool(x, mask, mode, skip)
 
     @property
@@ -187,8 +189,8 @@ class BertModel(Model):
         check_rows(self.config, ids, ends, numbers)
         return self._encoder.pooled(ids, ends, modes, skip, threads)
 
-    def _nothing(self, length: int, *, output_hidden_states: bool, output_attentions: bool) -> BertOutput:
-        """Return the output for a batch of no rows."""
+    def _empty_output(self, length: int, *, output_hidden_states: bool, output_attentions: bool) -> BertOutput:
+        """Return the output for a batch without rows."""
         c = self.config
         x = np.zeros((0, length, c.hidden_size), np.float32)
         p = np.zeros((0, c.num_attention_heads, length, length), np.float32)

@@ -1,7 +1,7 @@
-"""What the calls of models return; the names of the fields are those of transformers.
+"""What models return; the names of the fields are those of transformers.
 
-All arrays are float32. B sequences, S tokens, H hidden size, N heads, L layers. At padding places (where the mask is 0)
-token vectors and logits are those of a query that attends to the visible tokens: finite, and of no meaning.
+All arrays are float32: B sequences, S positions, H hidden size, N heads, L layers. At masked positions (where the mask
+is 0) token vectors and logits are those of a query that attends to the visible tokens: finite and meaningless.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["BertOutput", "HeadOutput", "PreTrainingOutput", "QuestionAnsweringOu
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Layers:
-    """What every model returns on request."""
+    """Fields of every output that are filled on request."""
 
-    #: x_0 (the embeddings) to x_L, L + 1 arrays [B, S, H]; None if not asked for.
+    #: x_0 (the embeddings) to x_L, L + 1 arrays [B, S, H]; None unless requested.
     hidden_states: tuple[Array, ...] | None = None
-    #: The weights after the softmax, L arrays [B, N, S, S], query by key; None if not asked for.
+    #: The weights after the softmax, L arrays [B, N, S, S], query by key; None unless requested.
     attentions: tuple[Array, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BertOutput(_Layers):
-    """What a model without a head gives."""
+    """The output of a model without a head."""
 
     #: x_L, the output of the last layer, [B, S, H].
     last_hidden_state: Array
@@ -39,33 +39,33 @@ class BertOutput(_Layers):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HeadOutput(_Layers):
-    """What a model with one head gives."""
+    """The output of a model with one head."""
 
-    #: Scores before any softmax; their shape is told at each class.
+    #: Scores before any softmax; each class documents their shape.
     logits: Array
-    #: The mean loss, if labels were given; NaN where all labels are to be ignored.
+    #: The mean loss, if labels were passed; NaN if every label is ignored.
     loss: np.float32 | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PreTrainingOutput(_Layers):
-    """What BERT gives in its pre-training."""
+    """The output of `BertForPreTraining`."""
 
     #: Scores of the vocabulary at each token, [B, S, V].
     prediction_logits: Array
     #: Scores of "B follows A" and "B is random", [B, 2].
     seq_relationship_logits: Array
-    #: The sum of both losses, if both kinds of labels were given.
+    #: The sum of both losses, if both kinds of labels were passed.
     loss: np.float32 | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QuestionAnsweringOutput(_Layers):
-    """What a model that finds answers gives."""
+    """The output of a model for question answering."""
 
-    #: Scores of each token as the answer's first, [B, S].
+    #: Scores of each token as the first of the answer, [B, S].
     start_logits: Array
-    #: Scores of each token as the answer's last, [B, S].
+    #: Scores of each token as the last of the answer, [B, S].
     end_logits: Array
-    #: The mean of the losses of start and end, if both positions were given.
+    #: The mean of the losses of start and end, if both positions were passed.
     loss: np.float32 | None = None

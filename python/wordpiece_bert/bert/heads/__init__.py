@@ -1,7 +1,7 @@
 """BERT with a head for one task.
 
-`base` has what they share, `tasks` what is computed for each task by BERT and its variants alike, `bert` BERT's
-classes.
+`base` has what all heads share, `kinds` the heads for any encoder, `bert` the classes of BERT itself; those of its
+variants are in `wordpiece_bert.bert.variants`.
 """
 
 from wordpiece_bert.bert.heads.bert import (

@@ -26,7 +26,7 @@ __all__ = ["HeadModel", "HeadWeights", "LabelledModel", "LogitsModel", "pooler_o
 
 
 class HeadModel(Model):
-    """A base model and a head. It is made and loaded as every `Model`.
+    """An encoder and a head. It is made and loaded like every `Model`.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class HeadModel(Model):
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        """Return the weights of the head."""
+        """Return the names and shapes of the head's weights."""
         raise NotImplementedError
 
     @classmethod
     def _tied(cls) -> dict[str, str]:
-        """Return the weights of the head that are others again."""
+        """Return the weights of the head that are tied: for each, the name of the weight that it equals."""
         return {}
 
     @classmethod
@@ -68,19 +68,19 @@ class HeadModel(Model):
         self._set_up_head(HeadWeights(engine, resolved))
 
     def _set_up_head(self, head: HeadWeights) -> None:
-        """Take the layers of the head."""
+        """Prepare the layers of the head."""
         raise NotImplementedError
 
 
 class HeadWeights:
-    """The weights of a head, by the names of its layers."""
+    """The layers of a head, by name, prepared for the engine."""
 
     def __init__(self, engine: Engine, resolved: Resolved) -> None:
         self._engine = engine
         self._weights = resolved.head
 
     def dense(self, name: str) -> Dense:
-        """Hand a dense layer to the engine."""
+        """Return a dense layer, run by the engine."""
         return self._engine.dense(self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
 
     def norm(self, name: str) -> tuple[Array, Array]:
@@ -137,7 +137,7 @@ class LabelledModel(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> HeadOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and labels as told at the class."""
+        """Run encoder and head; the arguments are those of `BertModel`, and `labels` as the class documents them."""
         out = self.base_model(
             input_ids,
             attention_mask,
@@ -153,13 +153,13 @@ class LabelledModel(LogitsModel):
         return HeadOutput(logits=logits, loss=loss, hidden_states=out.hidden_states, attentions=out.attentions)
 
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
-        """Return the mean loss: cross entropy, unless a class says otherwise. The mask has been checked."""
+        """Return the mean loss: cross entropy, unless a class overrides it. The mask has been checked."""
         del attention_mask
         *shape, classes = logits.shape
         return cross_entropy(logits, check_labels("labels", labels, tuple(shape), classes, IGNORED))
 
 
 def pooler_output(output: BertOutput) -> Array:
-    """Return the pooled first token, [B, H], which a head that reads it has made sure of."""
-    assert output.pooler_output is not None, "the layout asks for the pooler's weights"
+    """Return the pooled first token, [B, H], for a class with `_reads_pooler`, whose layout requires a pooler."""
+    assert output.pooler_output is not None, "the layout requires the pooler's weights"
     return output.pooler_output

@@ -1,7 +1,7 @@
-"""BERT with its heads.
+"""BERT with a head: the classes of BERT itself.
 
-Devlin et al. 2019: pre-training is section 3.1, classification 4.1, question answering 4.2 and 4.3, multiple choice
-4.4, labels for tokens 5.3.
+Source: Devlin et al. 2019, section 3.1 for pre-training, 4.1 for sequence classification, 4.2 and 4.3 for question
+answering, 4.4 for multiple choice, 5.3 for token classification.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ _NEXT_SENTENCE = "cls.seq_relationship"
 
 
 class BertForMaskedLM(MaskedLM):
-    """BERT that fills in masked tokens: logits [B, S, V].
+    """BERT that predicts masked tokens: logits [B, S, V].
 
-    labels: the right ids, [B, S]; -100 does not count. The decoder's weight is the word table, unless the checkpoint
-    has another.
+    labels: the correct ids, [B, S]; −100 is ignored. The decoder's weight is the word table, unless the checkpoint has
+    another.
     """
 
     _names = _MASKED_LM
 
 
 class BertForNextSentencePrediction(LabelledModel):
-    """BERT that tells whether B follows A: logits [B, 2] over the pooler, 0 = it follows, 1 = it is random.
+    """BERT that predicts whether the second text follows the first: logits [B, 2] over the pooler.
 
-    labels: integers [B]; cross entropy.
+    Class 0 means that it follows, class 1 that it is random. labels: integers [B]; cross entropy.
     """
 
     _reads_pooler = True
@@ -77,15 +77,15 @@ class BertForNextSentencePrediction(LabelledModel):
         self._scores = weights.dense(_NEXT_SENTENCE)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head alone, over what the encoder gave, -> [B, 2]."""
+        """Run the head only, over an output of the encoder -> [B, 2]."""
         return self._scores(pooler_output(output))
 
 
 class BertForPreTraining(HeadModel):
-    """BERT as it is pre-trained: with the heads of `BertForMaskedLM` and `BertForNextSentencePrediction`.
+    """BERT as it is pre-trained, with the heads of `BertForMaskedLM` and `BertForNextSentencePrediction`.
 
-    labels: the right ids [B, S], -100 does not count; next_sentence_label: 0 or 1, [B]. The loss is the sum of both
-    cross entropies, where both are given.
+    labels: the correct ids [B, S], −100 is ignored; next_sentence_label: 0 or 1, [B]. The loss is the sum of both cross
+    entropies; it is computed only if both are passed.
     """
 
     _reads_pooler = True
@@ -115,7 +115,7 @@ class BertForPreTraining(HeadModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> PreTrainingOutput:
-        """Run encoder and heads; the arguments are those of `BertModel`, and labels as told at the class."""
+        """Run encoder and heads; the arguments are those of `BertModel`, and the labels as the class documents them."""
         out = self.base_model(
             input_ids,
             attention_mask,
@@ -130,9 +130,9 @@ class BertForPreTraining(HeadModel):
             follows = self._next_sentence(pooler_output(out))  # [B, 2]
             loss = None
             if labels is not None and next_sentence_label is not None:
-                right = check_labels("labels", labels, words.shape[:-1], words.shape[-1], IGNORED)
-                order = check_labels("next_sentence_label", next_sentence_label, follows.shape[:1], 2, IGNORED)
-                loss = np.float32(cross_entropy(words, right) + cross_entropy(follows, order))
+                ids = check_labels("labels", labels, words.shape[:-1], words.shape[-1], IGNORED)
+                classes = check_labels("next_sentence_label", next_sentence_label, follows.shape[:1], 2, IGNORED)
+                loss = np.float32(cross_entropy(words, ids) + cross_entropy(follows, classes))
         return PreTrainingOutput(
             prediction_logits=words,
             seq_relationship_logits=follows,
@@ -142,25 +142,24 @@ class BertForPreTraining(HeadModel):
         )
 
     def predict(self, x: Array) -> Array:
-        """Run the masked-language head over some token vectors alone, [..., H] -> [..., V]."""
+        """Run the masked-language head only, over any token vectors, [..., H] -> [..., V]."""
         return self._masked_lm(x)
 
 
 class BertForSequenceClassification(SequenceClassification):
-    """BERT that labels texts or pairs: logits [B, labels], a dense layer over the pooler.
+    """BERT that classifies texts or pairs: logits [B, labels], a dense layer over the pooler.
 
-    labels: by the configuration's problem_type, integers [B] (one label each), 0 and 1 [B, labels] (any number of
-    labels each), or numbers [B, labels] (regression). Where it is null, one label means regression, integers mean one
-    label each, and else any number.
+    labels: as for `SequenceClassification`, by the configuration's problem_type: integers [B] (one label for each
+    text), 0 and 1 [B, labels] (any number of labels), or numbers [B, labels] (regression).
     """
 
     _reads_pooler = True
 
 
 class BertForMultipleChoice(MultipleChoice):
-    """BERT that chooses: logits [B, C] for inputs [B, C, S], a dense layer over the pooler of each choice.
+    """BERT that picks one of C choices: logits [B, C] for inputs [B, C, S], a dense layer over each choice's pooler.
 
-    labels: the right choice, integers [B]; cross entropy over the choices.
+    labels: the correct choice, integers [B]; cross entropy over the choices.
     """
 
     _reads_pooler = True
@@ -169,12 +168,12 @@ class BertForMultipleChoice(MultipleChoice):
 class BertForTokenClassification(TokenClassification):
     """BERT that labels tokens: logits [B, S, labels], a dense layer over x_L.
 
-    labels: integers [B, S], -100 does not count; cross entropy.
+    labels: integers [B, S], −100 is ignored; cross entropy.
     """
 
 
 class BertForQuestionAnswering(QuestionAnswering):
     """BERT that finds the answer to a question in a text: start_logits and end_logits [B, S], a dense layer over x_L.
 
-    start_positions and end_positions: integers [B]; those outside the row do not count.
+    start_positions and end_positions: integers [B]; positions outside the row are ignored.
     """

@@ -1,6 +1,6 @@
-"""The heads, for BERT and its variants alike: what is computed for one task, and the loss.
+"""The kinds of heads, for BERT and its variants: the logits of each kind, and its loss.
 
-A class here says what is computed; classes that derive from it say what the weights are called.
+A class here defines what is computed. Classes that derive from it choose the encoder and name the weights.
 """
 
 from __future__ import annotations
@@ -35,18 +35,21 @@ __all__ = [
 
 
 class MaskedLMNames(NamedTuple):
-    """What a masked-language head's weights are called, and the activation in it."""
+    """The names of a masked-language head's layers, and its activation."""
 
+    #: The dense layer [H or E, H] before the activation.
     dense: str
+    #: The layer norm after it.
     norm: str
+    #: The dense layer [V, H or E] that computes the logits.
     decoder: str
-    #: The decoder's bias, which has a second name in some models.
+    #: The decoder's bias [V]; in some models it is also stored as ``decoder.bias``.
     bias: str
-    #: None for that of the configuration.
+    #: A name in `ACTIVATIONS`; None for the activation of the configuration.
     activation: str | None = None
 
     def shapes(self, config: BertConfig) -> dict[str, Shape]:
-        """Return the weights."""
+        """Return the names and shapes of the weights."""
         width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
         return {
             self.bias: ("vocab_size",),
@@ -56,14 +59,14 @@ class MaskedLMNames(NamedTuple):
         }
 
     def tied(self) -> dict[str, str]:
-        """Return which weights are others again: the decoder is the word table."""
+        """Return the tied weights: the decoder's is the word table, and both names of its bias are one weight."""
         tied = {f"{self.decoder}.weight": "embeddings.word_embeddings.weight"}
         bias = f"{self.decoder}.bias"
         return tied if bias == self.bias else tied | {bias: self.bias}
 
 
 class MaskedLMHead:
-    """logits = decoder(LN(activation(dense(x)))): Devlin et al. 2019, section 3.1, and the released code."""
+    """logits = decoder(LN(activation(dense(x)))): Devlin et al. 2019, section 3.1, and Google's released code."""
 
     def __init__(self, weights: HeadWeights, names: MaskedLMNames, config: BertConfig) -> None:
         self._dense = weights.dense(names.dense)
@@ -82,8 +85,8 @@ class MaskedLMHead:
 class MaskedLM(LabelledModel):
     """Scores of the vocabulary at each token, [B, S, V].
 
-    The decoder's weight is the word table, unless the checkpoint has another. labels: the right ids, [B, S]; -100 does
-    not count.
+    The decoder's weight is the word table, unless the checkpoint has another. labels: the correct ids, [B, S]; −100 is
+    ignored.
     """
 
     _names: ClassVar[MaskedLMNames]
@@ -100,55 +103,55 @@ class MaskedLM(LabelledModel):
         self._head = MaskedLMHead(weights, self._names, self.config)
 
     def predict(self, x: Array) -> Array:
-        """Run the head over some token vectors alone, [..., H] -> [..., V]."""
+        """Run the head only, over any token vectors, [..., H] -> [..., V]."""
         return self._head(x)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head alone, over what the encoder gave, -> [B, S, V]."""
+        """Run the head only, over an output of the encoder -> [B, S, V]."""
         return self._head(output.last_hidden_state)
 
 
-class _OverFirstToken(LabelledModel):
-    """Scores over one vector a sequence: the pooler's; in variants without one, that of a dense layer of the head."""
+class _FirstTokenModel(LabelledModel):
+    """Scores from one vector of each sequence: the pooler's output or, without a pooler, a layer over token 0."""
 
-    #: The dense layer that gives the scores.
+    #: The dense layer that computes the scores.
     _classifier: ClassVar[str] = "classifier"
-    #: Relatives without a pooler: a dense layer over the first token, and the activation after it.
+    #: In variants without a pooler: a dense layer over the first token, and the activation after it.
     _hidden: ClassVar[tuple[str, str] | None] = None
-    #: How many scores there are.
-    _scores_of: ClassVar[str | int]
+    #: The number of scores, or the field of the configuration that has it.
+    _score_count: ClassVar[str | int]
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
         del config
         hidden = dense_shapes(cls._hidden[0], "hidden_size", "hidden_size") if cls._hidden else {}
-        return hidden | dense_shapes(cls._classifier, "hidden_size", cls._scores_of)
+        return hidden | dense_shapes(cls._classifier, "hidden_size", cls._score_count)
 
     def _set_up_head(self, weights: HeadWeights) -> None:
         self._pooled = weights.dense(self._hidden[0]) if self._hidden else None
         self._scores = weights.dense(self._classifier)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head alone, over what the encoder gave, -> [B, scores]."""
+        """Run the head only, over an output of the encoder -> [B, scores]."""
         return self._scores(self._pool(output))
 
     def _pool(self, output: BertOutput) -> Array:
-        """Return one vector a sequence, [B, H]."""
+        """Return one vector of each sequence, [B, H]."""
         if self._hidden is None or self._pooled is None:
             return pooler_output(output)
         return ACTIVATIONS[self._hidden[1]](self._pooled(output.last_hidden_state[:, 0]))
 
 
-class SequenceClassification(_OverFirstToken):
+class SequenceClassification(_FirstTokenModel):
     """Scores of the labels for each sequence, [B, labels]: a dense layer over the pooled first token.
 
-    labels, by the configuration's problem_type: ``"single_label_classification"`` integers [B], cross entropy;
-    ``"multi_label_classification"`` 0 or 1 for each label [B, labels], binary cross entropy; ``"regression"`` numbers
-    [B, labels], or [B] for one label, mean squared error. Where it is null: one label means regression, integers a
-    single label, else several.
+    labels, by the configuration's problem_type: for ``"single_label_classification"`` integers [B], cross entropy; for
+    ``"multi_label_classification"`` 0 or 1 for each label [B, labels], binary cross entropy; for ``"regression"``
+    numbers [B, labels], or [B] for a single label, mean squared error. If it is null, a model with a single label does
+    regression; else integers mean single-label and other numbers multi-label classification.
     """
 
-    _scores_of = "num_labels"
+    _score_count = "num_labels"
 
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
         problem = self.config.problem_type
@@ -167,7 +170,7 @@ class SequenceClassification(_OverFirstToken):
 class TokenClassification(LabelledModel):
     """Scores of the labels for each token, [B, S, labels]: a dense layer over x_L.
 
-    labels: integers [B, S], -100 does not count; cross entropy.
+    labels: integers [B, S], −100 is ignored; cross entropy.
     """
 
     @classmethod
@@ -179,18 +182,18 @@ class TokenClassification(LabelledModel):
         self._scores = weights.dense("classifier")
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head alone, over what the encoder gave, -> [B, S, labels]."""
+        """Run the head only, over an output of the encoder -> [B, S, labels]."""
         return self._scores(output.last_hidden_state)
 
 
-class MultipleChoice(_OverFirstToken):
-    """A score for each of C choices, [B, C]: all inputs are [B, C, S], each choice a sequence of its own.
+class MultipleChoice(_FirstTokenModel):
+    """A score for each of C choices, [B, C]: all inputs are [B, C, S], and each choice is a separate sequence.
 
-    labels: the right choice, integers [B]; cross entropy over the choices. hidden_states and attentions have B · C
+    labels: the correct choice, integers [B]; cross entropy over the choices. hidden_states and attentions have B · C
     rows.
     """
 
-    _scores_of = 1
+    _score_count = 1
 
     def __call__(
         self,
@@ -231,8 +234,8 @@ class MultipleChoice(_OverFirstToken):
 class QuestionAnswering(LogitsModel):
     """Scores of each token as the first and as the last of the answer, [B, S] each: a dense layer over x_L.
 
-    start_positions and end_positions: integers [B]; those outside the row, clipped to S, do not count. The loss is the
-    mean of two cross entropies over the tokens.
+    start_positions and end_positions: integers [B]; positions at or beyond S are ignored. The loss is the mean of two
+    cross entropies over the tokens.
     """
 
     @classmethod
@@ -260,7 +263,7 @@ class QuestionAnswering(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> QuestionAnsweringOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and the positions as told at the class."""
+        """Run encoder and head; the arguments are those of `BertModel`, and the positions as documented at the class."""
         out = self.base_model(
             input_ids,
             attention_mask,
@@ -275,9 +278,9 @@ class QuestionAnswering(LogitsModel):
             start, end = np.ascontiguousarray(scores[..., 0]), np.ascontiguousarray(scores[..., 1])
             loss = None
             if start_positions is not None and end_positions is not None:
-                one = _position_loss("start_positions", start_positions, start)
-                other = _position_loss("end_positions", end_positions, end)
-                loss = np.float32((one + other) / 2)
+                start_loss = _position_loss("start_positions", start_positions, start)
+                end_loss = _position_loss("end_positions", end_positions, end)
+                loss = np.float32((start_loss + end_loss) / 2)
         return QuestionAnsweringOutput(
             start_logits=start,
             end_logits=end,
@@ -288,7 +291,7 @@ class QuestionAnswering(LogitsModel):
 
 
 def _position_loss(name: str, value: npt.ArrayLike, logits: Array) -> np.float32:
-    """Cross entropy over the tokens; a position outside the row is clipped to S, which is not counted."""
+    """Cross entropy over the tokens; positions are clipped to 0 … S, of which S is ignored."""
     batch, length = logits.shape
     positions = as_array(name, value)
     if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
@@ -298,10 +301,11 @@ def _position_loss(name: str, value: npt.ArrayLike, logits: Array) -> np.float32
 
 
 def _rows_of_choices(name: str, value: npt.ArrayLike, dimensions: int) -> tuple[int, int]:
+    """Return B and C of an input [B, C, ...]."""
     shape = as_array(name, value).shape
     if len(shape) != dimensions:
-        wanted = "batch, choices, length" if dimensions == 3 else "batch, choices, length, hidden size"
-        message = f"{name} must have {dimensions} dimensions, [{wanted}], not {list(shape)}"
+        expected = "batch, choices, length" if dimensions == 3 else "batch, choices, length, hidden size"
+        message = f"{name} must have {dimensions} dimensions, [{expected}], not {list(shape)}"
         raise InputError(message)
     return shape[0], shape[1]
 

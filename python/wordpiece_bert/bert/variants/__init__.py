@@ -1,6 +1,6 @@
-"""Relatives of BERT whose tokenizer is WordPiece: DistilBERT, ELECTRA, MPNet, ALBERT; a file each.
+"""Variants of BERT with a WordPiece tokenizer: DistilBERT, ELECTRA, MPNet and ALBERT, a module each.
 
-Their classes bear the names of transformers.
+The classes have the names that transformers gives them.
 """
 
 from wordpiece_bert.bert.variants.albert import (

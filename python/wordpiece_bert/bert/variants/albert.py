@@ -1,7 +1,7 @@
 """ALBERT: BERT whose layers share their weights, with narrow embedding tables (Lan et al. 2020).
 
-A layer is a group of inner layers that are run in turn, and several layers use the same group. What is computed is
-BERT's: with g groups of n inner layers each, an encoder of L·n layers whose weights are those of g·n.
+A layer is a group of inner layers, and several layers share a group. The arithmetic is that of BERT: with g groups of n
+inner layers each, it is an encoder of L·n layers with the weights of g·n.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ _LAYER = re.compile(r"^encoder\.layer\.(\d+)")
 
 @dataclass(frozen=True, kw_only=True)
 class AlbertConfig(BertConfig):
-    """What an ALBERT model is made of: the fields of `BertConfig`, and three more.
+    """Sizes and settings of an ALBERT model: the fields of `BertConfig`, and three more.
 
     Attributes
     ----------
     embedding_size : int
-        E, width of the embedding tables; a dense layer brings it to H.
+        E, width of the embedding tables; a dense layer maps it to H.
     num_hidden_groups : int
         How many groups of weights the layers share.
     inner_group_num : int
-        How many layers a group has.
+        How many inner layers a group has.
     """
 
     vocab_size: int = 30_000
@@ -83,12 +83,12 @@ class AlbertConfig(BertConfig):
 
     @property
     def has_projection(self) -> bool:
-        """Return True: ALBERT has one also where E is H."""
+        """Return True: ALBERT has a projection even if E is H."""
         return True
 
     @property
     def encoder_layers(self) -> int:
-        """Return how many layers are run, those within groups counted."""
+        """Return how many layers are run, counting the inner layers of each group."""
         return self.num_hidden_layers * self.inner_group_num
 
 
@@ -101,33 +101,33 @@ class AlbertModel(BertModel):
 
     @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return what a checkpoint of ALBERT calls the weight that BERT calls so; layers of one group share it."""
+        """Return the name in a checkpoint of ALBERT for one of BERT's names; the layers of a group share a name."""
         name = renamed(name, _NAMES)
         found = _LAYER.match(name)
         if not found:
             return name
         c = cast("AlbertConfig", config)
         layer, inner = divmod(int(found[1]), c.inner_group_num)
-        group = int(layer / (c.num_hidden_layers / c.num_hidden_groups))  # in floats, as transformers does it
+        group = int(layer / (c.num_hidden_layers / c.num_hidden_groups))  # in floating point, as in transformers
         return f"encoder.albert_layer_groups.{group}.albert_layers.{inner}{name[found.end() :]}"
 
 
 class AlbertForMaskedLM(MaskedLM):
-    """ALBERT that fills in masked tokens: logits [B, S, V]."""
+    """ALBERT that predicts masked tokens: logits [B, S, V]."""
 
     _base_model_class = AlbertModel
     _names = MaskedLMNames("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias")
 
 
 class AlbertForSequenceClassification(SequenceClassification):
-    """ALBERT that labels texts or pairs: logits [B, labels], over the pooler."""
+    """ALBERT that classifies texts or pairs: logits [B, labels], over the pooler."""
 
     _base_model_class = AlbertModel
     _reads_pooler = True
 
 
 class AlbertForMultipleChoice(MultipleChoice):
-    """ALBERT that chooses: logits [B, C] for inputs [B, C, S], over the pooler."""
+    """ALBERT that picks one of C choices: logits [B, C] for inputs [B, C, S], over the pooler."""
 
     _base_model_class = AlbertModel
     _reads_pooler = True

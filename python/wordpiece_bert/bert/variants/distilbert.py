@@ -1,6 +1,6 @@
-"""DistilBERT: half of BERT's layers, without token types and pooler (Sanh et al. 2019).
+"""DistilBERT: half of BERT's layers, without token types and without a pooler (Sanh et al. 2019).
 
-Layer for layer it computes what BERT does; the names are others.
+Each layer computes what a layer of BERT computes; only the names differ.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class DistilBertConfig(BertConfig):
-    """What a DistilBERT model is made of: the fields of `BertConfig`, read from DistilBERT's names for them.
+    """Sizes and settings of a DistilBERT model: the fields of `BertConfig`, read from DistilBERT's names for them.
 
-    There are no token types, and ε of the layer norms is 1e-12 whatever a file says.
+    There are no token types, and ε of the layer norms is always 1e-12.
     """
 
     num_hidden_layers: int = 6
@@ -70,7 +70,7 @@ class DistilBertConfig(BertConfig):
 
 
 class DistilBertModel(BertModel):
-    """The DistilBERT encoder. token_type_ids are accepted and not looked at, as in transformers."""
+    """The DistilBERT encoder. token_type_ids are accepted and ignored, as in transformers."""
 
     config_class = DistilBertConfig
     _prefix = "distilbert."
@@ -78,27 +78,27 @@ class DistilBertModel(BertModel):
 
     @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return what a checkpoint of DistilBERT calls the weight that BERT calls so."""
+        """Return the name in a checkpoint of DistilBERT for one of BERT's names."""
         del config
         return renamed(name, _NAMES)
 
 
 class DistilBertForMaskedLM(MaskedLM):
-    """DistilBERT that fills in masked tokens: logits [B, S, V]."""
+    """DistilBERT that predicts masked tokens: logits [B, S, V]."""
 
     _base_model_class = DistilBertModel
     _names = MaskedLMNames("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias")
 
 
 class DistilBertForSequenceClassification(SequenceClassification):
-    """DistilBERT that labels texts or pairs: logits [B, labels], over relu(dense(first token))."""
+    """DistilBERT that classifies texts or pairs: logits [B, labels], over relu(dense(first token))."""
 
     _base_model_class = DistilBertModel
     _hidden = ("pre_classifier", "relu")
 
 
 class DistilBertForMultipleChoice(MultipleChoice):
-    """DistilBERT that chooses: logits [B, C] for inputs [B, C, S], over relu(dense(first token))."""
+    """DistilBERT that picks one of C choices: logits [B, C] for inputs [B, C, S], over relu(dense(first token))."""
 
     _base_model_class = DistilBertModel
     _hidden = ("pre_classifier", "relu")

@@ -1,4 +1,4 @@
-"""ELECTRA: BERT's encoder, trained to tell which tokens were replaced (Clark et al. 2020).
+"""ELECTRA: BERT's encoder, trained to detect replaced tokens (Clark et al. 2020).
 
 Its embedding tables may be narrower than the encoder, and it has no pooler.
 """
@@ -47,12 +47,12 @@ _DENSE, _PREDICTION = "discriminator_predictions.dense", "discriminator_predicti
 
 @dataclass(frozen=True, kw_only=True)
 class ElectraConfig(BertConfig):
-    """What an ELECTRA model is made of: the fields of `BertConfig`, and one more.
+    """Sizes and settings of an ELECTRA model: the fields of `BertConfig`, and one more.
 
     Attributes
     ----------
     embedding_size : int
-        E, width of the embedding tables; where it is not H, a dense layer follows them.
+        E, width of the embedding tables; if it is not H, a dense layer maps it to H.
     """
 
     hidden_size: int = 256
@@ -66,12 +66,12 @@ class ElectraConfig(BertConfig):
 
     @property
     def has_projection(self) -> bool:
-        """Return whether the tables are narrower or wider than the encoder."""
+        """Return whether E differs from H."""
         return self.embedding_size != self.hidden_size
 
 
 class ElectraModel(BertModel):
-    """The ELECTRA encoder; hidden_states[0] is what enters the first layer, [B, S, H]."""
+    """The ELECTRA encoder; hidden_states[0] is the input of the first layer, after the projection, [B, S, H]."""
 
     config_class = ElectraConfig
     _prefix = "electra."
@@ -79,7 +79,7 @@ class ElectraModel(BertModel):
 
     @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return what a checkpoint of ELECTRA calls the weight that BERT calls so."""
+        """Return the name in a checkpoint of ELECTRA for one of BERT's names."""
         del config
         return renamed(name, {"embeddings.projection.": "embeddings_project."})
 
@@ -87,7 +87,7 @@ class ElectraModel(BertModel):
 class ElectraForPreTraining(LabelledModel):
     """ELECTRA's discriminator: logits [B, S], above 0 where a token was replaced.
 
-    labels: 1 where it was, 0 where not, [B, S]; binary cross entropy over the visible tokens.
+    labels: 1 for a replaced token, else 0, [B, S]; binary cross entropy over the visible tokens.
     """
 
     _base_model_class = ElectraModel
@@ -102,7 +102,7 @@ class ElectraForPreTraining(LabelledModel):
         self._prediction = weights.dense(_PREDICTION)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head alone, over what the encoder gave, -> [B, S]."""
+        """Run the head only, over an output of the encoder -> [B, S]."""
         t = ACTIVATIONS[self.config.hidden_act](self._dense(output.last_hidden_state))  # [B, S, H]
         return self._prediction(t)[..., 0]
 
@@ -115,7 +115,7 @@ class ElectraForPreTraining(LabelledModel):
 
 
 class ElectraForMaskedLM(MaskedLM):
-    """ELECTRA's generator: logits [B, S, V]. The activation in its head is GELU, whatever the configuration says."""
+    """ELECTRA's generator: logits [B, S, V]. The activation of its head is always GELU."""
 
     _base_model_class = ElectraModel
     _names = MaskedLMNames(
@@ -128,7 +128,7 @@ class ElectraForMaskedLM(MaskedLM):
 
 
 class ElectraForSequenceClassification(SequenceClassification):
-    """ELECTRA that labels texts or pairs: logits [B, labels], over gelu(dense(first token))."""
+    """ELECTRA that classifies texts or pairs: logits [B, labels], over gelu(dense(first token))."""
 
     _base_model_class = ElectraModel
     _hidden = ("classifier.dense", "gelu")

@@ -1,6 +1,6 @@
-"""MPNet: BERT's encoder with a bias by distance in its attention, and positions counted from 2 (Song et al. 2020).
+"""MPNet: BERT's encoder with a relative position bias in its attention (Song et al. 2020).
 
-It has no token types, and its vocabulary begins with ``<s> <pad> </s>``.
+Positions count from 2. There are no token types, and the vocabulary begins with ``<s> <pad> </s>``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
     "MPNetModel",
 ]
 
-# The id of padding, and the position that it gets, in every MPNet: transformers has it in its code, not in the file.
+# The id of the padding token, and its position, in every MPNet: transformers has it in its code, not in config.json.
 _PAD = 1
 
 _NAMES = {
@@ -51,12 +51,12 @@ _NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MPNetConfig(BertConfig):
-    """What an MPNet model is made of: the fields of `BertConfig`, and one more. There are no token types.
+    """Sizes and settings of an MPNet model: the fields of `BertConfig`, and one more. There are no token types.
 
     Attributes
     ----------
     relative_attention_num_buckets : int
-        How many distances the attention tells apart: 32.
+        The number of buckets of distances in the attention: 32.
     """
 
     vocab_size: int = 30_527
@@ -71,11 +71,11 @@ class MPNetConfig(BertConfig):
 
     @property
     def longest_row(self) -> int:
-        """Return how many tokens a row may have: two positions are kept, 0 for nothing and 1 for padding."""
+        """Return the longest row in tokens: P less two reserved positions, 0 (unused) and 1 (padding)."""
         return max(self.max_position_embeddings - _PAD - 1, 0)
 
     def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
-        """Return the positions of tokens: padding has 1, the others count on from 2; word vectors are all counted."""
+        """Return the positions of tokens: 1 for padding, else counting from 2; word vectors count from 2 on."""
         if input_ids is None:
             return np.arange(_PAD + 1, _PAD + 1 + length, dtype=np.int64)[None, :]
         tokens = (input_ids != _PAD).astype(np.int64)  # [B, S]
@@ -84,7 +84,7 @@ class MPNetConfig(BertConfig):
 
 
 class MPNetModel(BertModel):
-    """The MPNet encoder. token_type_ids are accepted and not looked at."""
+    """The MPNet encoder. token_type_ids are accepted and ignored."""
 
     config_class = MPNetConfig
     _prefix = "mpnet."
@@ -92,20 +92,20 @@ class MPNetModel(BertModel):
 
     @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return what a checkpoint of MPNet calls the weight that BERT calls so."""
+        """Return the name in a checkpoint of MPNet for one of BERT's names."""
         del config
         return renamed(name, _NAMES)
 
 
 class MPNetForMaskedLM(MaskedLM):
-    """MPNet that fills in masked tokens: logits [B, S, V]."""
+    """MPNet that predicts masked tokens: logits [B, S, V]."""
 
     _base_model_class = MPNetModel
     _names = MaskedLMNames("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias", "gelu")
 
 
 class MPNetForSequenceClassification(SequenceClassification):
-    """MPNet that labels texts or pairs: logits [B, labels], over tanh(dense(first token))."""
+    """MPNet that classifies texts or pairs: logits [B, labels], over tanh(dense(first token))."""
 
     _base_model_class = MPNetModel
     _hidden = ("classifier.dense", "tanh")
@@ -113,7 +113,7 @@ class MPNetForSequenceClassification(SequenceClassification):
 
 
 class MPNetForMultipleChoice(MultipleChoice):
-    """MPNet that chooses: logits [B, C] for inputs [B, C, S], over the pooler."""
+    """MPNet that picks one of C choices: logits [B, C] for inputs [B, C, S], over the pooler."""
 
     _base_model_class = MPNetModel
     _reads_pooler = True

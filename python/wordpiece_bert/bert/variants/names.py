@@ -1,4 +1,4 @@
-"""BERT's names of weights -> a relative's."""
+"""BERT's names of weights -> those of a variant."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["renamed"]
 
 
 def renamed(name: str, names: Mapping[str, str]) -> str:
-    """Rename the layers' place, if it is among the names, and then the first other part that is found.
+    """Rename a weight: replace the first part of `names` that occurs in it, and the prefix of the layers.
 
     >>> renamed("encoder.layer.0.output.dense.bias", {"encoder.layer.": "layers.", ".output.dense.": ".out."})
     'layers.0.out.bias'
     """
-    place = "encoder.layer."
+    layers = "encoder.layer."
     for part, other in names.items():
-        if part != place and part in name:
+        if part != layers and part in name:
             name = name.replace(part, other, 1)
             break
-    return name.replace(place, names.get(place, place), 1)
+    return name.replace(layers, names.get(layers, layers), 1)
