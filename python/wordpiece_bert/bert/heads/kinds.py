@@ -263,7 +263,7 @@ class QuestionAnswering(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> QuestionAnsweringOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and the positions as documented at the class."""
+        """Run encoder and head; the arguments are those of `BertModel`, and positions as the class documents them."""
         out = self.base_model(
             input_ids,
             attention_mask,
