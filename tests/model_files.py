@@ -14,7 +14,7 @@ import numpy as np
 
 MODELS = Path(__file__).parent / "data" / "models"
 
-#: What config.json of bert_small says, in short.
+#: The fields of config.json of bert_small that are not defaults.
 SMALL = {
     "model_type": "bert",
     "vocab_size": 110,
@@ -37,19 +37,19 @@ def reference_cases(folder: str) -> dict[str, tuple[dict[str, Any], dict[str, An
     return cases
 
 
-def sentence_folder(name: str, place: Path) -> Path:
-    """Lay the files of a sentence_* folder over those of sentence_plain_folder, whose weights and vocabulary they share."""
-    folder = place / name
+def sentence_folder(name: str, parent: Path) -> Path:
+    """Copy a sentence_* folder over sentence_plain_folder, from which it has its weights and vocabulary."""
+    folder = parent / name
     shutil.copytree(MODELS / "sentence_plain_folder", folder)
     shutil.copytree(MODELS / name, folder, dirs_exist_ok=True)
-    if (folder / "0_Transformer").is_dir():  # the old layout has all of the Transformer in a folder of its own
+    if (folder / "0_Transformer").is_dir():  # the old layout has the Transformer in a separate folder
         for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
             (folder / file).rename(folder / "0_Transformer" / file)
     return folder
 
 
 def safetensors_bytes(header: object, data: bytes = b"", *, length: int | None = None) -> bytes:
-    """A safetensors file with any header (an object to write as JSON, or raw bytes) and any header length."""
+    """A safetensors file with any header (an object to be written as JSON, or raw bytes) and any header length."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
@@ -75,9 +75,9 @@ def write_safetensors(file: Path, tensors: dict[str, Any], dtype: str = "F32") -
     return file
 
 
-def with_tokenizer(name: str, place: Path) -> Path:
-    """Lay a model over the tokenizer of sentence_plain_folder, which all but MPNet share."""
-    folder = place / name
+def with_tokenizer(name: str, parent: Path) -> Path:
+    """Copy a model over the tokenizer of sentence_plain_folder, which all models but MPNet share."""
+    folder = parent / name
     folder.mkdir()
     for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
         shutil.copy(MODELS / "sentence_plain_folder" / file, folder)
@@ -86,19 +86,19 @@ def with_tokenizer(name: str, place: Path) -> Path:
 
 
 def check_equal(out: Any, expected: dict[str, Any], mask: Any, tolerance: float = 1e-5) -> None:
-    """Compare what a model gave with the reference, at visible places; queries at padding places do not count."""
-    for name, wanted in expected.items():
+    """Compare an output with the reference at visible positions; queries at masked positions are meaningless."""
+    for name, reference in expected.items():
         value = getattr(out, name)
         found = np.stack(value) if isinstance(value, tuple) else np.asarray(value)
-        wanted = np.asarray(wanted)
+        reference = np.asarray(reference)
         assert found.dtype == np.float32, name
-        assert found.shape == wanted.shape, name
+        assert found.shape == reference.shape, name
         if mask is not None:
             seen = np.asarray(mask).reshape(-1, np.shape(mask)[-1]) != 0
             if name == "attentions":
-                found, wanted = found.swapaxes(2, 3)[:, seen], wanted.swapaxes(2, 3)[:, seen]
+                found, reference = found.swapaxes(2, 3)[:, seen], reference.swapaxes(2, 3)[:, seen]
             elif name == "hidden_states":
-                found, wanted = found[:, seen], wanted[:, seen]
+                found, reference = found[:, seen], reference[:, seen]
             elif found.shape[:2] == np.shape(mask):
-                found, wanted = found[np.asarray(mask) != 0], wanted[np.asarray(mask) != 0]
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance, err_msg=name)
+                found, reference = found[np.asarray(mask) != 0], reference[np.asarray(mask) != 0]
+        np.testing.assert_allclose(found, reference, rtol=0, atol=tolerance, err_msg=name)

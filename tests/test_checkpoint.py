@@ -1,4 +1,4 @@
-"""Weight files: what is read, what is refused, and how names find their weights."""
+"""Weight files: reading, malformed files, and the resolution of names."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -28,14 +28,14 @@ TENSORS = read_tensors(MODELS / "bert_small" / "model.safetensors")
 
 
 def resolve(tensors: Any, config: BertConfig, where: str) -> Resolved:
-    """The weights of a BertModel among tensors."""
+    """The weights of a BertModel in a checkpoint."""
     return resolve_layout(tensors, Layout(bert_shapes(config), optional=POOLER, dropped=("cls.",)), config, where)
 
 
 # --- safetensors
 
 
-def test_tensors_are_float32_and_whole() -> None:
+def test_tensors_are_float32_and_complete() -> None:
     assert set(TENSORS) == set(bert_shapes(CONFIG))
     assert {tensor.dtype for tensor in TENSORS.values()} == {np.dtype(np.float32)}
     assert TENSORS["embeddings.word_embeddings.weight"].shape == (110, 24)
@@ -65,7 +65,7 @@ def test_all_float_types_become_float32(tmp_path: Path, dtype: str, tolerance: f
         ("U64", "<u8"),
     ],
 )
-def test_integers_and_booleans_stay_what_they_are(tmp_path: Path, name: str, dtype: str) -> None:
+def test_integers_and_booleans_keep_their_dtype(tmp_path: Path, name: str, dtype: str) -> None:
     array = np.array([0, 1, 1, 0], dtype)
     file = tmp_path / "m.safetensors"
     file.write_bytes(safetensors_bytes({"a": entry(name, [2, 2], 0, array.nbytes)}, array.tobytes()))
@@ -74,7 +74,7 @@ def test_integers_and_booleans_stay_what_they_are(tmp_path: Path, name: str, dty
     np.testing.assert_array_equal(read, array.reshape(2, 2))
 
 
-def test_a_tensor_that_is_not_aligned_is_read_all_the_same(tmp_path: Path) -> None:
+def test_an_unaligned_tensor_is_read(tmp_path: Path) -> None:
     file = tmp_path / "m.safetensors"
     header = {"flag": entry("U8", [1], 0, 1), "a": entry("F32", [2], 1, 9), "none": entry("F32", [0, 3], 9, 9)}
     file.write_bytes(safetensors_bytes(header, b"\1" + np.array([1.0, 2.0], "<f4").tobytes()))
@@ -114,14 +114,14 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a field twice": (safetensors_bytes(b'{"a":{"dtype":"F32","dtype":"F16"}}'), "'dtype' occurs twice"),
     "overlap": (safetensors_bytes(OK | {"b": entry("F32", [2], 4, 12)}, bytes(12)), "'b' begins at byte 4, expected 8"),
     "same range": (safetensors_bytes(OK | {"b": entry("F32", [2], 0, 8)}, bytes(8)), "overlaps"),
-    "hole": (safetensors_bytes(OK | {"b": entry("F32", [2], 12, 20)}, bytes(20)), "leaves a hole"),
-    "hole at the start": (
+    "gap": (safetensors_bytes(OK | {"b": entry("F32", [2], 12, 20)}, bytes(20)), "leaves a gap"),
+    "gap at the start": (
         safetensors_bytes({"a": entry("F32", [2], 4, 12)}, bytes(12)),
         "begins at byte 4, expected 0",
     ),
     "bytes left over": (safetensors_bytes(OK, bytes(20)), "need 16 bytes of data, the file has 20"),
-    "data cut": (safetensors_bytes(OK, bytes(12)), "need 16 bytes of data, the file has 12: it was cut short"),
-    "range past the end": (safetensors_bytes({"a": entry("F32", [2**40], 0, 2**42)}, bytes(8)), "cut short"),
+    "data cut": (safetensors_bytes(OK, bytes(12)), "need 16 bytes of data, the file has 12: it is truncated"),
+    "range past the end": (safetensors_bytes({"a": entry("F32", [2**40], 0, 2**42)}, bytes(8)), "truncated"),
     "end before begin": (safetensors_bytes({"a": entry("F32", [2], 8, 0)}, bytes(8)), r"data_offsets \[8, 0\]"),
     "negative offset": (safetensors_bytes({"a": entry("F32", [2], -8, 0)}, bytes(8)), r"data_offsets \[-8, 0\]"),
     "float offset": (safetensors_bytes({"a": entry("F32", [2], 0, 8.0)}, bytes(8)), r"data_offsets \[0, 8\.0\]"),
@@ -140,18 +140,18 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "negative dimension": (safetensors_bytes({"a": entry("F32", [-2], 0, 8)}, bytes(8)), r"shape \[-2\]"),
     "two negative dimensions": (safetensors_bytes({"a": entry("F32", [-1, -2], 0, 8)}, bytes(8)), "shape"),
     "product overflows": (safetensors_bytes({"a": entry("F32", [2**32, 2**32], 0, 0)}), "needs 73786976294838206464"),
-    "empty but huge": (safetensors_bytes({"a": entry("F32", [0, 2**63], 0, 0)}), "beyond what an array can have"),
+    "empty but huge": (safetensors_bytes({"a": entry("F32", [0, 2**63], 0, 0)}), "larger than an array can have"),
     "dimension is a string": (safetensors_bytes({"a": entry("F32", ["2"], 0, 8)}, bytes(8)), r"shape \['2'\]"),
     "dimension is a boolean": (safetensors_bytes({"a": entry("F32", [True, 2], 0, 8)}, bytes(8)), "shape"),
     "5,001 dimensions": (safetensors_bytes({"a": entry("F32", [1] * 5000 + [2], 0, 8)}, bytes(8)), "at most 8"),
     "metadata is a number": (safetensors_bytes({"__metadata__": 3, **OK}, bytes(16)), "__metadata__"),
-    "metadata holds a number": (safetensors_bytes({"__metadata__": {"a": 1}, **OK}, bytes(16)), "__metadata__"),
+    "metadata with a number": (safetensors_bytes({"__metadata__": {"a": 1}, **OK}, bytes(16)), "__metadata__"),
     "a Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "git lfs pull"),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_malformed_file_is_refused_with_its_name_at_once(tmp_path: Path, name: str) -> None:
+def test_a_malformed_file_is_refused_quickly_with_its_name(tmp_path: Path, name: str) -> None:
     data, message = HOSTILE[name]
     file = tmp_path / "model.safetensors"
     file.write_bytes(data)
@@ -194,7 +194,7 @@ def test_a_changed_byte_gives_tensors_or_a_checkpoint_error(tmp_path_factory: An
     assert sum(tensor.nbytes for tensor in tensors.values()) <= 64
 
 
-# --- which file
+# --- the choice of the file
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_changed_byte_gives_tensors_or_a_checkpoint_error(tmp_path_factory: An
         "model.gguf",
     ],
 )
-def test_another_form_is_refused_with_its_name_and_a_way_out(tmp_path: Path, name: str) -> None:
+def test_another_format_is_refused_with_its_name_and_a_remedy(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(CheckpointError, match=name) as caught:
         find_weights(tmp_path)
@@ -217,7 +217,7 @@ def test_another_form_is_refused_with_its_name_and_a_way_out(tmp_path: Path, nam
         read_tensors(tmp_path / name)
 
 
-def test_the_first_form_in_the_order_of_transformers_is_taken(tmp_path: Path) -> None:
+def test_formats_are_preferred_in_the_order_of_transformers(tmp_path: Path) -> None:
     names = [
         "pytorch_model.bin.index.json",
         "pytorch_model.bin",
@@ -230,8 +230,8 @@ def test_the_first_form_in_the_order_of_transformers_is_taken(tmp_path: Path) ->
         assert find_weights(tmp_path) == tmp_path / name
 
 
-def test_a_folder_without_weights_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFoundError, match="holds no weights"):
+def test_a_folder_without_weights_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFoundError, match="has no weights"):
         find_weights(tmp_path)
 
 
@@ -272,7 +272,7 @@ def test_gamma_and_beta_are_weight_and_bias_of_a_layer_norm() -> None:
     }
     assert "embeddings.LayerNorm.gamma" in renamed
     check_same(renamed)
-    with pytest.raises(CheckpointError, match=r"'embeddings\.LayerNorm\.weight' is there twice"):
+    with pytest.raises(CheckpointError, match=r"'embeddings\.LayerNorm\.weight' occurs twice"):
         resolve(TENSORS | {"embeddings.LayerNorm.gamma": TENSORS["embeddings.LayerNorm.weight"]}, CONFIG, "file")
 
 
@@ -291,8 +291,8 @@ def test_other_tensors_are_reported() -> None:
         BertModel(CONFIG, prefixed)
 
 
-def test_names_are_never_matched_tensor_by_tensor() -> None:
-    """One weight under the other prefix is missing, not found: it might be another model's."""
+def test_the_prefix_is_chosen_for_the_entire_file() -> None:
+    """A weight under the other prefix counts as missing: it may belong to another model."""
     mixed = {f"bert.{name}": tensor for name, tensor in TENSORS.items()}
     mixed["embeddings.LayerNorm.bias"] = mixed.pop("bert.embeddings.LayerNorm.bias")
     with pytest.raises(CheckpointError, match=r"1 of 39 weights are missing: 'bert\.embeddings\.LayerNorm\.bias'"):
@@ -319,7 +319,7 @@ def test_a_pooler_may_be_absent_but_not_in_part() -> None:
         (
             "vocab_size",
             200,
-            r"word_embeddings\.weight has shape \[110, 24\].* asks for \[200, 24\]: vocab_size is 200$",
+            r"word_embeddings\.weight has shape \[110, 24\].* requires \[200, 24\]: vocab_size is 200$",
         ),
         ("hidden_size", 48, r"\[110, 24\].*\[110, 48\]: hidden_size is 48$"),
         ("type_vocab_size", 3, r"token_type_embeddings\.weight has shape \[2, 24\].*: type_vocab_size is 3$"),
@@ -333,7 +333,7 @@ def test_a_shape_that_does_not_fit_names_tensor_shapes_and_field(field: str, val
         resolve(TENSORS, BertConfig.from_dict({**SMALL, field: value}), "file")
 
 
-def test_layers_left_over_are_reported() -> None:
+def test_unused_layers_are_reported() -> None:
     found = resolve(TENSORS, BertConfig.from_dict({**SMALL, "num_hidden_layers": 1}), "file")
     assert len(found.unused) == 16
     assert all(name.startswith("encoder.layer.1.") for name in found.unused)
@@ -345,7 +345,7 @@ def test_quantized_weights_are_refused() -> None:
         resolve(TENSORS | {name: TENSORS[name].astype(np.int8)}, CONFIG, "file")
 
 
-def test_stored_precision_changes_nothing_but_the_rounding(tmp_path: Path) -> None:
+def test_the_stored_precision_changes_only_the_rounding(tmp_path: Path) -> None:
     for dtype in ("F64", "F16", "BF16"):
         tensors = read_tensors(write_safetensors(tmp_path / "model.safetensors", TENSORS, dtype))
         with warnings.catch_warnings():

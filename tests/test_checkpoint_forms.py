@@ -1,4 +1,4 @@
-"""All forms of a checkpoint give the same model; saving and loading again changes nothing."""
+"""All formats of a checkpoint give the same model; saving and loading again changes nothing."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -50,13 +50,13 @@ def check_form(model: Any, reference: str) -> None:
 
 @pytest.mark.parametrize("keep_half", [False, True])
 @pytest.mark.parametrize("folder", FORMS)
-def test_every_form_gives_the_numbers_of_transformers(folder: str, keep_half: bool) -> None:
+def test_every_format_gives_the_numbers_of_transformers(folder: str, keep_half: bool) -> None:
     cls, reference = FORMS[folder]
     check_form(getattr(bert_package, cls).from_pretrained(MODELS / folder, keep_half=keep_half), reference)
 
 
 @pytest.mark.parametrize("folder", FORMS)
-def test_a_model_that_is_saved_is_loaded_as_it_was(folder: str, tmp_path: Path) -> None:
+def test_a_saved_model_is_loaded_unchanged(folder: str, tmp_path: Path) -> None:
     cls, reference = FORMS[folder]
     model = getattr(bert_package, cls).from_pretrained(MODELS / folder)
     model.save_pretrained(tmp_path / "again")
@@ -72,7 +72,7 @@ def test_a_model_that_is_saved_is_loaded_as_it_was(folder: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("folder", ["variant_float16", "variant_bfloat16"])
-def test_half_precision_is_kept_in_half_the_memory_and_gives_the_same_numbers(folder: str, tmp_path: Path) -> None:
+def test_half_precision_needs_half_the_memory_and_gives_the_same_numbers(folder: str, tmp_path: Path) -> None:
     whole, half = (BertModel.from_pretrained(MODELS / folder, keep_half=keep) for keep in (False, True))
     sizes = [sum(w.nbytes for w in model._weights.values()) for model in (whole, half)]
     assert sizes[1] * 2 == sizes[0]
@@ -88,7 +88,7 @@ def test_half_precision_is_kept_in_half_the_memory_and_gives_the_same_numbers(fo
 
 
 @pytest.mark.parametrize("folder", ["bert_small_pretraining", "electra_generator", "mpnet_masked_lm", "albert_model"])
-def test_heads_and_relatives_are_kept_in_half_too(folder: str, tmp_path: Path) -> None:
+def test_heads_and_variants_are_kept_in_half_precision_too(folder: str, tmp_path: Path) -> None:
     place = tmp_path / "half"
     shutil.copytree(MODELS / folder, place)
     tensors = {name: to_bfloat16(t) for name, t in read_tensors(place / "model.safetensors").items()}  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def test_bfloat16_is_the_nearest_and_widening_is_exact(bits: list[int]) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2", ">f2", "<f8", ">i4", "?"])
-def test_arrays_of_files_become_arrays_of_this_machine(dtype: str) -> None:
+def test_arrays_of_files_get_the_byte_order_of_this_machine(dtype: str) -> None:
     stored = np.array([0, 1, 1], dtype)
     for keep_half in (False, True):
         array = native(stored, keep_half=keep_half)
@@ -148,7 +148,7 @@ CONFIG = BertConfig.from_folder(MODELS / "bert_small_masked_lm")
 @pytest.mark.parametrize(
     "removed", [(), (TABLE,), (DECODER,), (BIAS,), (PLAIN_BIAS,), (TABLE, BIAS), (DECODER, PLAIN_BIAS)]
 )
-def test_one_of_a_tied_pair_is_enough(removed: tuple[str, ...]) -> None:
+def test_one_of_a_tied_pair_is_sufficient(removed: tuple[str, ...]) -> None:
     tensors = MASKED_LM | {DECODER: MASKED_LM[TABLE].copy(), BIAS: MASKED_LM[PLAIN_BIAS].copy()}
     for name in removed:
         del tensors[name]
@@ -157,20 +157,20 @@ def test_one_of_a_tied_pair_is_enough(removed: tuple[str, ...]) -> None:
     check_form(model, "bert_small_masked_lm")
 
 
-def test_neither_of_a_pair_is_missing() -> None:
+def test_a_missing_pair_is_an_error() -> None:
     for name in (TABLE, PLAIN_BIAS):
         tensors = {key: tensor for key, tensor in MASKED_LM.items() if key != name}
         with pytest.raises(CheckpointError, match=f"missing: .*'{name}'"):
             BertForMaskedLM(CONFIG, tensors)
 
 
-def test_an_untied_decoder_must_be_there_but_its_bias_had_one_name_for_years() -> None:
+def test_an_untied_decoder_is_required_but_one_name_of_its_bias_suffices() -> None:
     untied = BertConfig.from_dict(CONFIG.to_dict() | {"tie_word_embeddings": False})
     with pytest.raises(CheckpointError, match=f"missing: '{DECODER}'"):
         BertForMaskedLM(untied, MASKED_LM)
     model = BertForMaskedLM(untied, MASKED_LM | {DECODER: MASKED_LM[TABLE].copy()})
     check_form(model, "bert_small_masked_lm")
-    assert {DECODER, BIAS} <= set(dict(model.named_parameters()))  # so that they are saved, and transformers finds both
+    assert {DECODER, BIAS} <= set(dict(model.named_parameters()))  # so that both are saved for transformers
 
 
 def test_an_untied_model_is_saved_with_its_decoder(tmp_path: Path) -> None:
@@ -179,37 +179,37 @@ def test_an_untied_model_is_saved_with_its_decoder(tmp_path: Path) -> None:
     check_form(BertForMaskedLM.from_pretrained(tmp_path), "variant_untied")
 
 
-# --- what is saved
+# --- saving
 
 
 @pytest.mark.parametrize(
     "folder", ["bert_seqcls_single", "distilbert_seqcls", "electra_generator", "mpnet_model", "albert_model"]
 )
-def test_transformers_reads_the_configuration_that_is_saved(folder: str, tmp_path: Path) -> None:
+def test_transformers_reads_the_saved_configuration(folder: str, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     AutoModel.from_pretrained(MODELS / folder).save_pretrained(tmp_path)
     saved = transformers.AutoConfig.from_pretrained(tmp_path).to_dict()
     original = transformers.AutoConfig.from_pretrained(MODELS / folder).to_dict()
-    # Dropouts and the like are training's; what is computed, and the labels, must be what they were.
+    # Fields for training, such as dropout, may differ; those of the arithmetic and the labels may not.
     read = {"architectures", "model_type", "dtype", *json.loads((tmp_path / "config.json").read_text())}
     for key in read & original.keys():
         assert saved[key] == original[key], key
     assert type(AutoModel.from_pretrained(tmp_path).config) is type(AutoModel.from_pretrained(MODELS / folder).config)
 
 
-def test_the_safetensors_library_reads_what_is_saved(tmp_path: Path) -> None:
+def test_the_safetensors_library_reads_saved_files(tmp_path: Path) -> None:
     from safetensors import safe_open
 
     model = BertForPreTraining.from_pretrained(MODELS / "bert_pretraining")
     model.save_pretrained(tmp_path)
     with safe_open(tmp_path / "model.safetensors", "np") as file:
-        assert file.metadata() == {"format": "pt"}  # transformers asks for it
+        assert file.metadata() == {"format": "pt"}  # required by transformers
         for name, array in model.named_parameters():
             np.testing.assert_array_equal(file.get_tensor(name), array)
 
 
 @given(data=st.data())
-def test_tensors_that_are_written_are_read_as_they_were(tmp_path_factory: Any, data: st.DataObject) -> None:
+def test_tensors_survive_writing_and_reading(tmp_path_factory: Any, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4, unique=True))
     tensors = {}
     for name in names:
@@ -229,14 +229,14 @@ def test_tensors_that_are_written_are_read_as_they_were(tmp_path_factory: Any, d
 # --- shards
 
 
-def sharded(place: Path, **changes: Any) -> Path:
+def sharded(folder: Path, **changes: Any) -> Path:
     for file in (MODELS / "variant_sharded").iterdir():
-        shutil.copy(file, place)
-    index = place / "model.safetensors.index.json"
+        shutil.copy(file, folder)
+    index = folder / "model.safetensors.index.json"
     content = json.loads(index.read_text())
     content["weight_map"] |= changes
     index.write_text(json.dumps(content))
-    return place
+    return folder
 
 
 def test_shards_are_one_checkpoint() -> None:
@@ -257,10 +257,10 @@ def test_shards_are_one_checkpoint() -> None:
         ("config.json", "names the file 'config.json'"),
         ("model-00009-of-00003.safetensors", "cannot be read"),
         ("model-00001-of-00003.safetensors", "says that 'made.up' is in"),
-        (3, "must hold a weight_map"),
+        (3, "must have a weight_map"),
     ],
 )
-def test_an_index_that_leads_elsewhere_is_refused(tmp_path: Path, name: Any, message: str) -> None:
+def test_an_index_that_names_files_elsewhere_is_refused(tmp_path: Path, name: Any, message: str) -> None:
     folder = sharded(tmp_path, **{"made.up": name})
     with pytest.raises(CheckpointError, match=message):
         BertModel.from_pretrained(folder)
@@ -269,7 +269,7 @@ def test_an_index_that_leads_elsewhere_is_refused(tmp_path: Path, name: Any, mes
 @pytest.mark.parametrize("content", [[], {}, {"weight_map": ["a"]}, {"weight_map": None}])
 def test_an_index_without_a_map_is_refused(tmp_path: Path, content: Any) -> None:
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(content))
-    with pytest.raises(CheckpointError, match="must hold a weight_map"):
+    with pytest.raises(CheckpointError, match="must have a weight_map"):
         read_tensors(tmp_path / "model.safetensors.index.json")
 
 
@@ -285,7 +285,7 @@ def test_a_tensor_in_two_files_is_refused(tmp_path: Path) -> None:
 # --- NaN and infinity
 
 
-def test_numbers_that_are_none_are_counted_on_request(tmp_path: Path) -> None:
+def test_nan_and_infinity_are_counted_on_request(tmp_path: Path) -> None:
     tensors = dict(read_tensors(MODELS / "bert_small" / "model.safetensors"))
     assert non_finite(tensors) == {}
     bad = tensors["pooler.dense.bias"].copy()
@@ -301,7 +301,7 @@ def test_numbers_that_are_none_are_counted_on_request(tmp_path: Path) -> None:
     assert np.isnan(BertModel.from_pretrained(tmp_path)([[1, 2]]).pooler_output).any()  # type: ignore[arg-type]
 
 
-# --- the whole way from a file
+# --- from a damaged folder to a model
 
 
 @given(data=st.data())

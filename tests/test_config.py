@@ -1,4 +1,4 @@
-"""BertConfig: what it reads, and what it refuses."""
+"""BertConfig: the fields that it reads, and those that it refuses."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -48,19 +48,19 @@ def test_reads_config_json_of_a_folder() -> None:
     assert BertConfig.from_pretrained(MODELS / "bert_small") == config
 
 
-def test_bert_config_json_is_read_where_there_is_no_config_json(tmp_path: Path) -> None:
+def test_bert_config_json_is_read_if_there_is_no_config_json(tmp_path: Path) -> None:
     write(tmp_path, {"hidden_size": 24, "num_attention_heads": 2}, "bert_config.json")
     assert BertConfig.from_folder(tmp_path).hidden_size == 24
     write(tmp_path, {"hidden_size": 36})
     assert BertConfig.from_folder(tmp_path).hidden_size == 36
 
 
-def test_folder_without_configuration_is_no_model(tmp_path: Path) -> None:
+def test_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"config\.json"):
         BertConfig.from_folder(tmp_path)
 
 
-def test_fields_that_change_nothing_are_ignored() -> None:
+def test_fields_without_effect_are_ignored() -> None:
     extra = {
         "auto_map": {"AutoModel": "evil.Model"},
         "use_cache": True,
@@ -119,7 +119,7 @@ def test_every_activation_is_accepted_by_name(name: str) -> None:
     assert BertConfig.from_dict({"hidden_act": name}).hidden_act == name
 
 
-def test_labels_are_a_map_and_never_a_table() -> None:
+def test_labels_may_have_huge_ids() -> None:
     config = BertConfig.from_dict({"id2label": {"0": "no", "999999999999": "yes"}})
     assert config.id2label == {0: "no", 999_999_999_999: "yes"}
 
@@ -150,7 +150,7 @@ def test_a_broken_file_is_refused_with_its_name(tmp_path: Path, content: bytes, 
     assert str(caught.value).startswith(f"{file}: ")
 
 
-def test_the_file_is_named_for_a_wrong_field_too(tmp_path: Path) -> None:
+def test_the_message_about_a_wrong_field_names_the_file(tmp_path: Path) -> None:
     file = write(tmp_path, {"vocab_size": "many"})
     with pytest.raises(ConfigError, match="vocab_size is 'many'") as caught:
         BertConfig.from_file(file)

@@ -1,4 +1,4 @@
-"""CrossEncoder against sentence-transformers' numbers."""
+"""CrossEncoder: equal to sentence-transformers, and its errors."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -80,7 +80,7 @@ def test_one_pair_gives_one_score(folders: dict[str, Path]) -> None:
     assert CrossEncoder.from_pretrained(folders["cross_encoder_classes"]).predict(("a", "b")).shape == (3,)
 
 
-def test_a_document_that_is_cut_is_told(folders: dict[str, Path]) -> None:
+def test_a_document_that_is_cut_is_reported(folders: dict[str, Path]) -> None:
     encoder = CrossEncoder.from_pretrained(folders["cross_encoder_score"])
     with pytest.warns(TruncationWarning):
         ranked = encoder.rank("good morning", ["the city", "the dog " * 60])
@@ -105,19 +105,19 @@ def test_max_length_can_be_lowered(folders: dict[str, Path]) -> None:
         ([("a", 1)], r"pairs\[0\] must be two texts"),
     ],
 )
-def test_wrong_pairs_are_told_with_their_index(folders: dict[str, Path], pairs: Any, message: str) -> None:
+def test_wrong_pairs_are_reported_with_their_index(folders: dict[str, Path], pairs: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         CrossEncoder.from_pretrained(folders["cross_encoder_score"]).predict(pairs)
 
 
 def test_rank_needs_one_label(folders: dict[str, Path]) -> None:
-    with pytest.raises(InputError, match="rank needs a model of one label; this one has 3"):
+    with pytest.raises(InputError, match="rank needs a model with one label; this one has 3"):
         CrossEncoder.from_pretrained(folders["cross_encoder_classes"]).rank("a", ["b"])
     with pytest.raises(InputError, match="top_k must be"):
         CrossEncoder.from_pretrained(folders["cross_encoder_score"]).rank("a", ["b"], top_k=0)
 
 
-def test_the_activation_of_the_folder_is_followed(folder: Path) -> None:
+def test_the_activation_of_the_folder_is_used(folder: Path) -> None:
     pairs = [("good morning", "the city"), ("a dog", "the cat")]
     raw = CrossEncoder.from_pretrained(folder).predict(pairs, activation_fn=lambda x: x)
     change(folder / "config.json", sbert_ce_default_activation_function="torch.nn.modules.activation.Tanh")
@@ -148,4 +148,4 @@ def test_batches_change_nothing(folders: dict[str, Path]) -> None:
             np.testing.assert_allclose(encoder.predict(pairs, size), expected, atol=1e-6)
     with pytest.raises(InputError, match="batch_size must be"):
         encoder.predict(pairs, 0)
-    assert repr(encoder).startswith("CrossEncoder(1 labels, 48 tokens at most, BertForSequenceClassification(")
+    assert repr(encoder).startswith("CrossEncoder(1 labels, at most 48 tokens, BertForSequenceClassification(")

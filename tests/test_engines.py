@@ -1,4 +1,4 @@
-"""The engine in Rust: the numbers of NumPy's, the same bits wherever a sentence stands, on every path of this machine."""
+"""The engines agree, and the Rust engine gives the same bits for a row in any batch, on every instruction set."""
 
 # ruff: noqa: ANN401 (outputs of any class)
 
@@ -35,13 +35,13 @@ EVERYTHING = {"output_hidden_states": True, "output_attentions": True}
 
 
 def outputs(out: Any) -> dict[str, Any]:
-    """All arrays of an output, tuples of them stacked."""
+    """All arrays of an output; tuples of arrays are stacked."""
     found = {name: getattr(out, name) for name in out.__dataclass_fields__}
     return {name: np.asarray(x) for name, x in found.items() if x is not None}
 
 
 def check_close(found: Any, expected: Any, tolerance: float = 1e-6) -> None:
-    """Compare all outputs; the tolerance is that of the greatest number on the way, of 1 at least."""
+    """Compare all outputs; the tolerance is relative to the greatest of all numbers, which counts as at least 1."""
     found, expected = outputs(found), outputs(expected)
     assert found.keys() == expected.keys()
     scale = max(1.0, *(float(np.abs(x).max(initial=0.0)) for x in expected.values() if np.isfinite(x).all()))
@@ -55,7 +55,7 @@ def check_close(found: Any, expected: Any, tolerance: float = 1e-6) -> None:
 
 
 @pytest.mark.parametrize(("folder", "case"), CASES)
-def test_both_engines_give_the_same_everywhere(folder: str, case: str) -> None:
+def test_both_engines_give_the_same_numbers(folder: str, case: str) -> None:
     inputs, _ = reference_cases(folder)[case]
     expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
@@ -73,7 +73,7 @@ def test_every_activation_is_among_the_kernels() -> None:
 
 @pytest.mark.parametrize("path", _core.kernel_paths())
 @pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model", "albert_model", "distilbert_model"])
-def test_every_path_gives_the_same(folder: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_instruction_set_gives_the_same(folder: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RustEngine, "prepare", lambda _, config, weights: RustEncoder(config, weights, path))
     expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
@@ -82,7 +82,7 @@ def test_every_path_gives_the_same(folder: str, path: str, monkeypatch: pytest.M
         check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING))
 
 
-def test_a_path_that_is_not_there_is_told() -> None:
+def test_a_missing_instruction_set_is_reported() -> None:
     model = BertModel.from_pretrained(MODELS / "bert_small", "numpy")
     weights: dict[str, Any] = {name: np.array(weight) for name, weight in model.named_parameters()}
     with pytest.raises(InputError, match=r"this machine has no .avx1024"):
@@ -128,7 +128,7 @@ def test_any_mask_gives_what_numpy_gives(model: BertModel, data: st.DataObject) 
     expected = plain(ids, mask, **EVERYTHING)
     found = model(ids, mask, **EVERYTHING)
     check_close(found, expected)
-    # Places that nobody looks at may be left out: those that are seen, and the first, keep their bits.
+    # With visible_only masked positions are 0; visible ones, and the first of each row, keep their bits.
     some = model(ids, mask, **EVERYTHING, visible_only=True)
     kept = mask.copy()
     kept[:, 0] = True
@@ -183,7 +183,7 @@ def test_pooled_rows_have_the_same_bits_in_any_batch(folder: str, path: str) -> 
         np.testing.assert_array_equal(pooled(rows[::-1], threads)[::-1], together)
         for i in (0, 7, 59):
             np.testing.assert_array_equal(pooled([rows[i]], threads)[0], together[i])
-    # And they are what NumPy pools.
+    # Pooling in NumPy gives the same numbers.
     for i in (0, 7, 59):
         x = plain(rows[i][None]).last_hidden_state
         expected = np.concatenate(
@@ -211,11 +211,11 @@ def test_a_sentence_has_the_same_bits_in_any_batch(name: str, tmp_path: Path) ->
     np.testing.assert_allclose(numpy.encode(SENTENCES, return_truncated=True)[0], vectors, rtol=0, atol=2e-6)
 
 
-# --- weights are kept once, and come back
+# --- weights are stored once, and returned unchanged
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_parameters_come_back_as_they_were(folder: str, tmp_path: Path) -> None:
+def test_parameters_are_returned_unchanged(folder: str, tmp_path: Path) -> None:
     model: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
     plain: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     found, expected = dict(model.named_parameters()), dict(plain.named_parameters())
@@ -241,7 +241,7 @@ def test_a_model_can_be_pickled(folder: str) -> None:
     }
 
 
-def test_packed_weights_are_no_arrays_beside_the_engine(model: BertModel) -> None:
+def test_packed_weights_are_stored_only_in_the_engine(model: BertModel) -> None:
     kept = {name for name, weight in model._weights.items() if isinstance(weight, np.ndarray) and weight.ndim == 2}
     tables = {f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type")}
     assert kept == tables | {"pooler.dense.weight"}
@@ -251,7 +251,7 @@ def test_packed_weights_are_no_arrays_beside_the_engine(model: BertModel) -> Non
 
 
 @pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "albert_model", "variant_bfloat16"])
-def test_bfloat16_is_near_and_the_same_in_any_batch(folder: str) -> None:
+def test_bfloat16_is_close_and_the_same_in_any_batch(folder: str) -> None:
     near: Any = AutoModel.from_pretrained(MODELS / folder, dtype="bfloat16")
     exact: Any = AutoModel.from_pretrained(MODELS / folder)
     assert near.dtype == "bfloat16"
@@ -263,7 +263,7 @@ def test_bfloat16_is_near_and_the_same_in_any_batch(folder: str) -> None:
         assert not np.array_equal(x, found[name]), name
         for i in (0, 8):
             np.testing.assert_array_equal(outputs(near(ids[i : i + 1], threads=1))[name][0], found[name][i])
-    # Its weights are those that it computes with: rounded, and in half the memory.
+    # Its weights are those of its arithmetic: rounded, in half the memory.
     for name, weight in near.named_parameters():
         original = dict(exact.named_parameters())[name]
         rounded = name.endswith("weight") and near._weights[name].dtype != np.float32
@@ -328,10 +328,10 @@ def _encode_shared(_: int) -> Any:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_after_a_fork_everything_goes_on(model: BertModel) -> None:
+def test_a_model_works_after_a_fork(model: BertModel) -> None:
     ids = np.random.default_rng(4).integers(0, 110, (30, 24))
     _SHARED.update(model=model, ids=ids)
-    expected = tokens(model, ids, threads=2)  # the pool of threads is there before the fork
+    expected = tokens(model, ids, threads=2)  # starts the thread pool before the fork
     with multiprocessing.get_context("fork").Pool(2) as pool:
         for found in pool.map(_encode_shared, range(4)):
             np.testing.assert_array_equal(found, expected)
@@ -346,7 +346,7 @@ def test_rows_without_tokens_and_batches_without_rows(model: BertModel) -> None:
         model(np.zeros((2, 0), int))
 
 
-def test_what_a_tokenizer_gives_too_much_is_told(tmp_path: Path) -> None:
+def test_rows_beyond_the_models_tables_are_reported(tmp_path: Path) -> None:
     encoder = SentenceEncoder.from_pretrained(with_tokenizer("bert_small", tmp_path))
     rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a b c", "a"])
     model = encoder._model

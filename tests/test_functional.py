@@ -1,4 +1,4 @@
-"""The arithmetic, against the same formulas written as slow loops in float64."""
+"""The arithmetic, compared with the same formulas as slow loops in float64."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -54,7 +54,7 @@ def loop_softmax(x: list[float]) -> list[float]:
 
 
 def loop_attention(rows: list[list[float]], layer: Any, heads: int, visible: Any) -> tuple[list[list[float]], Any]:
-    """One sequence. Each query looks at the visible keys alone: no mask is added to anything."""
+    """One sequence. Each query attends to the visible keys only, so no mask is added to scores."""
     q, k, v = ([loop_linear(row, **layer[name]) for row in rows] for name in ("query", "key", "value"))
     size = len(rows[0]) // heads
     context = [[0.0] * len(rows[0]) for _ in rows]
@@ -90,7 +90,7 @@ def loop_encoder_layer(rows: list[list[float]], layer: Any, heads: int, visible:
 # --- the small functions
 
 
-def test_functional_imports_numpy_alone() -> None:
+def test_functional_imports_only_numpy() -> None:
     assert F.__file__ is not None
     with open(F.__file__, encoding="utf-8") as file:
         tree = ast.parse(file.read())
@@ -134,12 +134,12 @@ def test_normalize_gives_length_1_and_keeps_zeros() -> None:
 # --- activations
 
 
-def test_erf_is_as_near_as_float32_allows() -> None:
+def test_erf_is_accurate_to_float32() -> None:
     z = np.concatenate([np.linspace(-6, 6, 300_001), [-1e30, -40, 40, 1e30, 1e-30, 0.0, -np.inf, np.inf]])
     z = z.astype(np.float32)
     error = np.abs(F.erf(z) - np.array([math.erf(v) for v in z.tolist()]))
-    assert error.max() < 1.25e-7  # two steps of float32 below 1; 8e-8 where NumPy has its own tanh (AVX2, AVX-512)
-    np.testing.assert_array_equal(np.abs(F.erf(z[np.abs(z) >= 5])), 1)  # exactly: GELU multiplies what is left with x
+    assert error.max() < 1.25e-7  # two steps of float32 below 1; 8e-8 where NumPy has a vectorized tanh (AVX2, AVX-512)
+    np.testing.assert_array_equal(np.abs(F.erf(z[np.abs(z) >= 5])), 1)  # exactly: GELU multiplies the difference by x
 
 
 def sigmoid(x: float) -> float:
@@ -183,7 +183,7 @@ def test_activation_equals_its_formula(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_activation_does_not_overflow_or_touch_its_input(name: str) -> None:
+def test_activation_does_not_overflow_or_modify_its_input(name: str) -> None:
     x = np.array([[-1e4, -100.0, -88.5, 0.0, 88.5, 100.0, 1e4]], np.float32)
     before = x.copy()
     with np.errstate(all="raise", under="ignore"):
@@ -193,7 +193,7 @@ def test_activation_does_not_overflow_or_touch_its_input(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 32_767, 32_768, 32_769, 100_000])
-def test_blocks_of_an_activation_leave_no_seam(size: int) -> None:
+def test_blocks_of_an_activation_do_not_show_in_the_result(size: int) -> None:
     x = random(size)
     y = F.gelu(x)
     assert y.shape == x.shape
@@ -263,13 +263,13 @@ def test_embeddings_are_the_norm_of_the_sum_of_three_rows() -> None:
     }
     ids, types, positions = np.array([[1, 9, 0]]), np.array([[0, 1, 1]]), np.array([[0, 1, 4]])
     x = F.embeddings(ids, types, positions, tables, 1e-12)
-    for place in range(3):
+    for position in range(3):
         total = sum(
-            table["weight"][index[0, place]].astype(float)
+            table["weight"][index[0, position]].astype(float)
             for table, index in zip(list(tables.values())[:3], (ids, positions, types), strict=True)
         )
         np.testing.assert_allclose(
-            x[0, place], loop_layer_norm(total.tolist(), **tables["LayerNorm"], eps=1e-12), atol=1e-5
+            x[0, position], loop_layer_norm(total.tolist(), **tables["LayerNorm"], eps=1e-12), atol=1e-5
         )
     words = tables["word_embeddings"]["weight"][ids]
     np.testing.assert_array_equal(F.embeddings(None, types, positions, tables, 1e-12, inputs_embeds=words), x)
@@ -285,12 +285,12 @@ def test_pooler_is_tanh_of_a_dense_layer_over_the_first_token() -> None:
 
 
 def loop_pool(rows: Any, visible: list[int], mode: str, skip: int) -> Any:
-    """One sequence, by the words of the table of modes."""
-    places = [i for i, v in enumerate(visible) if v]
-    start = places[0]
+    """One sequence, following the documentation of each mode."""
+    positions = [i for i, v in enumerate(visible) if v]
+    start = positions[0]
     weight = {i: i - start + 1 for i in range(len(visible))}
-    places = [i for i in places if i >= start + skip]
-    vectors = [rows[i].astype(float) for i in places]
+    positions = [i for i in positions if i >= start + skip]
+    vectors = [rows[i].astype(float) for i in positions]
     if mode == "cls":
         return vectors[0]
     if mode == "lasttoken":
@@ -298,8 +298,8 @@ def loop_pool(rows: Any, visible: list[int], mode: str, skip: int) -> Any:
     if mode == "max":
         return np.max(vectors, axis=0)
     if mode == "weightedmean":
-        return sum(weight[i] * v for i, v in zip(places, vectors, strict=True)) / sum(weight[i] for i in places)
-    return sum(vectors) / (len(places) if mode == "mean" else math.sqrt(len(places)))
+        return sum(weight[i] * v for i, v in zip(positions, vectors, strict=True)) / sum(weight[i] for i in positions)
+    return sum(vectors) / (len(positions) if mode == "mean" else math.sqrt(len(positions)))
 
 
 @pytest.mark.parametrize("mode", F.POOLING_MODES)
@@ -324,6 +324,6 @@ def test_padding_does_not_change_a_pooled_vector(mode: F.PoolingMode) -> None:
 
 
 @pytest.mark.parametrize(("mode", "value"), [("mean", 0), ("weightedmean", 0), ("lasttoken", 0), ("max", -np.inf)])
-def test_nothing_to_pool_gives_what_the_reference_gives(mode: F.PoolingMode, value: float) -> None:
+def test_a_row_without_tokens_is_pooled_as_in_the_reference(mode: F.PoolingMode, value: float) -> None:
     y = F.pool(random(1, 3, 2), np.ones((1, 3), bool), mode, skip=3)
     np.testing.assert_array_equal(y, [[value, value]])

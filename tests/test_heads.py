@@ -1,4 +1,4 @@
-"""BERT's heads and its variants, against transformers' numbers; losses, labels, and what is said about wrong ones."""
+"""Heads and variants of BERT: equal to transformers; losses, labels, and errors."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -79,7 +79,7 @@ def test_outputs_and_losses_equal_transformers(folder: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("folder", CLASSES)
-def test_auto_model_takes_the_class_that_the_folder_names(folder: str) -> None:
+def test_auto_model_loads_the_class_that_the_folder_names(folder: str) -> None:
     model = AutoModel.from_pretrained(MODELS / folder)
     assert type(model) is getattr(bert_package, CLASSES[folder])
     assert repr(model).startswith(f"{CLASSES[folder]}(")
@@ -124,7 +124,7 @@ def test_an_empty_batch_gives_empty_arrays(folder: str) -> None:
     assert len(again.attentions) == len(out.attentions)
 
 
-def test_states_come_only_when_asked_for() -> None:
+def test_states_are_returned_only_on_request() -> None:
     out = BertForTokenClassification.from_pretrained(MODELS / "bert_token_cls")([[1, 2, 3]])
     assert (out.hidden_states, out.attentions, out.loss) == (None, None, None)
     assert out.logits.shape == (1, 3, 7)
@@ -198,7 +198,7 @@ def test_a_problem_without_a_type_is_guessed_from_labels_as_in_transformers() ->
     np.testing.assert_allclose(untyped(**inputs).loss, expected["loss"], atol=1e-5)
 
 
-def test_positions_outside_the_row_do_not_count() -> None:
+def test_positions_outside_the_row_are_ignored() -> None:
     model = BertForQuestionAnswering.from_pretrained(MODELS / "bert_question_answering")
     ids = [[5, 17, 42], [9, 8, 7]]
     one = model(ids[:1], start_positions=[1], end_positions=[2]).loss
@@ -235,7 +235,7 @@ IDS = [[5, 17, 42], [9, 8, 7]]
         ("electra_discriminator", [[0, 1]], r"labels has shape \[1, 2\], expected \[2, 3\]"),
     ],
 )
-def test_wrong_labels_are_told_with_value_and_place(folder: str, labels: Any, message: str) -> None:
+def test_wrong_labels_are_reported_with_value_and_index(folder: str, labels: Any, message: str) -> None:
     model: Any = AutoModel.from_pretrained(MODELS / folder)
     with pytest.raises(InputError, match=message):
         model(IDS, labels=labels)
@@ -252,13 +252,13 @@ def test_wrong_labels_are_told_with_value_and_place(folder: str, labels: Any, me
         ({}, "pass either input_ids or inputs_embeds"),
     ],
 )
-def test_wrong_choices_are_told(inputs: dict[str, Any], message: str) -> None:
+def test_wrong_choices_are_reported(inputs: dict[str, Any], message: str) -> None:
     model = BertForMultipleChoice.from_pretrained(MODELS / "bert_multiple_choice")
     with pytest.raises(InputError, match=message):
         model(**inputs)
 
 
-def test_positions_must_be_one_integer_a_row() -> None:
+def test_positions_must_be_one_integer_for_each_row() -> None:
     model = BertForQuestionAnswering.from_pretrained(MODELS / "bert_question_answering")
     with pytest.raises(InputError, match=r"start_positions must be integers \[2\]"):
         model(IDS, start_positions=[1], end_positions=[1, 1])
@@ -266,17 +266,17 @@ def test_positions_must_be_one_integer_a_row() -> None:
         model(IDS, start_positions=[1, 1], end_positions=[1.0, 1.0])
 
 
-# --- a head that is not in the file
+# --- checkpoints without the head
 
 
-def test_a_missing_head_is_never_made_up() -> None:
+def test_a_missing_head_is_an_error() -> None:
     with pytest.raises(
         CheckpointError, match=r"2 of 41 weights are missing: 'classifier\.weight', 'classifier\.bias'.*new_head"
     ):
         BertForSequenceClassification.from_pretrained(MODELS / "bert_small")
 
 
-def test_a_head_is_drawn_when_asked_for_and_reported() -> None:
+def test_a_head_is_drawn_on_request_with_a_warning() -> None:
     with pytest.warns(CheckpointWarning, match="2 weights of the head were drawn: 'classifier.weight'"):
         model = BertForSequenceClassification.from_pretrained(MODELS / "bert_small", new_head=7)
     with pytest.warns(CheckpointWarning):
@@ -291,7 +291,7 @@ def test_a_head_is_drawn_when_asked_for_and_reported() -> None:
     assert words(IDS).logits.shape == (2, 3, 110)
 
 
-def test_half_a_head_is_not_completed() -> None:
+def test_an_incomplete_head_is_not_drawn() -> None:
     weights = dict(BertForSequenceClassification.from_pretrained(MODELS / "bert_seqcls_single").named_parameters())
     del weights["classifier.bias"]
     with pytest.raises(CheckpointError, match=r"1 of .* missing: 'classifier\.bias'"):
@@ -311,7 +311,7 @@ def test_a_head_that_reads_the_pooler_needs_it() -> None:
 
 
 def test_bert_base_has_the_201_tensors_and_109_482_240_numbers_of_the_literature() -> None:
-    """Counted from the layouts: a model of this size is not made for it."""
+    """Counted from the layout, without making a model of this size."""
     config = BertConfig()
     base = BertModel._layout(config)
     sizes = {
@@ -377,7 +377,7 @@ def test_auto_model_without_a_class_is_the_encoder(folder: Path) -> None:
     assert type(AutoModel.from_pretrained(folder)) is BertModel
 
 
-def test_auto_model_knows_the_kind_by_the_class_too(folder: Path) -> None:
+def test_auto_model_finds_the_model_type_by_the_class_too(folder: Path) -> None:
     change_config(folder, model_type=...)
     assert type(AutoModel.from_pretrained(folder)) is BertForTokenClassification
 
@@ -402,7 +402,7 @@ def test_auto_model_refuses_other_classes_by_name(folder: Path, changes: dict[st
         AutoModel.from_pretrained(folder)
 
 
-def test_a_class_refuses_another_kind_of_model() -> None:
+def test_a_class_refuses_another_type_of_model() -> None:
     with pytest.raises(ConfigError, match=r"model_type is 'electra': BertConfig is for 'bert'; AutoModel"):
         BertModel.from_pretrained(MODELS / "electra_model")
     with pytest.raises(ConfigError, match="model_type is 'bert': DistilBertConfig"):
@@ -413,21 +413,21 @@ def test_a_class_refuses_another_kind_of_model() -> None:
 
 
 @pytest.mark.parametrize("folder", ["distilbert_model", "mpnet_model"])
-def test_models_without_token_types_take_no_notice_of_them(folder: str) -> None:
+def test_models_without_token_types_ignore_them(folder: str) -> None:
     model = AutoModel.base_from_pretrained(MODELS / folder)
     expected = model([[5, 17, 42]]).last_hidden_state
     np.testing.assert_array_equal(model([[5, 17, 42]], token_type_ids=[[0, 1, 1]]).last_hidden_state, expected)
     assert model([[5, 17, 42]]).pooler_output is None or folder == "mpnet_model"
 
 
-def test_mpnet_keeps_two_positions_for_itself() -> None:
+def test_mpnet_reserves_two_positions() -> None:
     model = AutoModel.base_from_pretrained(MODELS / "mpnet_model")
     assert model(np.full((1, 46), 5)).last_hidden_state.shape == (1, 46, 32)
     with pytest.raises(InputError, match=r"rows of 47 tokens are longer than .* less the 2 that it reserves, 46"):
         model(np.full((1, 47), 5))
 
 
-def test_a_padded_row_of_mpnet_is_the_row_alone() -> None:
+def test_padding_does_not_change_a_row_of_mpnet() -> None:
     model = AutoModel.base_from_pretrained(MODELS / "mpnet_model")
     alone = model([[0, 17, 42, 2]]).last_hidden_state
     right = model([[0, 17, 42, 2, 1, 1]], [[1, 1, 1, 1, 0, 0]]).last_hidden_state[:, :4]
@@ -456,9 +456,7 @@ def test_layers_of_one_group_of_albert_are_the_same_arrays() -> None:
         ("mpnet_model", "relative_attention_num_buckets", 64),
     ],
 )
-def test_fields_of_relatives_are_refused_by_their_own_names(
-    tmp_path: Path, folder: str, field: str, value: Any
-) -> None:
+def test_fields_of_variants_are_refused_by_their_own_names(tmp_path: Path, folder: str, field: str, value: Any) -> None:
     content = json.loads((MODELS / folder / "config.json").read_text()) | {field: value}
     (tmp_path / "config.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=f"{field} is "):
@@ -490,7 +488,7 @@ def test_any_configuration_gives_a_model_or_one_of_our_errors(tmp_path_factory: 
             return
 
 
-def test_layers_of_albert_are_bounded_as_a_whole() -> None:
+def test_the_inner_layers_of_albert_are_bounded_in_total() -> None:
     content = json.loads((MODELS / "albert_model" / "config.json").read_text())
     with pytest.raises(ConfigError, match="9999 layers of 9999 each are more than 10000"):
         bert_package.AlbertConfig.from_dict(content | {"num_hidden_layers": 9999, "inner_group_num": 9999})
@@ -507,7 +505,7 @@ def test_every_class_of_the_package_is_known_to_auto_model() -> None:
     assert models - {"Model"} == set(_CLASSES)
 
 
-# --- heads of variants for which there is no reference: their formulas, over the encoder's output
+# --- heads of variants without a reference: compared with their formulas over the encoder's output
 
 
 def drawn(name: str, folder: str) -> Any:

@@ -1,4 +1,4 @@
-"""BertModel against transformers' numbers, and what it does with every kind of input."""
+"""BertModel: equal to transformers, for every kind of input, and its errors."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -21,7 +21,7 @@ from wordpiece_bert.bert import BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, ModelNotFoundError
 
-TOLERANCE = 1e-5  # absolute; what is reached is about 2e-6
+TOLERANCE = 1e-5  # absolute; the actual error is about 2e-6
 
 FOLDERS = [
     "bert_model",
@@ -53,7 +53,7 @@ def test_outputs_equal_transformers(folder: str, case: str) -> None:
         "last_hidden_state": out.last_hidden_state[mask],
         "pooler_output": out.pooler_output,
         "hidden_states": np.stack(out.hidden_states)[:, mask],
-        "attentions": np.stack(out.attentions).swapaxes(2, 3)[:, mask],  # queries at padding places do not count
+        "attentions": np.stack(out.attentions).swapaxes(2, 3)[:, mask],  # queries at masked positions are meaningless
     }
     wanted = dict(expected)
     wanted["last_hidden_state"] = wanted["last_hidden_state"][mask]
@@ -86,7 +86,7 @@ def test_padding_changes_nothing(model: BertModel) -> None:
 
 
 @given(data=st.data())
-def test_a_batch_gives_what_its_rows_give_alone(model: BertModel, data: st.DataObject) -> None:
+def test_a_batch_gives_the_results_of_its_rows(model: BertModel, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.lists(st.integers(0, 109), min_size=1, max_size=24), min_size=1, max_size=4))
     width = max(map(len, rows))
     ids = np.array([row + [0] * (width - len(row)) for row in rows])
@@ -97,7 +97,7 @@ def test_a_batch_gives_what_its_rows_give_alone(model: BertModel, data: st.DataO
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64, np.uint8, np.float32, np.float64])
-def test_a_mask_is_only_asked_whether_it_is_zero(model: BertModel, dtype: Any) -> None:
+def test_any_number_but_zero_in_a_mask_means_visible(model: BertModel, dtype: Any) -> None:
     ids = np.array([[5, 17, 42, 9]])
     expected = model(ids, attention_mask=[[1, 1, 1, 0]]).last_hidden_state
     np.testing.assert_array_equal(model(ids, np.array([[1, 1, 1, 0]], dtype)).last_hidden_state, expected)
@@ -121,7 +121,7 @@ def test_a_row_without_a_visible_token_is_refused(model: BertModel) -> None:
 # --- outputs
 
 
-def test_states_and_attentions_come_only_when_asked_for(model: BertModel) -> None:
+def test_states_and_attentions_are_returned_only_on_request(model: BertModel) -> None:
     out = model([[1, 2, 3]])
     assert out.hidden_states is None
     assert out.attentions is None
@@ -167,12 +167,12 @@ def test_lists_and_every_integer_type_are_ids(model: BertModel) -> None:
 def test_defaults_are_type_0_and_positions_from_0(model: BertModel) -> None:
     ids = [[1, 2, 3], [4, 5, 6]]
     expected = model(ids).last_hidden_state
-    zeros, places = np.zeros((2, 3), int), np.array([[0, 1, 2], [0, 1, 2]])
-    for given_ in ({"token_type_ids": zeros}, {"position_ids": places}, {"position_ids": places[:1]}):
+    zeros, positions = np.zeros((2, 3), int), np.array([[0, 1, 2], [0, 1, 2]])
+    for given_ in ({"token_type_ids": zeros}, {"position_ids": positions}, {"position_ids": positions[:1]}):
         np.testing.assert_array_equal(model(ids, **given_).last_hidden_state, expected)
 
 
-def test_inputs_are_left_as_they_were(model: BertModel) -> None:
+def test_inputs_are_not_modified(model: BertModel) -> None:
     vectors = np.ones((1, 3, 24), np.float32)
     model(inputs_embeds=vectors)
     assert (vectors == 1).all()
@@ -216,7 +216,7 @@ IDS = [[1, 2, 3], [4, 5, 6]]
         ({"inputs_embeds": np.zeros((1, 3, 24), int)}, "inputs_embeds must be floating-point"),
     ],
 )
-def test_wrong_input_is_told_with_value_and_place(model: BertModel, inputs: dict[str, Any], message: str) -> None:
+def test_wrong_input_is_reported_with_value_and_index(model: BertModel, inputs: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         model(**inputs)
 
@@ -236,8 +236,8 @@ def test_any_ids_give_finite_numbers_or_an_input_error(model: BertModel, ids: An
 # --- loading
 
 
-def copy_model(place: Path) -> Path:
-    return Path(shutil.copytree(MODELS / "bert_small", place / "model"))
+def copy_model(parent: Path) -> Path:
+    return Path(shutil.copytree(MODELS / "bert_small", parent / "model"))
 
 
 @pytest.mark.parametrize("backend", ["numpy", "rust"])
@@ -264,7 +264,7 @@ def test_the_backend_is_rust_by_default(model: BertModel) -> None:
 def test_other_backends_and_dtypes_are_refused(options: dict[str, str], error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         BertModel.from_pretrained(MODELS / "bert_small", **options)
-    with pytest.raises(error, match=message):  # before anything is looked for
+    with pytest.raises(error, match=message):  # before the model is searched for
         BertModel.from_pretrained("no/such", **options)
 
 
@@ -279,17 +279,17 @@ def test_configuration_and_weights_that_do_not_fit_name_the_file(tmp_path: Path)
     assert str(folder / "model.safetensors") in str(caught.value)
 
 
-def test_a_cut_weight_file_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_weight_file_is_refused(tmp_path: Path) -> None:
     folder = copy_model(tmp_path)
     os.truncate(folder / "model.safetensors", 20_000)
-    with pytest.raises(CheckpointError, match="cut short"):
+    with pytest.raises(CheckpointError, match="truncated"):
         BertModel.from_pretrained(folder)
 
 
-def test_a_folder_without_weights_is_no_model(tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
     folder = copy_model(tmp_path)
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelNotFoundError, match="holds no weights"):
+    with pytest.raises(ModelNotFoundError, match="has no weights"):
         BertModel.from_pretrained(folder)
 
 
@@ -329,6 +329,6 @@ def test_a_model_can_be_pickled(model: BertModel) -> None:
     np.testing.assert_array_equal(again([[1, 2]]).last_hidden_state, model([[1, 2]]).last_hidden_state)
 
 
-def test_strict_floating_point_errors_of_the_caller_do_no_harm(model: BertModel) -> None:
+def test_strict_floating_point_errors_of_the_caller_have_no_effect(model: BertModel) -> None:
     with np.errstate(all="raise"):
         model([[1, 2, 3, 4]], [[1, 1, 0, 0]])

@@ -134,7 +134,7 @@ def test_minilm_equals_sentence_transformers_on_every_text() -> None:
     for precision in ("binary", "ubinary"):
         np.testing.assert_array_equal(quantize_embeddings(vectors, precision), expected[precision])
     steps = quantize_embeddings(vectors, "int8").astype(int) - expected["int8"]
-    assert np.abs(steps).max() <= 1  # a number that lies on the border of two steps may fall on either side
+    assert np.abs(steps).max() <= 1  # a number on the border of two steps may be rounded to either
     assert np.count_nonzero(steps) < 100
 
 
@@ -174,13 +174,13 @@ def test_no_text_gives_an_empty_array(encoder: SentenceEncoder, options: Any, sh
     assert encoder.encode([], output_value="token_embeddings") == []
 
 
-def test_any_iterable_of_texts_is_taken(encoder: SentenceEncoder) -> None:
+def test_any_iterable_of_texts_is_accepted(encoder: SentenceEncoder) -> None:
     expected = encoder.encode(["cat", "dog"])
     for texts in (("cat", "dog"), (text for text in ("cat", "dog")), np.array(["cat", "dog"])):
         np.testing.assert_array_equal(encoder.encode(texts), expected)
 
 
-def test_texts_may_stand_in_a_column(encoder: SentenceEncoder) -> None:
+def test_texts_may_be_a_column(encoder: SentenceEncoder) -> None:
     pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
     texts = ["A cat sat.", "", "Rain, again."]
     vectors = encoder.encode(texts)
@@ -197,7 +197,7 @@ def test_texts_may_stand_in_a_column(encoder: SentenceEncoder) -> None:
         encoder.encode(pl.DataFrame({"a": texts, "b": texts}))
 
 
-def test_token_vectors_are_those_of_each_text_alone(encoder: SentenceEncoder) -> None:
+def test_token_vectors_do_not_depend_on_the_batch(encoder: SentenceEncoder) -> None:
     rows = encoder.encode(["cat", LONG, ""], output_value="token_embeddings", batch_size=3)
     assert [row.shape for row in rows] == [(3, 32), (12, 32), (2, 32)]
     np.testing.assert_allclose(rows[0], encoder.encode("cat", output_value="token_embeddings"), atol=1e-6)
@@ -206,13 +206,13 @@ def test_token_vectors_are_those_of_each_text_alone(encoder: SentenceEncoder) ->
 # --- truncation is reported
 
 
-def test_cut_texts_are_warned_of_with_count_and_first_index(encoder: SentenceEncoder) -> None:
+def test_the_warning_about_cut_texts_has_their_number_and_the_first_index(encoder: SentenceEncoder) -> None:
     with pytest.warns(TruncationWarning, match="^2 of 4 texts were cut at 12 tokens, the first at index 1;") as caught:
         encoder.encode(["cat", LONG, "dog", LONG])
     assert caught[0].filename == __file__
 
 
-def test_which_texts_were_cut_is_returned_when_asked_for(encoder: SentenceEncoder) -> None:
+def test_which_texts_were_cut_is_returned_on_request(encoder: SentenceEncoder) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         vectors, cut = encoder.encode(["cat", LONG, "dog", LONG], return_truncated=True)
@@ -257,7 +257,7 @@ def test_precision_is_quantization_of_the_vectors(encoder: SentenceEncoder, prec
     np.testing.assert_array_equal(found, quantize_embeddings(encoder.encode(TEXTS), precision))
 
 
-def test_queries_and_documents_take_their_prompts(folders: dict[str, Path]) -> None:
+def test_queries_and_documents_use_their_prompts(folders: dict[str, Path]) -> None:
     model = SentenceEncoder.from_pretrained(folders["sentence_prompts"])
     assert model.prompts == {"query": "the people: ", "document": "a book: "}
     np.testing.assert_array_equal(model.encode_query(TEXTS), model.encode(TEXTS, "query"))
@@ -269,7 +269,7 @@ def test_queries_and_documents_take_their_prompts(folders: dict[str, Path]) -> N
     assert model.encode_document("cat", normalize_embeddings=True).shape == (32,)
 
 
-def test_a_prompt_is_text_before_the_text(folders: dict[str, Path]) -> None:
+def test_a_prompt_is_put_before_the_text(folders: dict[str, Path]) -> None:
     model = SentenceEncoder.from_pretrained(folders["sentence_max"])
     np.testing.assert_array_equal(model.encode(["cat"], prompt="the people: "), model.encode(["the people: cat"]))
 
@@ -309,7 +309,7 @@ def test_threads_and_progress_change_nothing(
     assert capsys.readouterr().err == ""
 
 
-def test_a_progress_bar_without_tqdm_says_what_to_install(
+def test_the_error_without_tqdm_names_what_to_install(
     encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
@@ -334,7 +334,9 @@ def test_a_progress_bar_without_tqdm_says_what_to_install(
         ({"a"}, "texts must be a str, a list of str or a column of strings, not set"),
     ],
 )
-def test_what_is_no_text_is_told_with_its_index(encoder: SentenceEncoder, texts: Any, message: str) -> None:
+def test_an_item_that_is_not_a_text_is_reported_with_its_index(
+    encoder: SentenceEncoder, texts: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         encoder.encode(texts)
 
@@ -363,14 +365,14 @@ def test_wrong_options_are_refused(encoder: SentenceEncoder, options: dict[str, 
         encoder.encode(["cat"], **options)
 
 
-def test_repr_tells_what_it_is(encoder: SentenceEncoder) -> None:
-    assert repr(encoder).startswith("SentenceEncoder(32 numbers a text, 12 tokens at most, BertModel(1 layers,")
+def test_repr_has_sizes_and_model(encoder: SentenceEncoder) -> None:
+    assert repr(encoder).startswith("SentenceEncoder(dimension 32, at most 12 tokens, BertModel(1 layers,")
 
 
 # --- the folder
 
 
-def test_max_seq_length_of_the_folder_wins_over_the_tokenizers(folder: Path) -> None:
+def test_max_seq_length_of_the_folder_overrides_the_tokenizers(folder: Path) -> None:
     assert SentenceEncoder.from_pretrained(folder).max_seq_length == 12
     change(folder / "sentence_bert_config.json", max_seq_length=7)
     assert SentenceEncoder.from_pretrained(folder).max_seq_length == 7
@@ -431,7 +433,7 @@ def test_a_residual_is_added_to_a_dense_module(folder: Path) -> None:
         ("1_Pooling/config.json", {"include_prompt": 1}, "include_prompt is 1, expected bool"),
         ("2_Dense/config.json", {"activation_function": "os.system"}, "activation_function is 'os.system'; supported"),
         ("2_Dense/config.json", {"activation_function": "torch.nn.modules.activation.SiLU"}, "SiLU"),
-        ("2_Dense/config.json", {"in_features": 31}, "in_features is 31, but the module before gives 32"),
+        ("2_Dense/config.json", {"in_features": 31}, "in_features is 31, but the module before returns vectors of 32"),
         ("2_Dense/config.json", {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'"),
         ("3_Normalize/config.json", {"module_output_name": "x"}, "module_output_name is 'x'"),
         ("sentence_bert_config.json", {"max_seq_length": "12"}, "max_seq_length is '12', expected int"),
@@ -447,7 +449,7 @@ def test_a_residual_is_added_to_a_dense_module(folder: Path) -> None:
         ("config_sentence_transformers.json", {"truncate_dim": 17}, "truncate_dim is 17, but the vectors have 16"),
     ],
 )
-def test_what_a_folder_may_not_say_is_refused_with_the_file(folder: Path, file: str, values: Any, message: str) -> None:
+def test_unsupported_settings_are_refused_with_the_file(folder: Path, file: str, values: Any, message: str) -> None:
     change(folder / file, **values)
     with pytest.raises(ConfigError, match=message) as caught:
         SentenceEncoder.from_pretrained(folder)
@@ -461,7 +463,7 @@ TRANSFORMER = {"path": "", "type": "sentence_transformers.models.Transformer"}
 @pytest.mark.parametrize(
     ("modules", "message"),
     [
-        ({}, "must hold a list of modules"),
+        ({}, "must be a list of modules"),
         ([], "must begin with a Transformer and a Pooling"),
         ([POOLING, TRANSFORMER], r"not with \['Pooling', 'Transformer'\]"),
         ([TRANSFORMER, POOLING, POOLING], "has a second Pooling"),
@@ -488,11 +490,11 @@ def test_weights_of_a_dense_module_that_do_not_fit_are_refused(folder: Path) -> 
     with pytest.raises(CheckpointError, match=r"linear\.weight has shape \(16, 32\).*\(15, 32\)"):
         SentenceEncoder.from_pretrained(folder)
     (folder / "2_Dense" / "model.safetensors").rename(folder / "2_Dense" / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match=r"pytorch_model\.bin: is no file of torch\.save"):
+    with pytest.raises(CheckpointError, match=r"pytorch_model\.bin: is not a file of torch\.save"):
         SentenceEncoder.from_pretrained(folder)
 
 
-# --- similarity and quantization alone
+# --- similarity and quantization
 
 A = np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], np.float32)
 B = np.array([[3.0, 0.0, 4.0], [1.0, 2.0, 2.0], [-1.0, -2.0, -2.0]], np.float32)
@@ -550,7 +552,7 @@ def test_ranges_and_calibration_set_the_steps() -> None:
     np.testing.assert_array_equal(quantize_embeddings(x[:1], "int8", calibration_embeddings=x), reference["int8"][:1])
 
 
-def test_a_dimension_without_a_range_is_its_lowest_step() -> None:
+def test_a_constant_dimension_has_the_lowest_step() -> None:
     x = np.array([[1.0, 0.0], [1.0, 255.0]], np.float32)
     assert quantize_embeddings(x, "uint8").tolist() == [[0, 0], [0, 255]]
 
@@ -566,7 +568,7 @@ def test_a_dimension_without_a_range_is_its_lowest_step() -> None:
         ((A, "int2"), "precision must be one of"),
     ],
 )
-def test_what_cannot_be_quantized_is_refused(arguments: Any, message: str) -> None:
+def test_wrong_arguments_of_quantization_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         quantize_embeddings(*arguments)
 
@@ -575,7 +577,7 @@ def test_what_cannot_be_quantized_is_refused(arguments: Any, message: str) -> No
 
 
 def naive_windows(model: SentenceEncoder, text: str, prompt: str, stride: int, how: str) -> Any:
-    """Cut the ids by hand, and run the windows one by one."""
+    """Split the ids by hand, and run the windows one by one."""
     tok = model._tokenizer
     body = tok.encode(text, add_special_tokens=False, truncation=False, padding=False).ids
     lead = tok.encode(prompt, add_special_tokens=False, truncation=False, padding=False).ids if prompt else []
@@ -614,7 +616,9 @@ def test_long_texts_are_windows_whose_vectors_are_combined(
     assert not truncated.any()
     for vector, text in zip(vectors, texts, strict=True):
         np.testing.assert_allclose(vector, naive_windows(model, text, prompt or "", stride, how), atol=1e-5)
-    np.testing.assert_allclose(vectors[0], model.encode("cat", prompt=prompt), atol=1e-6)  # a short text is as without
+    np.testing.assert_allclose(
+        vectors[0], model.encode("cat", prompt=prompt), atol=1e-6
+    )  # a short text is not affected
     assert model.encode([], windows=how).shape == (0, model.dimension)
     assert model.encode(LONG, windows=how).shape == (model.dimension,)
 
@@ -629,7 +633,7 @@ def test_long_texts_are_windows_whose_vectors_are_combined(
         ({"windows": "mean", "output_value": "token_embeddings"}, "windows are for sentence vectors"),
     ],
 )
-def test_wrong_windows_are_told(encoder: SentenceEncoder, options: dict[str, Any], message: str) -> None:
+def test_wrong_windows_are_reported(encoder: SentenceEncoder, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         encoder.encode(["cat"], **options)
 
@@ -637,7 +641,7 @@ def test_wrong_windows_are_told(encoder: SentenceEncoder, options: dict[str, Any
 # --- tokens
 
 
-def test_token_vectors_come_with_their_places(encoder: SentenceEncoder) -> None:
+def test_token_vectors_have_offsets(encoder: SentenceEncoder) -> None:
     texts = ["the cat, and Paris", LONG]
     with pytest.warns(TruncationWarning):
         found = encoder.encode_tokens(texts)
@@ -682,7 +686,7 @@ def test_search_and_mining_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPat
     assert [pair[1:] for pair in again] == [pair[1:] for pair in pairs]
 
 
-def test_every_pair_is_mined_once_the_most_alike_first() -> None:
+def test_every_pair_is_mined_once_the_most_similar_first() -> None:
     vectors = np.random.default_rng(2).normal(size=(30, 8)).astype(np.float32)
     scores = similarity(vectors, vectors)
     pairs = paraphrase_mining_embeddings(vectors)
@@ -724,7 +728,7 @@ def test_paraphrases_of_sentences_are_found(encoder: SentenceEncoder) -> None:
         (lambda v: paraphrase_mining_embeddings(v, top_k=1.0), "top_k must be"),
     ],
 )
-def test_wrong_searches_are_told(call: Any, message: str) -> None:
+def test_wrong_arguments_of_searches_are_reported(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(np.ones((3, 4), np.float32))
 
@@ -733,7 +737,7 @@ def test_wrong_searches_are_told(call: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["distilbert_model", "electra_model", "albert_model"])
-def test_relatives_are_sentence_encoders_too(name: str, tmp_path: Path) -> None:
+def test_variants_are_sentence_encoders_too(name: str, tmp_path: Path) -> None:
     folder = with_tokenizer(name, tmp_path)
     model = SentenceEncoder.from_pretrained(folder)
     base = AutoModel.base_from_pretrained(folder)
@@ -742,7 +746,7 @@ def test_relatives_are_sentence_encoders_too(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(vectors[1], base(**inputs).last_hidden_state[0].mean(axis=0), atol=1e-5)
 
 
-def test_mpnet_is_a_sentence_encoder_whatever_its_rows_are_padded_with(tmp_path: Path) -> None:
+def test_the_padding_id_does_not_matter_to_mpnet(tmp_path: Path) -> None:
     model = SentenceEncoder.from_pretrained(MODELS / "mpnet_model")
     assert model.max_seq_length == 46
     together = model.encode(["cat", "the cat was in the house"])
@@ -779,7 +783,7 @@ def test_layer_norm_and_dropout_follow_the_pooling(tmp_path: Path) -> None:
         SentenceEncoder.from_pretrained(folder)
 
 
-def test_layers_are_weighted_before_the_pooling_if_the_transformer_gives_them(tmp_path: Path) -> None:
+def test_layers_are_weighted_before_the_pooling_if_the_transformer_returns_them(tmp_path: Path) -> None:
     folder = with_tokenizer("bert_model", tmp_path)
     kinds = ["Transformer", "WeightedLayerPooling", "Pooling"]
     modules = [
@@ -793,7 +797,7 @@ def test_layers_are_weighted_before_the_pooling_if_the_transformer_gives_them(tm
     (folder / "2_Pooling" / "config.json").write_text('{"embedding_dimension": 48, "pooling_mode": "max"}')
     write_safetensors(folder / "1_WeightedLayerPooling" / "model.safetensors", {"layer_weights": np.array([0.5, -2.0])})
     base = AutoModel.base_from_pretrained(folder)
-    model = SentenceEncoder.from_pretrained(folder)  # sentence-transformers skips the module here
+    model = SentenceEncoder.from_pretrained(folder)  # sentence-transformers ignores the module here
     states: Any = base(**model._tokenizer(["the cat"]), output_hidden_states=True).hidden_states
     np.testing.assert_allclose(model.encode("the cat"), states[3][0].max(axis=0), atol=1e-6)
     change(folder / "config.json", output_hidden_states=True)

@@ -1,4 +1,4 @@
-"""The tasks against transformers' pipelines, and against definitions written out here."""
+"""The tasks: equal to transformers' pipelines, and to the definitions in this file."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -73,7 +73,7 @@ def test_texts_are_classified_as_by_transformers(loaded: dict[str, Loaded], numb
     case = REFERENCE["text_classification"][number]
     expected = (
         case["result"] if isinstance(case["result"], list) else [case["result"]]
-    )  # a pair gives a bare dict there
+    )  # for a pair, transformers returns a dict without a list
     check_same(tasks.classify(loaded[case["folder"]], case["text"], **case["options"]), expected)
 
 
@@ -92,7 +92,7 @@ def test_every_strategy_is_in_the_reference() -> None:
     assert any("stride" in case for case in REFERENCE["token_classification"])
 
 
-# --- what all share
+# --- common to all tasks
 
 
 def test_a_list_gives_the_results_of_its_texts(loaded: dict[str, Loaded]) -> None:
@@ -105,13 +105,13 @@ def test_a_list_gives_the_results_of_its_texts(loaded: dict[str, Loaded]) -> Non
         assert task(loaded[name], []) == []
 
 
-def test_a_name_or_folder_will_do(tmp_path: Path, loaded: dict[str, Loaded]) -> None:
+def test_a_name_or_a_folder_is_accepted(tmp_path: Path, loaded: dict[str, Loaded]) -> None:
     folder = with_tokenizer("bert_seqcls_single", tmp_path)
     assert tasks.classify(folder, "a dog") == tasks.classify(loaded["bert_seqcls_single"], "a dog")
     assert tasks.classify(str(folder), "a dog") == tasks.classify(tuple(loaded["bert_seqcls_single"]), "a dog")
 
 
-def test_truncation_is_told_on_the_result_and_by_a_warning(loaded: dict[str, Loaded]) -> None:
+def test_truncation_is_on_the_result_and_in_a_warning(loaded: dict[str, Loaded]) -> None:
     with pytest.warns(
         TruncationWarning, match=r"1 of 2 texts were cut at 48 tokens, the first at index 1.*\.truncated"
     ) as told:
@@ -126,7 +126,7 @@ def test_truncation_is_told_on_the_result_and_by_a_warning(loaded: dict[str, Loa
         assert tasks.feature_extraction(loaded["bert_model"], LONG).truncated
 
 
-def test_results_are_plain_lists_and_dicts_to_those_who_ask() -> None:
+def test_results_equal_plain_lists_and_dicts() -> None:
     assert Answers([{"a": 1}], truncated=True) == [{"a": 1}]
     assert Answer({"a": 1}, truncated=True) == {"a": 1}
     assert json.dumps(Answers([Answer({"a": 1})])) == '[{"a": 1}]'
@@ -183,7 +183,7 @@ def test_a_model_with_another_head_is_refused(loaded: dict[str, Loaded], task: A
         ),
     ],
 )  # fmt: skip
-def test_wrong_arguments_are_told(
+def test_wrong_arguments_are_reported(
     loaded: dict[str, Loaded], task: Any, name: str, texts: Any, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -204,7 +204,7 @@ def test_the_head_of_pre_training_fills_masks_too(loaded: dict[str, Loaded]) -> 
     check_same([one["score"] for one in found], np.sort(scores)[::-1][:2].tolist())
 
 
-def test_a_mask_that_is_cut_off_is_told(loaded: dict[str, Loaded]) -> None:
+def test_a_mask_that_is_cut_off_is_reported(loaded: dict[str, Loaded]) -> None:
     with (
         pytest.warns(TruncationWarning),
         pytest.raises(InputError, match=r"has no \[MASK\] among the 48 tokens that are left of it"),
@@ -233,7 +233,7 @@ def test_spans_are_those_of_the_text(loaded: dict[str, Loaded]) -> None:
             assert "".join(entity["word"].split()) == "".join(part.lower().split())
 
 
-def test_words_that_are_split_already_have_spans_in_the_joined_text(loaded: dict[str, Loaded]) -> None:
+def test_spans_of_split_words_count_in_the_joined_text(loaded: dict[str, Loaded]) -> None:
     words = ["Paris", "and", "London", "played"]
     text = " ".join(words)
     expected = tasks.ner(loaded["bert_token_cls"], text, ignore_labels=[])
@@ -323,10 +323,10 @@ def test_long_contexts_are_read_in_windows(loaded: dict[str, Loaded]) -> None:
         assert one["answer"] == (CONTEXT * 3)[one["start"] : one["end"]]
         assert one.truncated is False
     answers = [one["answer"].lower() for one in found]
-    assert len(answers) == len(set(answers))  # the same answer comes once
+    assert len(answers) == len(set(answers))  # equal answers are returned once
 
 
-def test_an_answer_is_widened_to_whole_words(loaded: dict[str, Loaded]) -> None:
+def test_an_answer_is_extended_to_entire_words(loaded: dict[str, Loaded]) -> None:
     context = "unrelatedly runner unrelatedly"
     ends = {
         0,
@@ -339,7 +339,7 @@ def test_an_answer_is_widened_to_whole_words(loaded: dict[str, Loaded]) -> None:
         assert " " not in (one["answer"][0], one["answer"][-1])
 
 
-def test_a_long_question_is_cut_and_told(loaded: dict[str, Loaded]) -> None:
+def test_a_long_question_is_cut_with_a_warning(loaded: dict[str, Loaded]) -> None:
     with pytest.warns(TruncationWarning, match="the question has 80 tokens and was cut at max_question_len, 8"):
         found = tasks.question_answering(loaded["bert_question_answering"], "who " * 80, CONTEXT, max_question_len=8)
     assert found.truncated is True
@@ -360,7 +360,7 @@ def test_a_long_question_is_cut_and_told(loaded: dict[str, Loaded]) -> None:
         ({"doc_stride": -1}, "doc_stride must be"),
     ],
 )
-def test_wrong_questions_are_told(loaded: dict[str, Loaded], options: dict[str, Any], message: str) -> None:
+def test_wrong_questions_are_reported(loaded: dict[str, Loaded], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         tasks.question_answering(
             loaded["bert_question_answering"], **{"question": QUESTION, "context": CONTEXT, **options}

@@ -1,4 +1,4 @@
-"""TensorFlow's checkpoints, written here by the description of their format, with all that can be wrong in them."""
+"""TensorFlow checkpoints, written by this module from the description of the format, intact and malformed."""
 
 # ruff: noqa: ANN401 (arrays, and values of a wrong type)
 
@@ -65,7 +65,7 @@ def message(array: Any, offset: int, *, shard: int = 0, **changes: Any) -> bytes
 
 
 def block(entries: list[tuple[bytes, bytes]], interval: int = 4) -> bytes:
-    """Keys share what they can with the one before, but for every few, which are whole."""
+    """A block of a table: each key shares a prefix with the one before, except every `interval`-th."""
     out, restarts, before = b"", [], b""
     for number, (key, value) in enumerate(entries):
         shared = 0
@@ -113,7 +113,7 @@ def write(
 
 
 def google_names(tensors: dict[str, Any]) -> dict[str, Any]:
-    """PyTorch's names -> those of google-research/bert, dense layers turned."""
+    """PyTorch's names -> those of google-research/bert, with dense layers transposed."""
     special = {
         "cls.predictions.bias": "cls/predictions/output_bias",
         "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
@@ -138,7 +138,7 @@ PRETRAINING: dict[str, Any] = dict(read_tensors(MODELS / "bert_small_pretraining
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """BERT as Google released it: with the pre-training heads, and with what training keeps."""
+    """BERT as Google released it: with the pre-training heads and the optimizer's variables."""
     shutil.copy(MODELS / "bert_small_pretraining" / "config.json", tmp_path / "bert_config.json")
     tensors = google_names(PRETRAINING)
     training = {f"{name}/adam_m": array for name, array in tensors.items()} | {"global_step": np.array(7, "<i8")}
@@ -146,10 +146,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-# --- what is read
+# --- reading
 
 
-def test_what_tensorflow_wrote_is_read() -> None:
+def test_a_checkpoint_of_tensorflow_is_read() -> None:
     found = read_tensors(MODELS / "variant_tensorflow" / "bert_model.ckpt.index")
     assert set(found) == set(PRETRAINING)
     for name, array in PRETRAINING.items():
@@ -187,7 +187,7 @@ def test_heads_of_fine_tuning_have_their_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["<f4", "<f8", "<f2", "<i4", "<i8", "bfloat16"])
-def test_every_type_is_read(tmp_path: Path, dtype: str) -> None:
+def test_every_dtype_is_read(tmp_path: Path, dtype: str) -> None:
     plain = np.array([[1.5, -2.0], [0.0, 3.0]], np.float32)
     array: Any = to_bfloat16(plain) if dtype == "bfloat16" else plain.astype(dtype)
     index = write(tmp_path, {"a": array})
@@ -198,7 +198,7 @@ def test_every_type_is_read(tmp_path: Path, dtype: str) -> None:
 
 
 @given(data=st.data())
-def test_any_names_come_back(tmp_path_factory: Any, data: st.DataObject) -> None:
+def test_any_names_survive_writing_and_reading(tmp_path_factory: Any, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.text("abc_/", min_size=1, max_size=8), max_size=40, unique=True))
     names = [name for name in names if name.rpartition("/")[2] not in ("kernel", "gamma", "beta")]
     tensors = {name: np.full(number % 3, number, "<f4") for number, name in enumerate(names)}
@@ -207,7 +207,7 @@ def test_any_names_come_back(tmp_path_factory: Any, data: st.DataObject) -> None
     assert len(found) == len(names)
 
 
-def test_shards_are_files_of_their_own(tmp_path: Path) -> None:
+def test_shards_are_separate_files(tmp_path: Path) -> None:
     a, b = np.ones(2, "<f4"), np.full(3, 2, "<f4")
     entries = [(b"", field(1, 2)), (b"a", message(a, 0)), (b"b", message(b, 0, shard=1))]
     (tmp_path / "m.ckpt.index").write_bytes(table(entries))
@@ -222,15 +222,15 @@ def test_shards_are_files_of_their_own(tmp_path: Path) -> None:
         read_tensors(tmp_path / "m.ckpt.index")
 
 
-# --- which file
+# --- the choice of the file
 
 
-def test_other_forms_are_taken_before(folder: Path) -> None:
+def test_other_formats_are_preferred(folder: Path) -> None:
     shutil.copy(MODELS / "bert_small_pretraining" / "model.safetensors", folder)
     assert find_weights(folder).name == "model.safetensors"
 
 
-def test_several_checkpoints_are_a_choice_for_the_caller(folder: Path) -> None:
+def test_several_checkpoints_in_one_folder_are_refused(folder: Path) -> None:
     shutil.copy(folder / "bert_model.ckpt.index", folder / "model.ckpt-1000.index")
     with pytest.raises(
         CheckpointError, match=r"several TensorFlow checkpoints: 'bert_model\.ckpt\.index', 'model\.ckpt-1000"
@@ -238,53 +238,53 @@ def test_several_checkpoints_are_a_choice_for_the_caller(folder: Path) -> None:
         find_weights(folder)
 
 
-# --- what is refused
+# --- malformed files
 
 
 FOUR = np.arange(4, dtype="<f4")
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message_part"),
     [
         (message(FOUR, 0, size=12), "in 12 bytes"),
         (message(FOUR, 0, shape=(2**20, 2**20)), "in 16 bytes"),
         (message(FOUR, 0, shape=(2**40,)), "a dimension of"),
         (message(FOUR, 0, shape=(1,) * 9 + (4,)), "in 10 dimensions"),
-        (message(FOUR, 4), "'a' ends at byte 20: cut short"),
+        (message(FOUR, 4), "'a' ends at byte 20: truncated"),
         (message(FOUR, 2**60), "ends at byte 1,152,921,504,606,846,992"),
-        (message(FOUR, 0, dtype=7), "a type that is not read, number 7"),
+        (message(FOUR, 0, dtype=7), "a dtype that is not supported, TensorFlow's number 7"),
         (message(FOUR, 0, shard=1), "in shard 1 of 1"),
         (message(FOUR, 0, more=field(7, b"")), "in slices"),
-        (message(FOUR, 0)[:-1], "cut short"),
-        (message(FOUR, 0) + b"\x0b", "a field of kind 3"),
+        (message(FOUR, 0)[:-1], "truncated"),
+        (message(FOUR, 0) + b"\x0b", "a field of wire type 3"),
         (message(FOUR, 0) + b"\x80" * 11, "more than ten bytes"),
     ],
 )
-def test_a_malformed_entry_is_refused(tmp_path: Path, entry: bytes, told: str) -> None:
+def test_a_malformed_entry_is_refused(tmp_path: Path, entry: bytes, message_part: str) -> None:
     index = write(tmp_path, {"a": entry})
     (tmp_path / "bert_model.ckpt.data-00000-of-00001").write_bytes(FOUR.tobytes())
-    with pytest.raises(CheckpointError, match=told):
+    with pytest.raises(CheckpointError, match=message_part):
         read_tensors(index)
 
 
-def test_tensors_over_one_another_are_refused(tmp_path: Path) -> None:
+def test_overlapping_tensors_are_refused(tmp_path: Path) -> None:
     index = write(tmp_path, {f"t{i}": message(FOUR, 0) for i in range(9)})
     (tmp_path / "bert_model.ckpt.data-00000-of-00001").write_bytes(FOUR.tobytes())
-    with pytest.raises(CheckpointError, match="over one another"):
+    with pytest.raises(CheckpointError, match="overlapping tensors"):
         read_tensors(index)
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "message_part"),
     [(field(1, 0), "0 shards"), (field(1, 10**6), "1000000 shards"), (field(1, 1) + field(2, 1), "big-endian")],
 )
-def test_a_malformed_header_is_refused(tmp_path: Path, header: bytes, told: str) -> None:
-    with pytest.raises(CheckpointError, match=told):
+def test_a_malformed_header_is_refused(tmp_path: Path, header: bytes, message_part: str) -> None:
+    with pytest.raises(CheckpointError, match=message_part):
         read_tensors(write(tmp_path, {"a": FOUR}, header=header))
 
 
-def test_a_name_twice_or_out_of_order_is_refused(tmp_path: Path) -> None:
+def test_a_repeated_or_unordered_name_is_refused(tmp_path: Path) -> None:
     index = tmp_path / "m.ckpt.index"
     for names in ([b"b", b"a"], [b"a", b"a"]):
         index.write_bytes(table([(b"", field(1, 1)), *((name, message(FOUR, 0)) for name in names)]))

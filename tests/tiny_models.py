@@ -1,8 +1,8 @@
-"""Models of some sixty words, made by hand, that do their task: for the examples and the documentation.
+"""Handmade models with about sixty words that solve their task, for the examples and the documentation.
 
-One layer, as wide as the vocabulary: a token's vector is 1 in its own place. Attention weighs all tokens alike, so after the
-layer a token knows itself and, as far as `mixing` says, which other tokens there are. A head then reads off single words.
-Nothing is trained, and nothing is random.
+They have one layer, as wide as the vocabulary: the vector of a token is one-hot. Attention weighs all tokens equally, so
+after the layer each token has its own component and, scaled by `mixing`, those of the other tokens. A head then reads
+single components. Nothing is trained, and nothing is random.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ WIDTH = len(VOCAB)
 LONGEST = 64
 
 
-def place(word: str) -> int:
+def index_of(word: str) -> int:
     return VOCAB.index(word)
 
 
 def encoder(mixing: float) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Configuration and weights of an encoder in which each token also knows the others."""
+    """Configuration and weights of an encoder whose token vectors also contain the other tokens, scaled by `mixing`."""
     config: dict[str, Any] = {
         "model_type": "bert",
         "vocab_size": WIDTH,
@@ -135,9 +135,9 @@ def make_reviews(folder: Path) -> Path:
     config, weights = encoder(mixing=20.0)
     classifier = np.zeros((2, WIDTH), np.float32)
     for word in PRAISE:
-        classifier[:, place(word)] = [-3, 3]
+        classifier[:, index_of(word)] = [-3, 3]
     for word in BLAME:
-        classifier[:, place(word)] = [3, -3]
+        classifier[:, index_of(word)] = [3, -3]
     weights |= {"classifier.weight": classifier, "classifier.bias": np.zeros(2, np.float32)}
     return save(
         folder, BertForSequenceClassification, config | {"id2label": {"0": "negative", "1": "positive"}}, weights
@@ -145,14 +145,14 @@ def make_reviews(folder: Path) -> Path:
 
 
 def make_entities(folder: Path) -> Path:
-    """First names begin a person, family names go on with one, cities are places."""
+    """First names begin a person, family names continue one, cities are locations."""
     labels = ["O", "B-PER", "I-PER", "B-LOC"]
     config, weights = encoder(mixing=0.0)
     classifier = np.zeros((4, WIDTH), np.float32)
     for first, family in PEOPLE:
-        classifier[1, place(first)] = classifier[2, place(family)] = 1
+        classifier[1, index_of(first)] = classifier[2, index_of(family)] = 1
     for word in PLACES:
-        classifier[3, place(word)] = 1
+        classifier[3, index_of(word)] = 1
     weights |= {"classifier.weight": classifier, "classifier.bias": np.array([3, 0, 0, 0], np.float32)}
     return save(
         folder,
@@ -163,21 +163,21 @@ def make_entities(folder: Path) -> Path:
 
 
 def make_answers(folder: Path) -> Path:
-    """Whatever is asked, the answer is a place."""
+    """The answer to every question is a city."""
     config, weights = encoder(mixing=0.0)
     outputs = np.zeros((2, WIDTH), np.float32)
     for rank, word in enumerate(PLACES):
-        outputs[:, place(word)] = 1 - 0.1 * rank
+        outputs[:, index_of(word)] = 1 - 0.1 * rank
     weights |= {"qa_outputs.weight": outputs, "qa_outputs.bias": np.zeros(2, np.float32)}
     return save(folder, BertForQuestionAnswering, config, weights)
 
 
 def make_words(folder: Path) -> Path:
-    """A masked word is the capital of the country that the text speaks of."""
+    """A masked word is the capital of the country in the text."""
     config, weights = encoder(mixing=5.0)
     dense = np.zeros((WIDTH, WIDTH), np.float32)
     for country, capital in CAPITALS.items():
-        dense[place(capital), place(country)] = 1
+        dense[index_of(capital), index_of(country)] = 1
     weights |= {
         "cls.predictions.transform.dense.weight": dense,
         "cls.predictions.transform.dense.bias": np.zeros(WIDTH, np.float32),
@@ -189,20 +189,21 @@ def make_words(folder: Path) -> Path:
 
 
 def make_ranker(folder: Path) -> Path:
-    """A cross encoder: the more words stand in both texts, the better."""
+    """A cross encoder: the score grows with the number of words that are in both texts."""
     config, weights = encoder(mixing=1000.0)
-    # A word that stands there twice is twice as high as one that stands there once: only it gets over the threshold.
+    # The component of a word that occurs twice is twice as large as that of one that occurs once; only it exceeds the
+    # threshold.
     weights["pooler.dense.weight"] = 3 * weights["pooler.dense.weight"]
     weights["pooler.dense.bias"] = np.full(WIDTH, -9.0, np.float32)
     classifier = np.zeros((1, WIDTH), np.float32)
     for word in ("bread", "bake", "oven", "dough", "flour", "bicycle", "repair", "tire", "wheel"):
-        classifier[0, place(word)] = 1
+        classifier[0, index_of(word)] = 1
     weights |= {"classifier.weight": classifier, "classifier.bias": np.full(1, 8.0, np.float32)}
     return save(folder, BertForSequenceClassification, config | {"id2label": {"0": "LABEL_0"}}, weights)
 
 
 def make_sentences(folder: Path) -> Path:
-    """A plain encoder: the vector of a sentence is the mean of its words'."""
+    """A plain encoder: the vector of a sentence is the mean of the vectors of its words."""
     config, weights = encoder(mixing=0.0)
     return save(folder, BertModel, config, weights)
 
@@ -218,7 +219,7 @@ MAKERS = {
 
 
 def make_all(folder: Path) -> Path:
-    """All of them, each in a folder of its name."""
+    """Make all models, each in a folder of its name."""
     for name, make in MAKERS.items():
         make(folder / name)
     return folder

@@ -1,7 +1,7 @@
-"""Sentence vectors and scores of pairs, by models in the folder layouts of sentence-transformers.
+"""Sentence vectors and scores of pairs of texts, from models in the folder layouts of sentence-transformers.
 
-`SentenceEncoder` turns texts into vectors, `CrossEncoder` scores pairs of texts. `similarity` compares vectors,
-`semantic_search` and `paraphrase_mining` find what is alike, `quantize_embeddings` makes vectors small.
+`SentenceEncoder` turns texts into vectors, and `CrossEncoder` scores pairs of texts. `similarity` compares vectors,
+`semantic_search` and `paraphrase_mining` find similar ones, and `quantize_embeddings` stores them in fewer bits.
 """
 
 from wordpiece_bert.errors import TruncationWarning

@@ -1,4 +1,4 @@
-"""Scores for pairs of texts that are read together."""
+"""`CrossEncoder`: scores for pairs of texts that go through the model in one row."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ __all__ = ["CrossEncoder"]
 
 
 class CrossEncoder:
-    """A model that scores pairs: two texts in one row, so that each token sees those of both.
+    """A model that scores pairs of texts: both are in one row, so that the tokens of each attend to those of the other.
 
-    Slower than comparing the vectors of a `SentenceEncoder`, and better: for ranking what that has found. Threads may
-    share it. `CrossEncoder.from_pretrained` makes one.
+    It is slower and more accurate than comparing the vectors of a `SentenceEncoder`, and is mostly used to rank the
+    results of one. Use `CrossEncoder.from_pretrained` to load one. Threads may share it.
 
     Parameters
     ----------
     model, tokenizer
-        A model that classifies sequences, and its tokenizer.
+        A model for sequence classification, and its tokenizer.
     activation_fn
-        What makes scores of the logits [n, labels].
+        The function from logits [B, labels] to scores; by default the sigmoid for a single label, else the identity.
     max_length
-        Longest row in tokens, special tokens included; by default what tokenizer and model take.
+        Longest row in tokens, with special tokens; by default the longest that tokenizer and model accept.
     threads
-        How many threads are used.
+        How many threads the tokenizer and the Rust engine use; by default as many as this process may use.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class CrossEncoder:
         Parameters
         ----------
         name
-            A folder, or ``"org/name"`` in the local Hugging Face cache, of a model that classifies sequences.
+            The folder of a model for sequence classification, or ``"org/name"`` in the local Hugging Face cache.
         backend, dtype, revision, keep_half
             As for `BertModel.from_pretrained`.
         max_length, threads
@@ -91,26 +91,26 @@ class CrossEncoder:
         Raises
         ------
         ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
-            As for `BertModel` and `Tokenizer`; also for a model of another class, and for an activation that is not
-            known.
+            As for `BertModel` and `Tokenizer`; a ConfigError also for a model of another class, and for an activation
+            that is not supported.
         """
         folder = find_model(name, revision=revision)
         activation = _activation_of(folder)
         model = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half)
         if not isinstance(model, SequenceClassification):
-            message = f"{folder}: a cross encoder is a model that classifies sequences, not {type(model).__name__}"
+            message = f"{folder}: a cross encoder is a model for sequence classification, not {type(model).__name__}"
             raise ConfigError(message)
         tokenizer = Tokenizer.from_pretrained(folder)
         return cls(model, tokenizer, activation, max_length=max_length, threads=threads)
 
     @property
     def max_length(self) -> int:
-        """Longest row in tokens, special tokens included; longer pairs are cut."""
+        """Longest row in tokens, with special tokens; longer pairs are cut."""
         return self._max_length
 
     @property
     def num_labels(self) -> int:
-        """How many scores a pair has."""
+        """The number of scores of each pair."""
         return self._model.config.num_labels
 
     def predict(
@@ -128,34 +128,34 @@ class CrossEncoder:
         Parameters
         ----------
         pairs
-            Pairs (two texts each, in a tuple or a list), or one pair.
+            Pairs of texts, each a tuple or a list, or a single pair.
         batch_size
-            How many pairs go through the model at once.
+            The most pairs that go through the model at once.
         activation_fn
-            What makes scores of the logits, arrays [B, labels]; by default what the model's folder names.
+            The function from logits [B, labels] to scores; by default the one that the model's folder names.
         apply_softmax
-            Whether to make probabilities of the scores of several labels.
+            Whether to apply the softmax to the scores of several labels, which makes them probabilities.
         show_progress_bar
-            Whether to show a bar; it needs tqdm.
+            Whether to show a progress bar, which needs tqdm.
         return_truncated
-            Whether to return also which pairs were cut at `max_length`.
+            Whether to also return which pairs were cut at `max_length`.
 
         Returns
         -------
         array
-            float32 [n] for a model of one label, else [n, labels]; without the first dimension for one pair.
+            float32 [n] for a model with one label, else [n, labels]; without the first dimension for a single pair.
         array
-            With `return_truncated` only: bool [n], or one bool for one pair.
+            Only with `return_truncated`: bool [n], or one bool for a single pair.
 
         Raises
         ------
         InputError
-            A pair is none (the message has its index), or an option is wrong.
+            An item is not a pair of texts (the message has its index), or an argument is wrong.
 
         Warns
         -----
         TruncationWarning
-            Pairs were cut, and `return_truncated` was not asked for.
+            Pairs were cut, and `return_truncated` is false.
         """
         single, items = _check_pairs(pairs)
         batch_size = whole_number("batch_size", batch_size, 1)
@@ -191,32 +191,38 @@ class CrossEncoder:
         activation_fn: ActivationFn | None = None,
         show_progress_bar: bool | None = None,
     ) -> list[Answer]:
-        """Order documents by how well they answer a query.
+        """Rank documents by their relevance to a query.
 
         Parameters
         ----------
         query, documents
-            The query, and the texts to order.
+            The query, and the texts to rank.
         top_k
-            How many to give; None for all.
+            How many documents to return; None for all.
         return_documents
-            Whether to give the texts too.
+            Whether to return their texts, too.
         batch_size, activation_fn, show_progress_bar
             As for `predict`.
 
         Returns
         -------
         list of Answer
-            ``corpus_id`` (the index in `documents`), ``score`` (a float) and, if asked for, ``text``; the highest score
-            first. The attribute ``truncated`` of each tells whether query and document had to be cut.
+            Dicts with ``corpus_id`` (the index in `documents`), ``score`` (a float) and, with `return_documents`,
+            ``text``; the highest score first. The attribute ``truncated`` of each says whether the query and the
+            document were cut.
 
         Raises
         ------
         InputError
-            The model has several labels, a document is no str, or an option is wrong.
+            The model has several labels, a document is not a str, or an argument is wrong.
+
+        Warns
+        -----
+        TruncationWarning
+            Documents were cut.
         """
         if self.num_labels != 1:
-            message = f"rank needs a model of one label; this one has {self.num_labels}: use predict"
+            message = f"rank needs a model with one label; this one has {self.num_labels}: use predict"
             raise InputError(message)
         if top_k is not None:
             top_k = whole_number("top_k", top_k, 1, others="or None for all")
@@ -237,11 +243,11 @@ class CrossEncoder:
         return ranked
 
     def __repr__(self) -> str:
-        return f"CrossEncoder({self.num_labels} labels, {self.max_length} tokens at most, {self._model!r})"
+        return f"CrossEncoder({self.num_labels} labels, at most {self.max_length} tokens, {self._model!r})"
 
 
 def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:  # noqa: ANN401
-    """Return whether it is one pair, and the pairs as a list."""
+    """Return whether the argument is a single pair, and the pairs as a list."""
     if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
         message = f"pairs must be a list of pairs of texts, not {type(pairs).__name__}"
         raise InputError(message)
@@ -257,7 +263,7 @@ def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:  # noqa: ANN
 
 
 def _activation_of(folder: Path) -> ActivationFn | None:
-    """Return the activation that a configuration names, by its new or its old key."""
+    """Return the activation that a configuration names under its new or its old key; None if it names none."""
     file = find_config(folder)
     config = read_object(file, ConfigError)
     newer = config.get("sentence_transformers")

@@ -1,4 +1,4 @@
-"""Texts -> sentence vectors."""
+"""`SentenceEncoder`: from texts to sentence vectors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SentenceEncoder", "TokenVectors"]
 
-#: Tokens that go through the model in one call: about a second of work, after which Ctrl-C is heard.
+#: The most tokens of one call of the Rust engine: up to a second of work, the longest until Ctrl-C has an effect.
 TOKENS_PER_CALL = 16_384
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"]
@@ -46,21 +46,22 @@ _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 @dataclass(frozen=True, eq=False)
 class TokenVectors:
-    """The vectors of one text's tokens."""
+    """The vectors of the tokens of one text."""
 
     #: float32 [tokens, H].
     vectors: Array
-    #: Where each token stands in the text: characters (start, end); (0, 0) for special tokens.
+    #: The (start, end) of each token in the text, in characters; (0, 0) for special tokens.
     offsets: list[tuple[int, int]]
+    #: The tokens.
     tokens: list[str]
     #: Whether the text was cut.
     truncated: bool
 
 
 class SentenceEncoder:
-    """A sentence encoder: tokenizer, BERT, pooling, and what follows it.
+    """A sentence encoder: a tokenizer, a BERT model, a pooling, and the modules after it.
 
-    Threads may share it. `SentenceEncoder.from_pretrained` makes one.
+    Use `SentenceEncoder.from_pretrained` to load one. Threads may share it.
 
     Parameters
     ----------
@@ -69,15 +70,20 @@ class SentenceEncoder:
     folder
         How token vectors become sentence vectors, and the defaults of `encode`.
     threads
-        How many threads the tokenizer and the engine use; by default what this process may. Those of the NumPy engine
-        are its BLAS library's affair.
+        How many threads the tokenizer and the Rust engine use; by default as many as this process may use. The NumPy
+        engine uses the threads of its BLAS library.
+
+    Raises
+    ------
+    ConfigError
+        The tokenizer marks single texts with another token type than 0, which the pooling of rows does not support.
     """
 
     def __init__(
         self, model: BertModel, tokenizer: Tokenizer, folder: SentenceFolder, *, threads: int | None = None
     ) -> None:
         if any(tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
-            message = f"{folder.transformer}: the tokenizer gives a single text another token type than 0"
+            message = f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text"
             raise ConfigError(message)
         self._model = model
         self._tokenizer = _with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
@@ -106,20 +112,16 @@ class SentenceEncoder:
         ----------
         name
             ``"minilm"``, a folder, or ``"org/name"`` in the local Hugging Face cache: in the layout of
-            sentence-transformers, or a plain BERT, whose token vectors are then averaged.
-        backend, dtype
-            The engine, as for `BertModel`.
+            sentence-transformers, or a plain BERT model, whose token vectors are then averaged.
+        backend, dtype, revision, keep_half
+            As for `BertModel.from_pretrained`.
         threads
             As for the class.
-        revision
-            Of a model in the Hugging Face cache.
-        keep_half
-            Whether weights that are stored in 16 bits stay so in memory, as for `BertModel`.
 
         Raises
         ------
         ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
-            As for `BertModel` and `Tokenizer`; also for modules which are not supported.
+            As for `BertModel` and `Tokenizer`; a ConfigError also for modules that are not supported.
         """
         folder = read_folder(find_model(name, revision=revision))
         model = AutoModel.base_from_pretrained(folder.transformer, backend, dtype, keep_half=keep_half)
@@ -127,12 +129,12 @@ class SentenceEncoder:
 
     @property
     def dimension(self) -> int:
-        """Width of the vectors that `encode` gives by default."""
+        """Width of the vectors that `encode` returns by default."""
         return self._folder.truncate_dim or self._folder.dimension
 
     @property
     def max_seq_length(self) -> int:
-        """Longest row in tokens, [CLS] and [SEP] included; longer texts are cut. It may be set."""
+        """Longest row in tokens, with [CLS] and [SEP]; longer texts are cut. It may be set."""
         return self._max_seq_length
 
     @max_seq_length.setter
@@ -147,15 +149,21 @@ class SentenceEncoder:
 
     @property
     def similarity_fn_name(self) -> str:
-        """The measure that the model was made for: cosine, dot, euclidean or manhattan."""
+        """The metric that the model was trained for: cosine, dot, euclidean or manhattan."""
         return self._folder.similarity
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-        """Compare all vectors of `a` with all of `b` by the model's measure, [n, d] and [m, d] -> float32 [n, m]."""
+        """Compare every vector of `a` with every vector of `b`, [n, d] and [m, d] -> float32 [n, m].
+
+        The metric is `similarity_fn_name`.
+        """
         return similarity(a, b, self.similarity_fn_name)
 
     def similarity_pairwise(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-        """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n]."""
+        """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n].
+
+        The metric is `similarity_fn_name`.
+        """
         return pairwise_similarity(a, b, self.similarity_fn_name)
 
     @overload
@@ -233,52 +241,51 @@ class SentenceEncoder:
         Parameters
         ----------
         texts
-            Texts (a list or another iterable, an array, a column of Arrow), or one text.
+            A text, a list or another iterable of texts, an array, or an Arrow column.
         prompt_name
-            A prompt of the model to put before each text; by default the model's own default, if it has one.
+            The name of the model's prompt to put before each text; by default the model's default prompt, if any.
         prompt
-            The prompt itself; `prompt_name` is then not looked at.
+            The prompt itself; `prompt_name` is then ignored.
         batch_size
-            How many texts go through the NumPy engine at once. They are sorted by length first, so little is padding.
-            The Rust engine needs neither: it takes texts in any order, and what it needs of memory does not depend on
-            their number.
+            The most texts that go through the NumPy engine at once, sorted by length to reduce padding. The Rust engine
+            ignores it for sentence vectors: it runs texts without padding, in bounded memory.
         show_progress_bar
-            Whether to show a bar; it needs tqdm.
+            Whether to show a progress bar, which needs tqdm.
         output_value
             ``"sentence_embedding"``, or ``"token_embeddings"`` for the vectors of all tokens, before the pooling.
         precision
-            ``"float32"``, or ``"int8"``, ``"uint8"``, ``"binary"``, ``"ubinary"`` as in `quantize_embeddings`, where
-            the 8-bit ranges are those of these very vectors.
+            ``"float32"``, or ``"int8"``, ``"uint8"``, ``"binary"``, ``"ubinary"`` as in `quantize_embeddings`; the
+            8-bit ranges are those of the returned vectors.
         normalize_embeddings
             Whether to scale the vectors to length 1, after `truncate_dim`.
         truncate_dim
             How many of the first numbers of each vector to keep; by default the model's setting, or all.
         return_truncated
-            Whether to return also which texts were cut at `max_seq_length`.
+            Whether to also return which texts were cut at `max_seq_length`.
         windows
-            What to do with texts that are too long. None cuts them; ``"mean"`` and ``"max"`` cut them into windows,
-            each with the prompt before it, and combine the windows' vectors, number by number. Where the model
-            normalizes, the result is normalized again. Nothing is then cut.
+            None cuts texts that are too long. ``"mean"`` and ``"max"`` split them into windows instead, each with the
+            prompt, and combine the vectors of the windows element by element; if the model normalizes its vectors, the
+            result is normalized again.
         stride
             How many tokens a window shares with the one before.
 
         Returns
         -------
         array or list of arrays
-            float32 [n, d] in the order of the texts, [d] for one text, [0, d] for none; another dtype and width if
-            `precision` says so. For token embeddings a list of float32 [tokens, H], or one such array.
+            float32 [n, d] in the order of the texts, [d] for a single text, [0, d] for an empty list; with `precision`
+            of another dtype and width. For token embeddings a list of float32 arrays [tokens, H], or one such array.
         array
-            With `return_truncated` only: bool [n], or one bool for one text.
+            Only with `return_truncated`: bool [n], or one bool for a single text.
 
         Raises
         ------
         InputError
-            A text is no str (the message has its index), or an option is not known.
+            A text is not a str (the message has its index), or an argument is wrong.
 
         Warns
         -----
         TruncationWarning
-            Texts were cut, and `return_truncated` was not asked for: how many, and the index of the first.
+            Texts were cut, and `return_truncated` is false; the message has their number and the index of the first.
         """
         single, items = check_texts(texts)
         batch_size = whole_number("batch_size", batch_size, 1)
@@ -287,10 +294,10 @@ class SentenceEncoder:
         result: Vectors | list[Array]
         if output_value == "token_embeddings":
             if precision != "float32" or normalize_embeddings or truncate_dim is not None:
-                message = "precision, normalize_embeddings and truncate_dim are for sentence vectors, not for tokens'"
+                message = "precision, normalize_embeddings and truncate_dim are for sentence vectors, not token vectors"
                 raise InputError(message)
             if windows is not None:
-                message = "windows are for sentence vectors; those of tokens cannot be combined"
+                message = "windows are for sentence vectors; token vectors cannot be combined"
                 raise InputError(message)
             result = self._token_vectors(rows, batch_size, progress=bool(show_progress_bar))
         elif output_value == "sentence_embedding":
@@ -313,20 +320,30 @@ class SentenceEncoder:
         return (result[0], bool(rows.truncated[0])) if single else (result, rows.truncated)
 
     def encode_tokens(self, texts: str | Texts, *, batch_size: int = 32) -> Any:  # noqa: ANN401
-        """Turn the tokens of texts into vectors, with their places in the texts; no prompt is put before them.
+        """Turn the tokens of texts into vectors, with their offsets in the texts; without a prompt.
 
         Parameters
         ----------
         texts
-            Texts, or one text.
-        batch_size
             As for `encode`.
+        batch_size
+            The most texts that go through the model at once.
 
         Returns
         -------
         TokenVectors
-            The vectors of all tokens, [CLS] and [SEP] included, before the pooling; a list of these for a list of
-            texts. Its ``truncated`` tells whether the text was cut.
+            The vectors of all tokens, [CLS] and [SEP] among them, before the pooling; for a list of texts, a list of
+            these. The attribute ``truncated`` says whether the text was cut.
+
+        Raises
+        ------
+        InputError
+            A text is not a str, or an argument is wrong.
+
+        Warns
+        -----
+        TruncationWarning
+            Texts were cut.
         """
         single, items = check_texts(texts)
         batch_size = whole_number("batch_size", batch_size, 1)
@@ -349,7 +366,7 @@ class SentenceEncoder:
         prompt: str | None = None,
         **options: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        """Turn queries into vectors: `encode` with the model's prompt ``query``, unless another is given."""
+        """Turn queries into vectors: `encode`, by default with the model's prompt ``query``."""
         if prompt is None and prompt_name is None and "query" in self._folder.prompts:
             prompt_name = "query"
         return self.encode(texts, prompt_name, prompt, **options)
@@ -361,15 +378,13 @@ class SentenceEncoder:
         prompt: str | None = None,
         **options: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        """Turn documents into vectors: `encode` with the model's prompt ``document``, unless another is given."""
+        """Turn documents into vectors: `encode`, by default with the model's prompt ``document``."""
         if prompt is None and prompt_name is None:
             prompt_name = next((name for name in _DOCUMENT_PROMPTS if name in self._folder.prompts), None)
         return self.encode(texts, prompt_name, prompt, **options)
 
     def __repr__(self) -> str:
-        return (
-            f"SentenceEncoder({self.dimension} numbers a text, {self.max_seq_length} tokens at most, {self._model!r})"
-        )
+        return f"SentenceEncoder(dimension {self.dimension}, at most {self.max_seq_length} tokens, {self._model!r})"
 
     def _prompt(self, prompt: str | None, name: str | None) -> str:
         """Return the text to put before each text."""
@@ -387,21 +402,22 @@ class SentenceEncoder:
         return self._folder.prompts[name]
 
     def _skipped(self, prompt: str) -> int:
-        """Return how many tokens at the start of each row belong to the prompt and are not pooled."""
+        """Return how many tokens at the start of each row belong to the prompt and so are not pooled."""
         if self._folder.pooling.include_prompt or not prompt:
             return 0
         encoding = self._tokenizer.encode(prompt, truncation=True, max_length=self.max_seq_length, padding=False)
-        closing = encoding.special_tokens_mask[-1:]  # the [SEP] that ends the prompt alone does not follow it in a row
+        closing = encoding.special_tokens_mask[-1:]  # [SEP], which in a row follows the text, not the prompt
         return len(encoding.ids) - int(sum(closing))
 
     def _width(self, truncate_dim: int | None) -> int:
+        """Return how many numbers of each vector to keep."""
         width = self._folder.dimension
         if truncate_dim is None:
             return self._folder.truncate_dim or width
         return whole_number("truncate_dim", truncate_dim, 1, width, meaning="the width of a vector")
 
     def _rows(self, items: list[str], prefix: str, windows: Combination | None, stride: int) -> RaggedBatch:
-        """Tokenize all texts, each a row, or as many rows as it has windows."""
+        """Tokenize all texts: one row for each, or one for each of its windows."""
         if windows is None:
             return self._tokenize([prefix + item for item in items])
         if windows not in COMBINATIONS:
@@ -410,7 +426,7 @@ class SentenceEncoder:
         return cut_into_windows(self._tokenizer, items, prefix, self.max_seq_length, stride, self._threads)
 
     def _combined(self, vectors: Array, rows: RaggedBatch, how: Combination, texts: int) -> Array:
-        """One vector a window [windows, d] -> one a text [n, d]."""
+        """Vectors of windows [windows, d] -> vectors of texts [n, d]."""
         assert rows.overflow_to_sample is not None
         combined = combine(vectors, rows.overflow_to_sample, how, texts)
         modules = self._folder.modules

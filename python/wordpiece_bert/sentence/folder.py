@@ -1,8 +1,8 @@
-"""The folder layout of sentence-transformers: which modules a model is a chain of, and its settings.
+"""The folder layout of sentence-transformers: the modules that a model consists of, and its settings.
 
-``modules.json`` lists the modules: a Transformer, perhaps a WeightedLayerPooling, a Pooling, then any number of Dense,
-LayerNorm, Normalize and Dropout (which does nothing after the training). A folder without
-it is a Transformer with mean pooling. Names of Python classes are compared with these, never imported.
+``modules.json`` lists the modules: a Transformer, optionally a WeightedLayerPooling, a Pooling, then any number of
+Dense, LayerNorm, Normalize and Dropout (which has no effect after training). A folder without that file is a
+Transformer with mean pooling. Names of Python classes are compared with these names; they are never imported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Dense", "LayerNorm", "Normalize", "Pooling", "SentenceFolder", "Weig
 _MODULES = ("Transformer", "WeightedLayerPooling", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
 _AFTER_POOLING = _MODULES[3:]
 
-# The old form of a pooling configuration, one boolean for each mode; several are concatenated in this order.
+# The old format of a pooling configuration: one boolean for each mode. Several modes are concatenated in this order.
 _OLD_POOLING: dict[str, PoolingMode] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -43,7 +43,7 @@ _OLD_POOLING: dict[str, PoolingMode] = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 
-# Where a Transformer's own settings are; the names tell which kind of model the folder was first made for.
+# Files with the settings of a Transformer; the first that exists is read. Old versions named them after the model type.
 _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -52,7 +52,10 @@ _TRANSFORMER_CONFIGS = tuple(
 
 @dataclass(frozen=True, eq=False)
 class WeightedLayers:
-    """Token vectors from several layers: Σ wᵢ·hᵢ / Σ wᵢ from layer `start` on; layer 0 are the embeddings."""
+    """The weighted mean of token vectors of several layers: Σ wᵢ·hᵢ / Σ wᵢ over layers `start` to L.
+
+    Layer 0 is the embeddings.
+    """
 
     start: int
     weights: Array  # [L + 1 − start]
@@ -68,7 +71,7 @@ class WeightedLayers:
 
 @dataclass(frozen=True)
 class Pooling:
-    """Token vectors -> one vector: the results of each mode side by side."""
+    """Pools token vectors to one vector: the results of all modes, concatenated."""
 
     modes: tuple[PoolingMode, ...] = ("mean",)
     include_prompt: bool = True
@@ -76,14 +79,14 @@ class Pooling:
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """y = activation(x·Wᵀ + b), plus x, or x·Rᵀ where its width changes, if there is a residual."""
+    """y = activation(x·Wᵀ + b); with a residual plus x, or plus x·Rᵀ if the width changes."""
 
     weight: Array  # [out, in]
     bias: Array  # [out]
     activation: Callable[[Array], Array]
     use_residual: bool = False
     residual: Array | None = None  # [out, in]
-    #: What multiplies: `functional.linear`, or an engine's.
+    #: The function that computes x·Wᵀ + b: `functional.linear`, or that of an engine.
     linear: Callable[[Array, Array, Array], Array] = functional.linear
 
     def __call__(self, x: Array) -> Array:
@@ -96,7 +99,7 @@ class Dense:
 
 @dataclass(frozen=True, eq=False)
 class LayerNorm:
-    """Layer normalization of sentence vectors, with torch's ε."""
+    """Layer normalization of sentence vectors, with torch's default ε, 1e-5."""
 
     weight: Array  # [d]
     bias: Array  # [d]
@@ -117,23 +120,29 @@ class Normalize:
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceFolder:
-    """What a folder says about its sentence encoder, all but the weights and the tokenizer of its Transformer."""
+    """Everything in a folder of a sentence encoder except the weights and the tokenizer of its Transformer."""
 
-    #: Folder of the Transformer: config.json, weights, tokenizer.
+    #: The folder of the Transformer, with config.json, weights and tokenizer.
     transformer: Path
-    #: Which layers' vectors are pooled; None for those of the last.
+    #: The layers whose vectors are pooled; None for the last one.
     layers: WeightedLayers | None = None
+    #: How token vectors are pooled.
     pooling: Pooling = Pooling()
-    #: What follows the pooling, in order.
+    #: The modules after the pooling, in order.
     modules: tuple[Dense | LayerNorm | Normalize, ...] = ()
     #: Width of a sentence vector.
     dimension: int
-    #: Longest row, special tokens included.
+    #: Longest row in tokens, with special tokens.
     max_seq_length: int
+    #: Whether texts are converted to lower case before the tokenizer's normalizer.
     do_lower_case: bool = False
+    #: Prompts by name.
     prompts: dict[str, str] = field(default_factory=dict)
+    #: The prompt that is used by default; None for none.
     default_prompt_name: str | None = None
+    #: One of `metrics.METRICS`.
     similarity: str = "cosine"
+    #: How many of the first numbers of a vector are kept by default; None for all.
     truncate_dim: int | None = None
 
 
@@ -143,9 +152,10 @@ def read_folder(folder: Path) -> SentenceFolder:
     Raises
     ------
     ConfigError
-        A file is broken, or names a module or a setting that is not supported; the message has the file and the name.
+        A file is malformed, or names a module or a setting that is not supported; the message has the file and the
+        name.
     CheckpointError
-        The weights of a Dense module are broken or do not fit.
+        The weights of a module are malformed or do not fit its configuration.
     """
     listing = folder / "modules.json"
     if not listing.is_file():
@@ -161,7 +171,7 @@ def read_folder(folder: Path) -> SentenceFolder:
     config = read_config(transformer)
     layers = None
     if weighted and read_object(find_config(transformer), ConfigError).get("output_hidden_states") is True:
-        layers = _weighted_layers(weighted[1], config)  # without that setting sentence-transformers skips the module
+        layers = _weighted_layers(weighted[1], config)  # sentence-transformers ignores it without that setting
     settings = _transformer_settings(transformer)
     pooling = _pooling(modules[1][1] / "config.json", config.hidden_size)
     width = config.hidden_size * len(pooling.modes)
@@ -175,7 +185,7 @@ def read_folder(folder: Path) -> SentenceFolder:
         elif kind == "Normalize":
             rest.append(_normalize(module_folder))
         elif kind != "Dropout":
-            _refuse(listing, f"has a second {kind}; after the Pooling come {', '.join(_AFTER_POOLING)}")
+            _refuse(listing, f"has a second {kind}; only {', '.join(_AFTER_POOLING)} may follow the Pooling")
     return SentenceFolder(
         transformer=transformer,
         layers=layers,
@@ -192,7 +202,7 @@ def _modules(listing: Path) -> list[tuple[str, Path]]:
     """Return the kind and the folder of each module."""
     entries = read_json(listing, ConfigError)
     if not isinstance(entries, list):
-        _refuse(listing, "must hold a list of modules")
+        _refuse(listing, "must be a list of modules")
     modules = []
     for i, entry in enumerate(entries):
         if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
@@ -209,6 +219,7 @@ def _modules(listing: Path) -> list[tuple[str, Path]]:
 
 
 def _transformer_settings(transformer: Path) -> JsonObject:
+    """Read the settings of the Transformer; empty if the folder has none."""
     for name in _TRANSFORMER_CONFIGS:
         file = transformer / name
         if file.is_file():
@@ -220,11 +231,11 @@ def _transformer_settings(transformer: Path) -> JsonObject:
 
 
 def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int:
-    """Return the longest row: max_seq_length, else the tokenizer's model_max_length; within the position table."""
+    """Return the longest row in tokens: max_seq_length, or the tokenizer's model_max_length, limited by the model's."""
     longest = _value(settings, "max_seq_length", int, transformer)
     file = transformer / "tokenizer_config.json"
     if longest is None and file.is_file():
-        # Tokenizers without a limit write 1e30 here, as an integer or as a float.
+        # A tokenizer without a limit has 1e30 here, as an integer or as a float.
         value = read_object(file, ConfigError).get("model_max_length")
         if value is not None:
             if isinstance(value, bool) or not isinstance(value, int | float):
@@ -266,7 +277,7 @@ def _dense(folder: Path, width: int) -> Dense:
     _expect_sentence_embedding(config, file)
     size_in, size_out = (_value(config, key, int, file, default=0) for key in ("in_features", "out_features"))
     if size_in != width:
-        _refuse(file, f"in_features is {size_in}, but the module before gives {width} numbers")
+        _refuse(file, f"in_features is {size_in}, but the module before returns vectors of {width} numbers")
     name = _value(config, "activation_function", str, file, default="torch.nn.modules.activation.Tanh")
     if name not in TORCH_ACTIVATIONS:
         _refuse(file, f"activation_function is {quoted(name)}; supported are {', '.join(TORCH_ACTIVATIONS)}")
@@ -291,35 +302,35 @@ def _dense(folder: Path, width: int) -> Dense:
 def _layer_norm(folder: Path, width: int) -> LayerNorm:
     file = folder / "config.json"
     if _value(read_object(file, ConfigError), "dimension", int, file, default=0) != width:
-        _refuse(file, f"dimension must be {width}, what the module before gives")
+        _refuse(file, f"dimension must be {width}, the width of the module before")
     arrays = _weights(folder, {"norm.weight": (width,), "norm.bias": (width,)}, file)
     return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
 
 
 def _weights(folder: Path, shapes: dict[str, tuple[int, ...]], file: Path) -> dict[str, Any]:
-    """Read a module's weights, which must have the shapes that its configuration asks for."""
+    """Read the weights of a module, checked to have the shapes that its configuration requires."""
     weights = find_weights(folder)
     tensors = read_tensors(weights)
     for name, shape in shapes.items():
         found = tensors[name].shape if name in tensors else None
         if found != shape or tensors[name].dtype != np.float32:
-            message = f"{weights}: {name} has shape {found}, but {file} asks for floating-point {shape}"
+            message = f"{weights}: {name} has shape {found}, but {file} requires floating-point {shape}"
             raise CheckpointError(message)
     return {name: tensors[name] for name in shapes}
 
 
 def _normalize(folder: Path) -> Normalize:
     file = folder / "config.json"
-    if file.is_file():  # before version 6 there was none
+    if file.is_file():  # written since version 6
         _expect_sentence_embedding(read_object(file, ConfigError), file)
     return Normalize()
 
 
 def _model_settings(file: Path, width: int) -> JsonObject:
-    """Read prompts, similarity and the default of truncate_dim; absent in the oldest folders."""
+    """Read prompts, similarity and the default of truncate_dim; the oldest folders do not have this file."""
     config = read_object(file, ConfigError) if file.is_file() else {}
     _expect(config, "model_type", "SentenceTransformer", file)
-    # As in sentence-transformers 6.2, every model has these two, empty if it does not say what they are.
+    # As in sentence-transformers 6.2, every model has these two prompts, empty by default.
     prompts = {"query": "", "document": ""}
     for name, text in (_value(config, "prompts", dict, file) or {}).items():
         if text is not None and not isinstance(text, str):
@@ -343,17 +354,17 @@ def _model_settings(file: Path, width: int) -> JsonObject:
 
 
 def _value(config: JsonObject, key: str, kind: type, file: Path, *, default: Any = None) -> Any:  # noqa: ANN401
-    """Return a field of one exact JSON type; the default where it is absent or null."""
+    """Return a field, checked to have exactly this type; the default if it is absent or null."""
     value = config.get(key)
     if value is None:
         return default
-    if type(value) is not kind:  # exactly: a boolean is no integer
+    if type(value) is not kind:  # isinstance would accept a bool as an int
         _refuse(file, f"{key} is {quoted(value)}, expected {kind.__name__}")
     return value
 
 
 def _expect(config: JsonObject, key: str, only: str, file: Path) -> None:
-    """Refuse a field that asks for something else than the one thing which is supported."""
+    """Raise a `ConfigError` if a field is present and is not the only value that is supported."""
     value = config.get(key)
     if value is not None and value != only:
         _refuse(file, f"{key} is {quoted(value)}; only {only!r} is supported")

@@ -1,4 +1,4 @@
-"""How alike two vectors are: four measures, each the higher the more alike."""
+"""Four measures of similarity between vectors; for each, higher means more similar."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "check_metric", "pairwise_similarity", "similarity"]
 
-#: cosine of the angle; dot product; minus the Euclidean distance; minus the sum of absolute differences.
+#: Cosine of the angle, dot product, negative Euclidean distance, negative sum of absolute differences.
 METRICS = ("cosine", "dot", "euclidean", "manhattan")
 
 
@@ -26,7 +26,7 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
     a, b
         Vectors, [n, d] and [m, d]; one vector [d] counts as [1, d].
     metric
-        ``"cosine"``, ``"dot"``, ``"euclidean"`` (minus the distance) or ``"manhattan"`` (minus the L1 distance).
+        ``"cosine"``, ``"dot"``, ``"euclidean"`` (the negative distance) or ``"manhattan"`` (the negative L1 distance).
 
     Returns
     -------
@@ -36,7 +36,7 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
     Raises
     ------
     InputError
-        The vectors differ in length, or there is no such metric.
+        The vectors of `a` and `b` differ in length, or the metric is unknown.
     """
     check_metric(metric)
     x, y = _vectors("a", a), _vectors("b", b)  # [n, d], [m, d]
@@ -45,35 +45,38 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
         return normalize(x) @ normalize(y).T
     if metric == "dot":
         return x @ y.T
-    # Differences row by row, [m, d] each: the short cut |x|² − 2xy + |y|² loses half the digits where x is close to y.
-    rows = [_minus_distance(row, y, metric) for row in x]
+    # One row at a time, differences [m, d]: the formula |x|² − 2xy + |y|² loses half the digits if x is close to y.
+    rows = [_negative_distance(row, y, metric) for row in x]
     return np.stack(rows) if rows else np.zeros((0, len(y)), np.float32)
 
 
 def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Array:
-    """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n]; as `similarity` else."""
+    """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n].
+
+    Metrics and errors are those of `similarity`.
+    """
     check_metric(metric)
     x, y = _vectors("a", a), _vectors("b", b)  # [n, d]
     _match(x.shape[1], y.shape[1])
     if len(x) != len(y):
-        message = f"pairs need as many vectors on both sides, not {len(x)} and {len(y)}"
+        message = f"pairs need equal numbers of vectors, not {len(x)} and {len(y)}"
         raise InputError(message)
     if metric == "cosine":
         x, y = normalize(x), normalize(y)
     if metric in ("cosine", "dot"):
         products: Array = (x * y).sum(axis=-1)  # [n]
         return products
-    return _minus_distance(x, y, metric)
+    return _negative_distance(x, y, metric)
 
 
 def check_metric(metric: str) -> None:
-    """Raise an `InputError` unless `metric` is the name of a measure."""
+    """Raise an `InputError` unless `metric` is one of `METRICS`."""
     if metric not in METRICS:
         message = f"similarity must be one of {', '.join(METRICS)}, not {metric!r}"
         raise InputError(message)
 
 
-def _minus_distance(x: Array, y: Array, metric: str) -> Array:
+def _negative_distance(x: Array, y: Array, metric: str) -> Array:
     difference = x - y  # [..., d]
     distance: Array = np.abs(difference).sum(axis=-1) if metric == "manhattan" else np.linalg.norm(difference, axis=-1)
     return -distance

@@ -1,4 +1,4 @@
-"""Sentence vectors in 8 bits or 1 bit a number; as sentence-transformers does it, so that indexes can be shared."""
+"""Sentence vectors with 8 bits or 1 bit for each number, in the formats of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def quantize_embeddings(
     ranges: npt.ArrayLike | None = None,
     calibration_embeddings: npt.ArrayLike | None = None,
 ) -> npt.NDArray[Any]:
-    """Store vectors in fewer bits.
+    """Quantize vectors to 8 bits or 1 bit for each number.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ def quantize_embeddings(
         Vectors, floats [n, d].
     precision
         ``"uint8"``, ``"int8"``: 256 steps between the lowest and the highest value of each dimension; int8 is uint8
-        − 128. ``"ubinary"``: one bit a number, 1 where it is above 0, the first dimension in the highest bit, padded
-        with 0 to whole bytes; ``"binary"``: the same bytes − 128. ``"float32"``: as they are.
+        − 128. ``"ubinary"``: one bit for each number, 1 if it is above 0, the first dimension in the highest bit of a
+        byte, padded with 0 to entire bytes; ``"binary"``: the same bytes − 128. ``"float32"``: not quantized.
     ranges
         [2, d], the lowest and the highest value of each dimension.
     calibration_embeddings
-        Vectors [k, d] to take the ranges from where `ranges` is not given; by default `embeddings` themselves. Vectors
-        which are compared must share their ranges.
+        Vectors [k, d] that determine the ranges if `ranges` is None; by default `embeddings`. Only vectors that were
+        quantized with the same ranges can be compared.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def quantize_embeddings(
     Raises
     ------
     InputError
-        Not vectors, ranges that do not fit, a single vector without ranges, or no such precision.
+        An array has the wrong shape or dtype, the ranges would come from a single vector, or the precision is unknown.
     """
     check_precision(precision)
     x = _vectors("embeddings", embeddings)
@@ -74,6 +74,7 @@ def check_precision(precision: str) -> None:
 def _ranges(
     x: npt.NDArray[np.float32], ranges: npt.ArrayLike | None, calibration: npt.ArrayLike | None
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return the lowest and the highest value of each dimension, [d] each."""
     if ranges is not None:
         given = np.asarray(ranges, dtype=np.float32)
         if given.shape != (2, x.shape[1]):
@@ -83,8 +84,8 @@ def _ranges(
     sample = x if calibration is None else _vectors("calibration_embeddings", calibration)
     if sample.shape[1] != x.shape[1] or len(sample) < 2:
         message = (
-            f"8-bit precision takes the range of each of the {x.shape[1]} dimensions from at least 2 vectors, not from "
-            f"{list(sample.shape)}: pass ranges or calibration_embeddings"
+            f"8-bit precision needs at least 2 vectors for the ranges of the {x.shape[1]} dimensions, not an array of "
+            f"shape {list(sample.shape)}: pass ranges or calibration_embeddings"
         )
         raise InputError(message)
     return sample.min(axis=0), sample.max(axis=0)

@@ -1,4 +1,4 @@
-"""Finding vectors that are alike: in a collection for queries, and the most alike pairs of a collection."""
+"""Exact search for similar vectors: the nearest ones to queries, and the most similar pairs of a collection."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["paraphrase_mining", "paraphrase_mining_embeddings", "semantic_search"]
 
-#: How many numbers one block of scores may have: 64 MB.
+#: The most scores that are in memory at once: 64 MB of float32.
 _BLOCK = 1 << 24
 
 
 def semantic_search(
     query_embeddings: npt.ArrayLike, corpus_embeddings: npt.ArrayLike, top_k: int = 10, metric: str = "cosine"
 ) -> list[list[dict[str, Any]]]:
-    """Find the vectors of a collection that are most like each query's.
+    """Find the vectors of a collection that are most similar to each query.
 
     Parameters
     ----------
@@ -36,15 +36,15 @@ def semantic_search(
     corpus_embeddings
         Vectors [m, d].
     top_k
-        How many to give for each query; fewer where the collection has fewer.
+        How many to return for each query; all of them if the collection has fewer.
     metric
         ``"cosine"``, ``"dot"``, ``"euclidean"`` or ``"manhattan"``, as in `similarity`.
 
     Returns
     -------
     list of list of dict
-        For each query dicts with ``corpus_id`` (the row in the collection) and ``score``, the highest first, the lower
-        row first where scores are equal. The whole matrix of scores is never held.
+        For each query, dicts with ``corpus_id`` (the row in the collection) and ``score``, the highest score first; of
+        equal scores the lower row first. Scores are computed in blocks of bounded size.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def semantic_search(
     top_k = whole_number("top_k", top_k, 1)
     check_metric(metric)
     queries, corpus = _rows("query_embeddings", query_embeddings), _rows("corpus_embeddings", corpus_embeddings)
-    if metric == "cosine":  # once for the collection, not once for each block of queries
+    if metric == "cosine":  # normalize the collection once, not for every block of queries
         queries, corpus, metric = normalize(queries), normalize(corpus), "dot"
     found: list[list[dict[str, Any]]] = []
     step = max(1, _BLOCK // max(1, len(corpus)))
@@ -73,12 +73,12 @@ def paraphrase_mining(
     max_pairs: int = 500_000,
     show_progress_bar: bool | None = None,
 ) -> list[list[Any]]:
-    """Find the pairs of sentences in a collection that are most alike, by the cosine of their vectors.
+    """Find the most similar pairs of sentences in a collection, by the cosine of their vectors.
 
     Parameters
     ----------
     encoder
-        What makes vectors of sentences.
+        The model that encodes the sentences.
     sentences
         The collection.
     batch_size, show_progress_bar
@@ -89,7 +89,7 @@ def paraphrase_mining(
     Returns
     -------
     list of [float, int, int]
-        As for `paraphrase_mining_embeddings`.
+        As from `paraphrase_mining_embeddings`.
     """
     texts = list(sentences)
     vectors = encoder.encode(texts, batch_size=batch_size, show_progress_bar=show_progress_bar)
@@ -99,23 +99,23 @@ def paraphrase_mining(
 def paraphrase_mining_embeddings(
     embeddings: npt.ArrayLike, *, top_k: int = 100, max_pairs: int = 500_000, metric: str = "cosine"
 ) -> list[list[Any]]:
-    """Find the pairs of vectors that are most alike: each with each, n·(n − 1)/2 comparisons.
+    """Find the most similar pairs of vectors, by comparing all n·(n − 1)/2 pairs.
 
     Parameters
     ----------
     embeddings
         Vectors [n, d].
     top_k
-        How many partners to look at for each vector: a pair is found if either is among the other's best.
+        How many candidates to keep for each vector: a pair is found if either vector is among the other's candidates.
     max_pairs
-        How many pairs to give.
+        How many pairs to return.
     metric
         As in `similarity`.
 
     Returns
     -------
     list of [float, int, int]
-        Score and the two rows, i < j, each pair once; the highest score first, then the lower rows.
+        Score and the two rows i < j, each pair once; the highest score first, of equal scores the lower rows first.
 
     Raises
     ------
@@ -124,8 +124,8 @@ def paraphrase_mining_embeddings(
 
     Notes
     -----
-    The task with which the Sentence-BERT paper begins (Reimers and Gurevych 2019): the most similar pair of 10,000
-    sentences, 65 hours with a cross encoder.
+    This is the introductory example of the Sentence-BERT paper (Reimers and Gurevych 2019): to find the most similar
+    pair of 10,000 sentences takes 65 hours with a cross encoder.
     """
     top_k = whole_number("top_k", top_k, 1)
     max_pairs = whole_number("max_pairs", max_pairs, 1)
@@ -139,32 +139,31 @@ def paraphrase_mining_embeddings(
     for start in range(0, count, step):
         scores = similarity(vectors[start : start + step], vectors, metric)  # [step, n]
         rows = np.arange(start, start + len(scores))
-        scores[np.arange(len(scores)), rows] = -np.inf  # nobody is its own partner
-        wanted = min(top_k, count - 1)
-        if wanted == 0:
+        scores[np.arange(len(scores)), rows] = -np.inf  # a vector is no candidate for itself
+        k = min(top_k, count - 1)
+        if k == 0:
             break
-        partners = np.argpartition(-scores, wanted - 1, axis=1)[:, :wanted]  # [step, wanted]
-        chosen = np.take_along_axis(scores, partners, axis=1).ravel()
-        one, other = np.repeat(rows, wanted), partners.ravel()
-        keys.append(np.minimum(one, other) * count + np.maximum(one, other))
-        values.append(chosen)
+        candidates = np.argpartition(-scores, k - 1, axis=1)[:, :k]  # [step, k]
+        first, second = np.repeat(rows, k), candidates.ravel()
+        keys.append(np.minimum(first, second) * count + np.maximum(first, second))
+        values.append(np.take_along_axis(scores, candidates, axis=1).ravel())
     if not keys:
         return []
-    # A pair may have been found from both sides: keep the first, in the order of pairs.
-    key, first = np.unique(np.concatenate(keys), return_index=True)
-    value = np.concatenate(values)[first]
+    # A pair may be found from both of its vectors: keep one, in the order of the rows.
+    key, index = np.unique(np.concatenate(keys), return_index=True)
+    value = np.concatenate(values)[index]
     order = np.argsort(-value, kind="stable")[:max_pairs]
     return [[float(value[i]), int(key[i] // count), int(key[i] % count)] for i in order]
 
 
 def _best(row: Array, count: int) -> npt.NDArray[np.intp]:
-    """Return the places of the highest numbers, the highest first, the lower place first among equals."""
+    """Return the indices of the highest numbers, the highest first, of equal numbers the lower index first."""
     if count < len(row):
         threshold = np.partition(row, len(row) - count)[len(row) - count]
-        places = np.flatnonzero(row >= threshold)
+        indices = np.flatnonzero(row >= threshold)
     else:
-        places = np.arange(len(row))
-    return places[np.argsort(-row[places], kind="stable")[:count]]
+        indices = np.arange(len(row))
+    return indices[np.argsort(-row[indices], kind="stable")[:count]]
 
 
 def _rows(name: str, value: npt.ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""Texts that are longer than a model takes, as windows whose vectors are combined."""
+"""Texts that are longer than a model accepts, as overlapping windows whose vectors are combined."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["COMBINATIONS", "Combination", "combine", "cut_into_windows"]
 
 Combination = Literal["mean", "max"]
 
-#: How the vectors of a text's windows become one: number by number.
+#: How the vectors of a text's windows are combined, element by element.
 COMBINATIONS: tuple[Combination, ...] = ("mean", "max")
 
 
@@ -33,15 +33,15 @@ def cut_into_windows(
     Parameters
     ----------
     tokenizer, texts
-        What is tokenized with what.
+        The tokenizer, and the texts to tokenize.
     prompt
-        A text to be put before each window; empty for none.
+        A text that each window begins with; empty for none.
     longest
-        Tokens in a window, special tokens and prompt included.
+        The most tokens of a window, with special tokens and prompt.
     stride
         How many tokens a window shares with the one before.
     threads
-        How many threads work.
+        Number of threads; None for the default.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def cut_into_windows(
     Raises
     ------
     InputError
-        The prompt leaves no room, the windows would share all their tokens, or a text has no token at all.
+        The prompt leaves no room for text, `stride` is not smaller than a window, or a text has no token.
     """
     inserted: list[int] = []
     if prompt:
@@ -77,9 +77,9 @@ def cut_into_windows(
 
 
 def combine(vectors: Array, samples: npt.NDArray[np.int64], how: Combination, texts: int) -> Array:
-    """One vector a window [windows, d], and the text of each [windows] -> one vector a text [n, d].
+    """Vectors of windows [windows, d] and the text of each window [windows] -> vectors of texts [n, d].
 
-    Every text has a window; the windows of a text stand side by side.
+    Every text has at least one window, and the windows of a text are consecutive.
     """
     if texts == 0:
         return vectors
@@ -91,13 +91,13 @@ def combine(vectors: Array, samples: npt.NDArray[np.int64], how: Combination, te
 
 
 def _opening(tokenizer: Tokenizer) -> int:
-    """Return how many special tokens stand before a text: [CLS]."""
+    """Return how many special tokens precede a text: usually one, [CLS]."""
     special = tokenizer.encode("a", truncation=False, padding=False).special_tokens_mask
     return special.index(0) if 0 in special else len(special)
 
 
 def _insert(rows: RaggedBatch, inserted: npt.NDArray[np.uint32], at: int) -> RaggedBatch:
-    """Put the same ids into every row, after its first few."""
+    """Insert the same ids into every row, at index `at`."""
     ids = [part for row in rows for part in (row[:at], inserted, row[at:])]
     offsets = rows.row_offsets + len(inserted) * np.arange(len(rows.row_offsets))
     flat = np.concatenate(ids) if ids else rows.ids

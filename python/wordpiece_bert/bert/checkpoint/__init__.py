@@ -1,7 +1,7 @@
 """From the files of a model folder to named, checked weights.
 
-`find_weights` picks the file, `read_tensors` reads it, `resolve` finds a model's weights among its tensors,
-`write_safetensors` writes them. `non_finite` counts numbers that are none.
+`find_weights` chooses the file, `read_tensors` reads it, and `resolve` finds a model's weights among its tensors.
+`write_safetensors` writes tensors; `non_finite` counts NaN and infinities.
 """
 
 from wordpiece_bert.bert.checkpoint.files import find_weights, non_finite, read_tensors

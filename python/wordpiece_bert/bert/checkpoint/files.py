@@ -1,4 +1,4 @@
-"""Which file of a model folder holds the weights, and how a file of each form is read."""
+"""Finds the weight file of a model folder, and reads weight files of every supported format."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["find_weights", "non_finite", "read_tensors"]
 
-# The first that exists is read.
-_FORMS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+# The first of these that exists is read.
+_FILE_NAMES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
-# After these, the index of a TensorFlow checkpoint: the name in Google's release, and those that training gives.
+# After these, the index of a TensorFlow checkpoint, as Google's releases (bert_model) and training (model) name it.
 _TENSORFLOW = "*.ckpt*.index"
 
-# Other forms of the weights, by their names in a folder, in the order in which to mention them.
-_OTHER_FORMS = {
+# Formats that are not supported, by the name of the file; messages name the first that is found.
+_UNSUPPORTED = {
     "tf_model.h5": "TensorFlow (Keras) weights",
     "flax_model.msgpack": "Flax weights",
-    "*.ckpt*": "a part of a TensorFlow checkpoint, whose .index file is not there",
+    "*.ckpt*": "a part of a TensorFlow checkpoint without its .index file",
     "*.onnx": "an ONNX graph",
     "onnx/*.onnx": "an ONNX graph",
     "*.gguf": "a GGUF file",
@@ -41,58 +41,60 @@ _CONVERT = (
     '    python -c "from transformers import AutoModel as M; M.from_pretrained({folder!r}).save_pretrained({folder!r})"'
 )
 
-#: Largest index file. One of a thousand tensors has some 100 kB.
+#: Largest index file, in bytes. That of a thousand tensors has about 100 kB.
 _LARGEST_INDEX = 10_000_000
 
 
 def find_weights(folder: str | os.PathLike[str]) -> Path:
-    """Return the weight file of a model folder, or its index where the weights are split into several.
+    """Return the weight file of a model folder, or the index file if the weights are split into several files.
 
     Raises
     ------
     CheckpointError
-        The weights are there in a form which is not read; the message names the file and how to convert it.
+        The weights are in a format that is not supported; the message names the file and how to convert it.
     ModelNotFoundError
-        The folder holds no weights.
+        The folder has no weights.
     """
     folder = Path(folder)
-    for name in _FORMS:
+    for name in _FILE_NAMES:
         if (file := folder / name).is_file():
             return file
     indexes = sorted(folder.glob(_TENSORFLOW))
     if len(indexes) > 1:
         names = ", ".join(quoted(file.name) for file in indexes)
-        _refuse(folder, f"holds several TensorFlow checkpoints: {names}. Leave one")
+        _refuse(folder, f"has several TensorFlow checkpoints: {names}. Keep only one of them")
     if indexes:
         return indexes[0]
-    for pattern, form in _OTHER_FORMS.items():
+    for pattern, what in _UNSUPPORTED.items():
         if found := sorted(folder.glob(pattern)):
-            _refuse_form(found[0], form)
-    message = f"{folder} holds no weights: there is no {' nor '.join(_FORMS)}, and nothing else that looks like them"
+            _refuse_format(found[0], what)
+    message = f"{folder} has no weights: there is no {' nor '.join(_FILE_NAMES)}, and no file of another format"
     raise ModelNotFoundError(message)
 
 
 def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> dict[str, AnyArray]:
-    """Read all tensors of one checkpoint, checked as if its author meant harm.
+    """Read all tensors of one checkpoint.
+
+    Files are untrusted: nothing in them is executed, and every size is checked before memory is allocated for it.
 
     Parameters
     ----------
     file
         A ``.safetensors`` file, a file that ``torch.save`` wrote (``.bin``, ``.pt``, ``.pth``), the index of several
-        (``.json``), or that of a TensorFlow checkpoint (``.index``); the files that an index names are read too.
+        (``.json``), or that of a TensorFlow checkpoint (``.index``). The files that an index names are read, too.
     keep_half
-        Whether to leave float16 and bfloat16 as they are, as float16 and `wordpiece_bert.bert.half_precision.BFLOAT16`.
+        Whether to keep 16-bit floats, as float16 and `wordpiece_bert.bert.half_precision.BFLOAT16`.
 
     Returns
     -------
     dict of str to array
-        By the names in the file (those of a TensorFlow checkpoint as PyTorch has them); floating-point tensors
-        (float64, float32, float16, bfloat16) as float32, integers and booleans as they are stored.
+        Arrays by the names in the file; names of TensorFlow are converted to PyTorch's. Floating-point tensors
+        (float64, float32, float16, bfloat16) become float32, integers and booleans keep their dtype.
 
     Raises
     ------
     CheckpointError
-        The file is missing, malformed, or in another form (which the message names).
+        The file is missing, malformed, or in another format (which the message names).
     """
     file = Path(file)
     if file.suffix == ".safetensors":
@@ -103,17 +105,15 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
         return read_torch_file(file, keep_half=keep_half)
     if file.suffix == ".index":
         return read_tensorflow_checkpoint(file, keep_half=keep_half)
-    for pattern, form in _OTHER_FORMS.items():
+    for pattern, what in _UNSUPPORTED.items():
         if file.match(pattern):
-            _refuse_form(file, form)
-    message = (
-        f"{file}: not a weight file that is read here; its name must end in .safetensors, .bin, .index.json or .index"
-    )
+            _refuse_format(file, what)
+    message = f"{file}: not a weight file; its name must end in .safetensors, .bin, .index.json or .index"
     raise CheckpointError(message)
 
 
 def non_finite(tensors: Mapping[str, AnyArray]) -> dict[str, int]:
-    """Count the numbers in each tensor that are NaN or infinite; tensors without any are left out."""
+    """Return how many numbers of each tensor are NaN or infinite; tensors without such numbers are omitted."""
     counts = {}
     for name, tensor in tensors.items():
         if is_half(tensor.dtype) or tensor.dtype.kind == "f":
@@ -124,27 +124,27 @@ def non_finite(tensors: Mapping[str, AnyArray]) -> dict[str, int]:
 
 
 def _read_shards(index: Path, *, keep_half: bool) -> dict[str, AnyArray]:
-    """Read weights that are split into several files: ``weight_map`` of their index says which tensor is in which."""
+    """Read weights that are split into several files; ``weight_map`` of the index has the file of each tensor."""
     content = read_json(index, CheckpointError, max_bytes=_LARGEST_INDEX)
-    places = content.get("weight_map") if isinstance(content, dict) else None
-    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
-        _refuse(index, "must hold a weight_map from the names of tensors to the names of files")
+    file_names = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(file_names, dict) or not all(isinstance(name, str) for name in file_names.values()):
+        _refuse(index, "must have a weight_map from the names of tensors to the names of files")
     tensors: dict[str, AnyArray] = {}
-    for name in dict.fromkeys(places.values()):
+    for name in dict.fromkeys(file_names.values()):
         if "/" in name or Path(name).suffix not in (".safetensors", ".bin"):
             _refuse(index, f"names the file {quoted(name)}; a plain name of a .safetensors or .bin file is expected")
         shard = read_tensors(inside(index.parent, name, str(index), CheckpointError), keep_half=keep_half)
-        if missing := [tensor for tensor, place in places.items() if place == name and tensor not in shard]:
+        if missing := [tensor for tensor, file in file_names.items() if file == name and tensor not in shard]:
             _refuse(index, f"says that {quoted(missing[0])} is in {quoted(name)}, where it is not")
-        if twice := tensors.keys() & shard.keys():
-            _refuse(index, f"has {quoted(min(twice))} in two files")
+        if duplicates := tensors.keys() & shard.keys():
+            _refuse(index, f"has {quoted(min(duplicates))} in two files")
         tensors |= shard
     return tensors
 
 
-def _refuse_form(file: Path, form: str) -> NoReturn:
-    known = "safetensors, PyTorch files and TensorFlow checkpoints are"
-    _refuse(file, f"this is {form}, which is not read; {known}. {_CONVERT.format(folder=str(file.parent))}")
+def _refuse_format(file: Path, what: str) -> NoReturn:
+    supported = "safetensors, PyTorch files and TensorFlow checkpoints are"
+    _refuse(file, f"this is {what}, which is not supported; {supported}. {_CONVERT.format(folder=str(file.parent))}")
 
 
 def _refuse(file: Path, what: str) -> NoReturn:

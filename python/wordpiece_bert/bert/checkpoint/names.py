@@ -1,7 +1,7 @@
-"""The names of a checkpoint's tensors -> the weights of a model.
+"""Finds the weights of a model among the tensors of a checkpoint.
 
-Checkpoints of ten years differ in how they call the same tensor. `resolve` brings them to one set of names, those of a
-`Layout`, and compares every shape with the configuration.
+Checkpoints of different ages and classes have different names for the same tensor. `resolve` maps them to one set of
+names, those of a `Layout`, and compares every shape with the configuration.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["POOLER", "Layout", "Resolved", "Shape", "bert_shapes", "dense_shapes", "listed", "norm_shapes", "resolve"]
 
-#: The dimensions of a weight: fields of the configuration, or numbers.
+#: The dimensions of a weight: names of fields of the configuration, or numbers.
 Shape = tuple[str | int, ...]
 
 _DATA_PARALLEL_PREFIX = "module."
 
-# Index buffers that old versions saved.
+# Buffers of indices that old versions of transformers saved with the weights.
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 #: The pooler's weights, by BERT's names.
@@ -38,46 +38,49 @@ _LISTED = 8
 
 
 class Layout(NamedTuple):
-    """What a model's weights are called in its checkpoints, and their shapes."""
+    """The names and shapes of a model's weights in its checkpoints."""
 
-    #: Names of the base model's weights.
+    #: The base model's weights, without prefix.
     base: Mapping[str, Shape]
-    #: What stands before them in the checkpoint of a model with a head.
+    #: The prefix of their names in the checkpoint of a model with a head.
     prefix: str = "bert."
-    #: Those of the base model which may be absent, all together.
+    #: Weights of the base model that may be absent, all of them or none.
     optional: tuple[str, ...] = ()
-    #: Names of the head's weights.
+    #: The head's weights.
     head: Mapping[str, Shape] = {}
-    #: Weights of the head that are another weight again, by name: one of a pair is enough in a file.
+    #: Weights of the head that equal another weight, by name; a file needs only one of each pair.
     tied: Mapping[str, str] = {}
-    #: How names begin that a model without a head drops silently: those of the heads for pre-training.
+    #: Prefixes of tensors that a model without a head ignores silently: those of pre-training heads.
     dropped: tuple[str, ...] = ()
 
 
 class Resolved(NamedTuple):
-    """The weights of a model, and what was in the file beside them."""
+    """The weights of a model, and what else was in the file."""
 
+    #: The base model's weights, by the names of the layout.
     base: dict[str, AnyArray]
+    #: The head's weights, by the names of the layout.
     head: dict[str, AnyArray]
+    #: Names of tensors that belong to no part of the model.
     unused: tuple[str, ...]
-    #: Weights of the head that were drawn, because the file has none.
+    #: Names of weights of the head that were drawn, because the file has none.
     drawn: tuple[str, ...] = ()
 
 
 def dense_shapes(name: str, size_in: str, size_out: str | int) -> dict[str, Shape]:
-    """Return the weights of a dense layer."""
+    """Return the names and shapes of a dense layer's weights."""
     return {f"{name}.weight": (size_out, size_in), f"{name}.bias": (size_out,)}
 
 
 def norm_shapes(name: str, size: str = "hidden_size") -> dict[str, Shape]:
-    """Return the weights of a layer norm."""
+    """Return the names and shapes of a layer norm's weights."""
     return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
 
 
 def bert_shapes(config: BertConfig) -> dict[str, Shape]:
-    """Return the weights of a base model by BERT's names, each with the configuration fields that are its dimensions.
+    """Return the names and shapes of a base model's weights.
 
-    The names are those of BERT also for its variants; what only they have is called ``embeddings.projection``
+    Variants of BERT have the names of BERT here; weights that BERT does not have are called ``embeddings.projection``
     (ELECTRA, ALBERT) and ``encoder.relative_attention_bias`` (MPNet).
     """
     width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
@@ -114,46 +117,45 @@ def resolve(
     Parameters
     ----------
     tensors
-        What `read_tensors` gave.
+        The tensors, as `read_tensors` returns them.
     layout
-        What the weights are called.
+        The names and shapes of the model's weights.
     config
-        The configuration that the shapes must agree with.
+        The configuration, which determines the shapes.
     where
         The file, for messages.
     new_head
-        A seed to draw the weights of the head with, where the file has none of them.
+        A seed to draw the weights of the head with, if the file has none of them.
 
     Returns
     -------
     Resolved
-        The weights by the names of `layout`, float32 or, where `read_tensors` was told so, in half precision; those
-        that are optional may be absent. And the names of tensors that belong to no part of the model.
+        The weights, float32 or in half precision as they are in `tensors`; optional ones may be absent.
 
     Raises
     ------
     CheckpointError
-        Weights are missing, have another shape than the configuration says, or are not floating-point numbers.
+        Weights are missing, have a shape that is not that of the configuration, or are not floating-point numbers.
     """
     tensors = _strip_data_parallel(_rename_norms(tensors, where))
     prefix = _prefix(tensors, layout)
     base = {name: prefix + name for name in layout.base}
     if not any(base[name] in tensors for name in layout.optional):
         base = {name: full for name, full in base.items() if name not in layout.optional}
-    # Where each weight is looked for, and what it should be, by its name in the file.
+    # The shape of every weight, by its name in the file.
     expected = {full: layout.base[name] for name, full in base.items()} | dict(layout.head)
     tied = {copy: base.get(original, original) for copy, original in layout.tied.items()}
     tensors = _tie(tensors, tied, shared=config.tie_word_embeddings)
     missing = [name for name in expected if name not in tensors]
     drawn: dict[str, AnyArray] = {}
-    own = layout.head.keys() - tied.keys()  # what makes a head its own
+    own = layout.head.keys() - tied.keys()  # the head's weights that the base model does not have
     if missing and new_head is not None and own <= set(missing) <= layout.head.keys():
-        also = () if config.tie_word_embeddings else [name for name in tied if name.endswith(".weight")]
-        drawn = _draw([name for name in missing if name in own or name in also], layout, config, new_head)
+        untied = () if config.tie_word_embeddings else [name for name in tied if name.endswith(".weight")]
+        drawn = _draw([name for name in missing if name in own or name in untied], layout, config, new_head)
         tensors = _tie(tensors | drawn, tied, shared=config.tie_word_embeddings)
         missing = [name for name in expected if name not in tensors]
     if missing:
-        _refuse(where, _tell_missing(missing, expected, layout, tensors))
+        _refuse(where, _describe_missing(missing, expected, layout, tensors))
     weights = {name: _checked(tensors[name], name, shape, config, where) for name, shape in expected.items()}
     known = {prefix + name for name in _BUFFERS} | expected.keys()
     unused = [name for name in tensors if name not in known]
@@ -173,22 +175,23 @@ def _rename_norms(tensors: Mapping[str, AnyArray], where: str) -> dict[str, AnyA
     for name, tensor in tensors.items():
         new = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
         if new in renamed:
-            _refuse(where, f"{quoted(new)} is there twice, also by its old name (gamma or beta)")
+            _refuse(where, f"{quoted(new)} occurs twice, also by its old name (gamma or beta)")
         renamed[new] = tensor
     return renamed
 
 
 def _strip_data_parallel(tensors: dict[str, AnyArray]) -> dict[str, AnyArray]:
-    """Take "module." off when every name has it: a checkpoint saved from within torch's DataParallel."""
+    """Remove the prefix "module." if every name has it: the checkpoint was saved from torch's DataParallel."""
     if all(name.startswith(_DATA_PARALLEL_PREFIX) for name in tensors):
         return {name.removeprefix(_DATA_PARALLEL_PREFIX): tensor for name, tensor in tensors.items()}
     return tensors
 
 
 def _prefix(tensors: Mapping[str, AnyArray], layout: Layout) -> str:
-    """Return what stands before the encoder's names: "bert." in the checkpoint of a model with a head, else nothing.
+    """Return the prefix of the base model's weights: "bert." in the checkpoint of a model with a head, else "".
 
-    Decided once for the file, by how more of the weights are called; never tensor by tensor, which might mix models.
+    It is chosen for the entire file, by the form that more weights have. Choosing it for each tensor could mix the
+    weights of two models.
     """
     with_prefix = sum(layout.prefix + name in tensors for name in layout.base)
     without = sum(name in tensors for name in layout.base)
@@ -196,11 +199,11 @@ def _prefix(tensors: Mapping[str, AnyArray], layout: Layout) -> str:
 
 
 def _tie(tensors: dict[str, AnyArray], tied: Mapping[str, str], *, shared: bool) -> dict[str, AnyArray]:
-    """Let one of a pair stand for both: the word table and the decoder over it, the two names of the decoder's bias.
+    """Fill in the missing one of each pair: the word table and the decoder's weight, both names of the decoder's bias.
 
-    Two that differ are both kept, whatever the configuration says about tying: so does transformers. With `shared`
-    false a decoder has weights of its own, and a file without them is missing them; its bias had one name only for
-    years, so either is taken there too, as a copy.
+    Two that differ are both kept, even if the configuration ties them, as in transformers. Without `shared` the decoder
+    has separate weights, and a file without them is incomplete. Its bias, however, had only one name for years, so
+    either name is accepted, as a copy.
     """
     tensors = dict(tensors)
     for copy, original in tied.items():
@@ -216,7 +219,7 @@ def _tie(tensors: dict[str, AnyArray], tied: Mapping[str, str], *, shared: bool)
 
 
 def _draw(names: list[str], layout: Layout, config: BertConfig, seed: int) -> dict[str, AnyArray]:
-    """Draw new weights as BERT does before training: N(0, 0.02²), biases 0, layer norms 1."""
+    """Draw weights as BERT is initialized before training: N(0, 0.02²), biases 0, layer norms 1."""
     random = np.random.default_rng(seed)
     drawn: dict[str, AnyArray] = {}
     for name in names:
@@ -230,13 +233,13 @@ def _draw(names: list[str], layout: Layout, config: BertConfig, seed: int) -> di
     return drawn
 
 
-def _tell_missing(
+def _describe_missing(
     missing: list[str], expected: Mapping[str, Shape], layout: Layout, tensors: Mapping[str, AnyArray]
 ) -> str:
-    counted = f"{len(missing)} of {len(expected)} weights are missing"
-    message = f"{counted}: {listed(missing)}; in the file are {listed(tensors)}"
+    count = f"{len(missing)} of {len(expected)} weights are missing"
+    message = f"{count}: {listed(missing)}; the file has {listed(tensors)}"
     if all(name in layout.head for name in missing):
-        message += ". These are the head's: this is the checkpoint of another class; new_head=SEED draws them anew"
+        message += ". They belong to the head, so this is a checkpoint of another class; new_head=SEED draws them"
     return message
 
 
@@ -250,18 +253,18 @@ def _checked(tensor: AnyArray, name: str, shape: Shape, config: BertConfig, wher
         wrong = [i for i in range(len(shape)) if tensor.ndim != len(shape) or tensor.shape[i] != expected[i]]
         meaning = ", ".join(dict.fromkeys(_meaning(shape[i], expected[i]) for i in wrong))
         found = f"{name} has shape {list(tensor.shape)}"
-        _refuse(where, f"{found}, but the configuration asks for {list(expected)}: {meaning}")
+        _refuse(where, f"{found}, but the configuration requires {list(expected)}: {meaning}")
     if tensor.dtype.kind != "f" and not is_half(tensor.dtype):
         _refuse(where, f"{name} holds {tensor.dtype} numbers; weights must be floating-point, not quantized")
     return tensor if is_half(tensor.dtype) else tensor.astype(np.float32, copy=False)
 
 
 def _meaning(size: str | int, value: int) -> str:
-    return f"{size} is {value}" if isinstance(size, str) else f"it is {value} in every such model"
+    return f"{size} is {value}" if isinstance(size, str) else f"always {value} in such a model"
 
 
 def listed(names: Iterable[str]) -> str:
-    """Show the first few of some untrusted names."""
+    """Return untrusted names for a message: quoted, and only the first few."""
     names = list(names)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(map(quoted, names[:_LISTED])) + more if names else "nothing"

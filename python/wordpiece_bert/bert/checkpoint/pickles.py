@@ -1,9 +1,9 @@
-"""Reads the pickles that PyTorch writes, by a list of what may stand in them; nothing is imported or called.
+"""Reads the pickles that PyTorch writes, restricted to an allow-list; nothing is imported or called.
 
-A pickle is a program for a small stack machine, and one of its instructions calls any function of any module. This
-interpreter knows the instructions that build plain values, and the handful of names that ``torch.save`` uses for the
-tensors of a state dict. Those names are compared as text and stand for themselves; every other name is an error that
-has it in its message. So a hostile file can make this module build lists and dicts no larger than itself, and no more.
+A pickle is a program for a small stack machine, and one of its instructions can call any function of any module. This
+interpreter implements only the instructions that build plain values, and accepts only the few names that ``torch.save``
+uses for the tensors of a state dict. Names are compared as text; any other name is an error whose message quotes it.
+A hostile file can therefore make this module build lists and dicts of about the size of the file, and nothing else.
 
 Source: Python's ``pickletools`` for the instructions, ``torch/serialization.py`` and ``torch/_utils.py`` for the names.
 """
@@ -21,7 +21,7 @@ from wordpiece_bert.errors import CheckpointError
 
 __all__ = ["STORAGES", "Storage", "View", "read_pickle"]
 
-#: Longest pickle that is read. A state dict of a thousand tensors has some 100 kB.
+#: Longest pickle, in bytes. That of a state dict of a thousand tensors has about 100 kB.
 _LONGEST = 16_000_000
 
 #: Longest integer, in bytes: the magic number of old files has 10.
@@ -29,7 +29,7 @@ _LONGEST_INTEGER = 16
 
 _MOST_DIMENSIONS = 8
 
-#: The kinds of storage, as torch calls them, in little-endian as files have them.
+#: The dtypes of storages by their names in torch; little-endian, as in most files.
 STORAGES: dict[str, np.dtype[Any]] = {
     "torch FloatStorage": np.dtype("<f4"),
     "torch HalfStorage": np.dtype("<f2"),
@@ -49,15 +49,15 @@ _PARAMETER = "torch._utils _rebuild_parameter"
 
 
 class Storage(NamedTuple):
-    """A run of numbers of one type; many tensors may lie in one."""
+    """A run of numbers of one dtype; several tensors may be views of one storage."""
 
-    key: str
+    key: str  # decimal digits
     dtype: np.dtype[Any]
-    length: int
+    length: int  # in numbers
 
 
 class View(NamedTuple):
-    """One tensor: which numbers of a storage it has, and in which shape. Sizes and strides are counted in numbers."""
+    """One tensor: the numbers of a storage that belong to it. The offset and the strides count numbers, not bytes."""
 
     storage: Storage
     offset: int
@@ -66,41 +66,41 @@ class View(NamedTuple):
 
 
 class _Global(NamedTuple):
-    """A name of the allow-list, standing for itself."""
+    """A name of the allow-list, which is never imported."""
 
     name: str
 
 
 class _Mark:
-    """What MARK puts on the stack."""
+    """The value that the instruction MARK pushes."""
 
 
 _MARK = _Mark()
 
 
 def read_pickle(data: memoryview, start: int, where: str) -> tuple[Any, int]:
-    """Run one pickle.
+    """Interpret one pickle.
 
     Parameters
     ----------
     data
-        Bytes that hold it.
+        Bytes that contain it.
     start
-        Where it begins.
+        The offset of its first byte.
     where
         The file, for messages.
 
     Returns
     -------
     Any
-        None, booleans, integers, floats, strings, tuples, lists, dicts with string keys, and `View` for tensors.
+        None, booleans, integers, floats, strings, tuples, lists, dicts with string keys, and a `View` for each tensor.
     int
-        Where the pickle ends.
+        The offset of the byte after the pickle.
 
     Raises
     ------
     CheckpointError
-        It is cut short or malformed, or asks for an instruction or a name that is not on the list.
+        The pickle is truncated or malformed, or has an instruction or a name that is not allowed.
     """
     return _Machine(data, start, where).run()
 
@@ -110,7 +110,7 @@ class _Machine:
 
     def __init__(self, data: memoryview, start: int, where: str) -> None:
         self._data = data
-        self._place = start
+        self._position = start
         self._end = min(len(data), start + _LONGEST)
         self._where = where
         self._stack: list[Any] = []
@@ -121,10 +121,10 @@ class _Machine:
             while True:
                 code = self._bytes(1)[0]
                 if code == _STOP:
-                    return self._pop(), self._place
+                    return self._pop(), self._position
                 step = _STEPS.get(code)
                 if step is None:
-                    self._refuse(f"has the instruction 0x{code:02x}, which no file of tensors needs")
+                    self._refuse(f"has the instruction 0x{code:02x}, which files of tensors do not need")
                 step(self)
         finally:
             self._stack.clear()
@@ -133,19 +133,19 @@ class _Machine:
     # --- the stream
 
     def _bytes(self, count: int) -> bytes:
-        if count > self._end - self._place:
-            self._refuse("is cut short, or longer than any honest one")
-        self._place += count
-        return bytes(self._data[self._place - count : self._place])
+        if count > self._end - self._position:
+            self._refuse(f"is truncated, or longer than {_LONGEST:,} bytes")
+        self._position += count
+        return bytes(self._data[self._position - count : self._position])
 
     def _number(self, form: str) -> int:
         return int(struct.unpack(form, self._bytes(struct.calcsize(form)))[0])
 
     def _line(self) -> str:
-        """Read up to the end of a line: what the text forms of instructions have."""
-        found = bytes(self._data[self._place : min(self._end, self._place + 256)]).find(b"\n")
+        """Read a line, the operand of an instruction in text form."""
+        found = bytes(self._data[self._position : min(self._end, self._position + 256)]).find(b"\n")
         if found < 0:
-            self._refuse("has a name without an end")
+            self._refuse("has a name without a line break after it")
         return self._text(self._bytes(found + 1)[:-1])
 
     def _text(self, raw: bytes) -> str:
@@ -161,22 +161,22 @@ class _Machine:
 
     def _pop(self) -> Any:  # noqa: ANN401
         if not self._stack or self._stack[-1] is _MARK:
-            self._refuse("takes more from its stack than is there")
+            self._refuse("pops from an empty stack")
         return self._stack.pop()
 
     def _pop_to_mark(self) -> list[Any]:
-        place = len(self._stack) - 1
-        while place >= 0 and self._stack[place] is not _MARK:
-            place -= 1
-        if place < 0:
-            self._refuse("has no mark where one is needed")
-        values = self._stack[place + 1 :]
-        del self._stack[place:]
+        mark = len(self._stack) - 1
+        while mark >= 0 and self._stack[mark] is not _MARK:
+            mark -= 1
+        if mark < 0:
+            self._refuse("has no mark on its stack where one is needed")
+        values = self._stack[mark + 1 :]
+        del self._stack[mark:]
         return values
 
     def _top(self, kind: type) -> Any:  # noqa: ANN401
         if not self._stack or type(self._stack[-1]) is not kind:
-            self._refuse(f"adds to something that is no {kind.__name__}")
+            self._refuse(f"adds to a value that is not a {kind.__name__}")
         return self._stack[-1]
 
     # --- the instructions
@@ -184,15 +184,15 @@ class _Machine:
     def protocol(self) -> None:
         version = self._bytes(1)[0]
         if version > 5:
-            self._refuse(f"says that its protocol is {version}; there are 5")
+            self._refuse(f"has protocol {version}; the newest is 5")
 
     def frame(self) -> None:
-        if self._number("<Q") > self._end - self._place:
+        if self._number("<Q") > self._end - self._position:
             self._refuse("has a frame that is longer than the file")
 
     def pop(self) -> None:
         if not self._stack:
-            self._refuse("takes more from its stack than is there")
+            self._refuse("pops from an empty stack")
         self._stack.pop()
 
     def long(self) -> None:
@@ -233,8 +233,8 @@ class _Machine:
             self._set(target, key, value)
 
     def _set(self, target: dict[str, Any], key: object, value: object) -> None:
-        if type(key) is not str:  # also: to hash a deep tuple would exhaust the C stack
-            self._refuse(f"has a dict with a key that is no string, but {type(key).__name__}")
+        if type(key) is not str:  # besides, hashing a deeply nested tuple would exhaust the C stack
+            self._refuse(f"has a dict with a key that is not a string, but {type(key).__name__}")
         if key in target:
             self._refuse(f"has the key {quoted(key)} twice in one dict")
         target[key] = value
@@ -242,18 +242,18 @@ class _Machine:
     def get(self, form: str) -> None:
         slot = self._number(form)
         if slot not in self._memo:
-            self._refuse(f"refers to value {slot}, which was never kept")
+            self._refuse(f"refers to memo entry {slot}, which does not exist")
         self.push(self._memo[slot])
 
     def put(self, form: str) -> None:
         slot = self._number(form)
         if not self._stack or self._stack[-1] is _MARK:
-            self._refuse("keeps a value where there is none")
+            self._refuse("stores a value of an empty stack in the memo")
         self._memo[slot] = self._stack[-1]
 
     def memoize(self) -> None:
         if not self._stack or self._stack[-1] is _MARK:
-            self._refuse("keeps a value where there is none")
+            self._refuse("stores a value of an empty stack in the memo")
         self._memo[len(self._memo)] = self._stack[-1]
 
     def global_(self) -> None:
@@ -263,20 +263,20 @@ class _Machine:
     def stack_global(self) -> None:
         name, module = self._pop(), self._pop()
         if type(name) is not str or type(module) is not str:
-            self._refuse("has a global whose name is no string")
+            self._refuse("has a global whose name is not a string")
         self._name(module, name)
 
     def _name(self, module: str, name: str) -> None:
         full = f"{module} {name}"
         if full not in (*STORAGES, _DICT, *_TENSORS, _PARAMETER):
             self._refuse(
-                f"wants {quoted(f'{module}.{name}')}, which is not on the list of what a file of tensors needs. "
-                "Nothing was run. If you trust the file, convert it to safetensors where torch is installed"
+                f"names {quoted(f'{module}.{name}')}, which is not among the names that files of tensors need. "
+                "Nothing was executed. If you trust the file, convert it to safetensors where torch is installed"
             )
         self.push(_Global(full))
 
     def persistent_id(self) -> None:
-        """('storage', kind, key, device, count[, view]): a storage. The device does not matter here."""
+        """('storage', kind, key, device, length[, view]) -> a storage; the device is ignored."""
         value = self._pop()
         if (
             type(value) is not tuple
@@ -284,12 +284,12 @@ class _Machine:
             or value[0] != "storage"
             or value[5:] not in ((), (None,))
         ):
-            self._refuse("refers to something outside that is no storage")
+            self._refuse("has a persistent id that is not a storage")
         kind, key, count = value[1], value[2], value[4]
         if type(kind) is not _Global or kind.name not in STORAGES:
-            self._refuse("refers to a storage of no known kind")
+            self._refuse("refers to a storage of an unknown dtype")
         if type(key) is not str or not (key.isascii() and key.isdigit()):
-            self._refuse("refers to a storage whose key is no number")
+            self._refuse("refers to a storage whose key is not a number")
         if type(count) is not int or count < 0:
             self._refuse(f"refers to storage {key} of an impossible length")
         self.push(Storage(key, STORAGES[kind.name], count))
@@ -297,46 +297,46 @@ class _Machine:
     def reduce(self) -> None:
         arguments, function = self._pop(), self._pop()
         if type(function) is not _Global or type(arguments) is not tuple:
-            self._refuse("calls something that is no function")
+            self._refuse("calls a value that is not a function")
         if function.name == _DICT:
             self.push(self._dict(arguments))
         elif function.name in _TENSORS:
             self.push(self._view(arguments))
         elif function.name == _PARAMETER:
             if len(arguments) != 3 or type(arguments[0]) is not View:
-                self._refuse("has a parameter that is no tensor")
+                self._refuse("has a parameter that is not a tensor")
             self.push(arguments[0])
         else:
             self._refuse(f"calls {quoted(function.name)}")
 
     def build(self) -> None:
-        """Throw away the state of an OrderedDict: its attribute `_metadata`, the versions of torch's modules."""
+        """Drop the state of an OrderedDict: its attribute `_metadata`, the versions of torch's modules."""
         state = self._pop()
         self._top(dict)
         if type(state) is not dict or set(state) != {"_metadata"}:
-            self._refuse("sets attributes that no file of tensors has")
+            self._refuse("sets attributes that files of tensors do not have")
 
     def _dict(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         if len(arguments) > 1 or (arguments and type(arguments[0]) is not list):
-            self._refuse("has a dict made of something else than pairs")
+            self._refuse("makes a dict of values that are not pairs")
         for pair in arguments[0] if arguments else ():
             if type(pair) not in (tuple, list) or len(pair) != 2:
-                self._refuse("has a dict made of something else than pairs")
-            self._set(made, pair[0], pair[1])
-        return made
+                self._refuse("makes a dict of values that are not pairs")
+            self._set(result, pair[0], pair[1])
+        return result
 
     def _view(self, arguments: tuple[Any, ...]) -> View:
-        """(storage, offset, size, stride[, requires_grad, hooks[, metadata]]): a tensor, within its storage."""
+        """(storage, offset, size, stride[, requires_grad, hooks[, metadata]]) -> a tensor within its storage."""
         if len(arguments) not in (4, 6, 7) or type(arguments[0]) is not Storage:
             self._refuse("has a tensor with the wrong arguments")
         storage, offset, shape, strides = arguments[:4]
         if type(shape) is not tuple or type(strides) is not tuple or len(shape) != len(strides):
-            self._refuse("has a tensor whose sizes and strides do not belong together")
+            self._refuse("has a tensor with a different number of sizes and strides")
         if len(shape) > _MOST_DIMENSIONS:
             self._refuse(f"has a tensor of {len(shape)} dimensions; {_MOST_DIMENSIONS} is the most")
         if not all(type(number) is int and 0 <= number < 2**63 for number in (offset, *shape, *strides)):
-            self._refuse("has a tensor with a size, a stride or an offset that is no number from 0 to 2^63 - 1")
+            self._refuse("has a tensor with a size, a stride or an offset that is not a number from 0 to 2^63 - 1")
         numbers = 1
         for size in shape:
             numbers *= size
@@ -348,7 +348,7 @@ class _Machine:
         return View(storage, offset, shape, strides)
 
     def _refuse(self, what: str) -> NoReturn:
-        message = f"{self._where}: the pickle {what} (at byte {self._place})"
+        message = f"{self._where}: the pickle {what} (at byte {self._position})"
         raise CheckpointError(message)
 
 

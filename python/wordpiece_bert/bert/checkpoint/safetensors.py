@@ -1,7 +1,7 @@
-"""Reads and writes ``.safetensors``: 8 bytes of length, a header in JSON, then the numbers of all tensors.
+"""Reads and writes ``.safetensors``: 8 bytes of header length, a header in JSON, then the data of all tensors.
 
-A file that is read is untrusted. Every claim of the header is checked against the file before anything of its size is
-allocated; Python's integers do not overflow, so the products below are exact.
+Files are untrusted. Every size in the header is checked against the file before memory is allocated for it. Python's
+integers do not overflow, so the products below are exact.
 
 Source: the format's description at https://github.com/huggingface/safetensors.
 """
@@ -34,10 +34,10 @@ AnyArray = npt.NDArray[np.generic]
 #: Longest header that the format allows, in bytes.
 _LONGEST_HEADER = 100_000_000
 
-#: Most dimensions of one tensor. Those of BERT have one or two.
+#: Most dimensions of a tensor. Those of BERT have one or two.
 _MOST_DIMENSIONS = 8
 
-# Little-endian, as the format says.
+# Little-endian, as the format requires.
 _DTYPES = {
     "BOOL": np.dtype("?"),
     "U8": np.dtype("u1"),
@@ -55,13 +55,13 @@ _DTYPES = {
 }
 
 
-class _Entry(NamedTuple):
-    """One tensor as the header describes it: bytes `begin` to `end` of the data."""
+class _HeaderEntry(NamedTuple):
+    """The description of one tensor in the header."""
 
     name: str
-    dtype: str
+    dtype: str  # a key of _DTYPES
     shape: tuple[int, ...]
-    begin: int
+    begin: int  # bytes from the start of the data
     end: int
 
 
@@ -73,24 +73,24 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
     file
         The file.
     keep_half
-        Whether to leave F16 and BF16 as they are, as float16 and `half.BFLOAT16`.
+        Whether to keep F16 and BF16, as float16 and `half_precision.BFLOAT16`.
 
     Returns
     -------
     dict of str to array
-        Floating-point tensors (F64, F32, F16, BF16) as float32; integers and booleans as they are stored.
+        Floating-point tensors (F64, F32, F16, BF16) as float32; integers and booleans in their dtype.
 
     Raises
     ------
     CheckpointError
-        The file is cut short, contradicts itself, or holds a dtype that is not read (the eight-bit floats).
+        The file is truncated or inconsistent, or has a dtype that is not supported (such as the 8-bit floats).
     """
     try:
         with file.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             header, start = _read_header(stream, size, file)
             entries = _check_entries(header, size - start, file)
-            # A buffer for each, so that one which is no longer needed gives back its memory.
+            # Each tensor has a buffer of its own, so that the memory of an unused one can be freed.
             tensors = {entry.name: _read_tensor(stream, entry, file, keep_half=keep_half) for entry in entries}
     except OSError as cause:
         if isinstance(cause, CheckpointError):
@@ -100,20 +100,21 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
 
 
 def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
-    """Write tensors in the order given, so that transformers and the safetensors library read them.
+    """Write tensors, in their order, as a file that transformers and the safetensors library can read.
 
-    Half-precision arrays (float16, `half.BFLOAT16`) stay what they are. The file is put in place when all is written.
+    Half-precision arrays (float16, `half_precision.BFLOAT16`) are written in half precision. The write is atomic: the
+    file appears, or replaces an older one, only when it is complete.
     """
     kinds = {dtype: name for name, dtype in _DTYPES.items()}
     stored = {name: np.require(array, array.dtype.newbyteorder("<"), "C") for name, array in tensors.items()}
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
-    place = 0
+    begin = 0
     for name, array in stored.items():
-        entry = {"dtype": kinds[array.dtype], "shape": list(array.shape), "data_offsets": [place, place + array.nbytes]}
-        header[name] = entry
-        place += array.nbytes
+        end = begin + array.nbytes
+        header[name] = {"dtype": kinds[array.dtype], "shape": list(array.shape), "data_offsets": [begin, end]}
+        begin = end
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-    text += b" " * (-len(text) % 8)  # data that begins at a multiple of 8 can be mapped
+    text += b" " * (-len(text) % 8)  # aligned to 8 bytes, so that the data can be memory-mapped
     with AtomicFile(file) as part:
         part.begin()
         with part.naming_errors():
@@ -124,10 +125,10 @@ def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
 
 
 def _read_header(stream: BinaryIO, size: int, file: Path) -> tuple[dict[str, object], int]:
-    """Read and parse the header; return it and the offset where the data begins."""
+    """Return the parsed header, and the offset of the data in the file."""
     head = stream.read(8)
     if is_git_lfs_pointer(head + stream.read(32)):
-        _refuse(file, "is a Git LFS pointer, a text that stands for the model; fetch the file with `git lfs pull`")
+        _refuse(file, "is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`")
     if len(head) < 8:
         _refuse(file, f"has {size} bytes; a safetensors file begins with 8 bytes of header length")
     length = int.from_bytes(head, "little")
@@ -135,47 +136,47 @@ def _read_header(stream: BinaryIO, size: int, file: Path) -> tuple[dict[str, obj
         _refuse(
             file,
             f"says its header has {length:,} bytes, but the file has {size - 8:,} after the length "
-            f"(and {_LONGEST_HEADER:,} is the most): cut short, or no safetensors file",
+            f"(and {_LONGEST_HEADER:,} is the most): truncated, or not a safetensors file",
         )
     stream.seek(8)
     text = stream.read(length)
     if len(text) != length:
-        _refuse(file, "became shorter while it was read")
+        _refuse(file, "was shortened while it was read")
     if not text.startswith(b"{"):
         _refuse(file, f"has a header that begins with {quoted(text[:1])}, not with '{{'")
     header = parse_json(text.rstrip(b" "), f"{file}: header", CheckpointError)
     return header, 8 + length
 
 
-def _check_entries(header: dict[str, object], data_size: int, file: Path) -> list[_Entry]:
-    """Check that the header's tensors tile the data: no hole, no overlap, nothing left over; return them in order."""
+def _check_entries(header: dict[str, object], data_size: int, file: Path) -> list[_HeaderEntry]:
+    """Return the tensors in the order of their data, checked to cover it without gap, overlap or remainder."""
     header = dict(header)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         _refuse(file, "has a __metadata__ that is not an object of strings")
     entries = [_entry(name, value, file) for name, value in header.items()]
     entries.sort(key=lambda entry: (entry.begin, entry.end))
-    place = 0
+    end = 0
     for entry in entries:
-        if entry.begin != place:
-            what = "overlaps the one before" if entry.begin < place else "leaves a hole before it"
-            _refuse(file, f"tensor {quoted(entry.name)} begins at byte {entry.begin}, expected {place}: it {what}")
-        place = entry.end
-    if place != data_size:
-        what = "it was cut short" if place > data_size else "the rest belongs to no tensor"
-        _refuse(file, f"its tensors need {place:,} bytes of data, the file has {data_size:,}: {what}")
+        if entry.begin != end:
+            what = "overlaps the one before" if entry.begin < end else "leaves a gap before it"
+            _refuse(file, f"tensor {quoted(entry.name)} begins at byte {entry.begin}, expected {end}: it {what}")
+        end = entry.end
+    if end != data_size:
+        what = "it is truncated" if end > data_size else "the rest belongs to no tensor"
+        _refuse(file, f"its tensors need {end:,} bytes of data, the file has {data_size:,}: {what}")
     return entries
 
 
-def _entry(name: str, value: object, file: Path) -> _Entry:
-    """Check one tensor's description: exactly a dtype, a shape and two offsets that agree."""
+def _entry(name: str, value: object, file: Path) -> _HeaderEntry:
+    """Check the description of one tensor: exactly a dtype, a shape and two offsets, which agree."""
     where = f"tensor {quoted(name)}"
     if not isinstance(value, dict) or value.keys() != {"dtype", "shape", "data_offsets"}:
         _refuse(file, f"{where} must be described by dtype, shape and data_offsets, not by {quoted(value)}")
     dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
     if not isinstance(dtype, str) or dtype not in _DTYPES:
         known = ", ".join(_DTYPES)
-        _refuse(file, f"{where} has dtype {quoted(dtype)}; read are {known}. Save the model in float32 first")
+        _refuse(file, f"{where} has dtype {quoted(dtype)}; supported are {known}. Save the model in float32 first")
     if not _are_sizes(shape) or len(shape) > _MOST_DIMENSIONS:
         _refuse(file, f"{where} has shape {quoted(shape)}; a list of at most {_MOST_DIMENSIONS} integers, 0 or above")
     if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
@@ -185,19 +186,19 @@ def _entry(name: str, value: object, file: Path) -> _Entry:
     if math.prod(shape) * itemsize != end - begin:
         _refuse(file, f"{where}, {dtype} {shape}, needs {math.prod(shape) * itemsize} bytes but has {end - begin}")
     if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:
-        _refuse(file, f"{where} is empty, but its other dimensions {shape} are beyond what an array can have")
-    return _Entry(name, dtype, tuple(shape), begin, end)
+        _refuse(file, f"{where} is empty, but its other dimensions {shape} are larger than an array can have")
+    return _HeaderEntry(name, dtype, tuple(shape), begin, end)
 
 
 def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(number) is int and number >= 0 for number in value)
 
 
-def _read_tensor(stream: BufferedReader, entry: _Entry, file: Path, *, keep_half: bool) -> AnyArray:
-    """Read the bytes of the next tensor into an array, floating-point ones into float32."""
+def _read_tensor(stream: BufferedReader, entry: _HeaderEntry, file: Path, *, keep_half: bool) -> AnyArray:
+    """Read the next tensor of the file, which begins at the current offset of the stream."""
     data = np.empty(entry.end - entry.begin, np.uint8)
     if stream.readinto(data.data) != data.nbytes:
-        _refuse(file, "became shorter while it was read")
+        _refuse(file, "was shortened while it was read")
     stored = data.view(_DTYPES[entry.dtype]).reshape(entry.shape)
     return native(stored, keep_half=keep_half)
 

@@ -1,10 +1,11 @@
-"""Reads TensorFlow's checkpoints, in which Google released BERT: ``bert_model.ckpt.index`` and its ``.data`` files.
+"""Reads TensorFlow checkpoints, the format of Google's BERT releases: an ``.index`` file and its ``.data`` files.
 
-The index is a sorted table of strings: blocks of keys, each stored as what it adds to the key before, with a small
-protocol buffer for each tensor that says its type, shape, and place in a data file. The numbers follow one another in
-the data files, as they are. Dense layers are stored [in, out] there, and the names have slashes.
+The index is a sorted table of strings. Its keys, the names of the tensors, are stored in blocks, each as the length of
+the prefix that it shares with the key before and the bytes that follow. Its values are small protocol buffers with the
+dtype, the shape and the location of a tensor in a data file. The data files are the plain numbers. Dense layers are
+stored as [in, out], and names contain slashes.
 
-Both files are untrusted, as all others: every length is checked against the file, and every tensor against its shape.
+Both files are untrusted: every length is checked against the file, and every tensor against its shape.
 
 Source: ``tensorflow/core/util/tensor_bundle`` and ``tensorflow/core/lib/io/table`` (LevelDB's format) for the files,
 ``tensorflow/core/protobuf/tensor_bundle.proto`` for the messages; ``modeling.py`` of google-research/bert for the
@@ -33,14 +34,14 @@ __all__ = ["read_tensorflow_checkpoint"]
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48
-_TRAILER = 5  # of each block: its kind, and a check sum
+_TRAILER = 5  # bytes after each block: its kind, and a checksum
 
-#: Largest index. That of BERT-large, training state included, has some 50 kB.
+#: Largest index, in bytes. That of BERT-large with its training state has about 50 kB.
 _LARGEST_INDEX = 10_000_000
 _MOST_SHARDS = 1000
 _MOST_DIMENSIONS = 8
 
-# The numbers that TensorFlow gives to types.
+# TensorFlow's numbers for dtypes.
 _DTYPES: dict[int, np.dtype[Any]] = {
     1: np.dtype("<f4"),
     2: np.dtype("<f8"),
@@ -50,10 +51,10 @@ _DTYPES: dict[int, np.dtype[Any]] = {
     19: np.dtype("<f2"),
 }
 
-# What training adds to each weight, and to all.
+# Variables of the optimizer, one for each weight or one for all, by the last part of their names.
 _TRAINING = ("adam_m", "adam_v", "global_step", "Adam", "Adam_1", "beta1_power", "beta2_power")
 
-# Names that do not follow the rule of `_renamed`.
+# Names that do not follow the rule of `_pytorch_name`.
 _NAMES = {
     "cls/predictions/output_bias": "cls.predictions.bias",
     "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
@@ -66,35 +67,35 @@ _NAMES = {
 _TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
 
 
-class _Entry(NamedTuple):
-    """Where a tensor is, and what it is."""
+class _IndexEntry(NamedTuple):
+    """The dtype, shape and location of one tensor."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    shard: int
-    offset: int
-    size: int
+    shard: int  # number of the data file
+    offset: int  # in bytes
+    size: int  # in bytes
 
 
 def read_tensorflow_checkpoint(index: Path, *, keep_half: bool = False) -> dict[str, AnyArray]:
-    """Read all weights of a TensorFlow checkpoint; what its training kept beside them is left out.
+    """Read all weights of a TensorFlow checkpoint, without the state of an optimizer.
 
     Parameters
     ----------
     index
-        The ``.index`` file; the ``.data-00000-of-00001`` files are beside it.
+        The ``.index`` file; the ``.data-00000-of-00001`` files are in the same folder.
     keep_half
-        Whether to leave float16 and bfloat16 as they are.
+        Whether to keep float16 and bfloat16.
 
     Returns
     -------
     dict of str to array
-        By the names and in the layout of PyTorch's checkpoints: ``bert.encoder.layer.0.output.dense.weight`` [out, in].
+        Arrays by the names and in the layout of PyTorch: ``bert.encoder.layer.0.output.dense.weight`` [out, in].
 
     Raises
     ------
     CheckpointError
-        A file is missing, cut short or malformed, or holds what is not read.
+        A file is missing, truncated or malformed, or has a dtype or a structure that is not supported.
     """
     try:
         with index.open("rb") as stream:
@@ -102,21 +103,21 @@ def read_tensorflow_checkpoint(index: Path, *, keep_half: bool = False) -> dict[
     except OSError as cause:
         _refuse(index, f"cannot be read: {cause.strerror or cause}", cause)
     if len(data) > _LARGEST_INDEX:
-        _refuse(index, f"is longer than {_LARGEST_INDEX:,} bytes, which no honest index is")
-    table = _Table(data, index)
+        _refuse(index, f"is longer than {_LARGEST_INDEX:,} bytes, the most that an index may have")
+    table = _StringTable(data, index)
     shards, entries = 1, {}
     for key, value in table.items():
         if key == b"":
             shards = _shards(value, index)
         elif key.decode("utf-8", "replace").rpartition("/")[2] not in _TRAINING:
             entries[_text(key, index)] = _entry(value, _text(key, index), index)
-    files = [_Data(index.with_suffix(f".data-{i:05}-of-{shards:05}"), index) for i in range(shards)]
+    files = [_DataFile(index.with_suffix(f".data-{i:05}-of-{shards:05}"), index) for i in range(shards)]
     tensors: dict[str, AnyArray] = {}
     for name, entry in entries.items():
         if entry.shard >= shards:
             _refuse(index, f"places {quoted(name)} in shard {entry.shard} of {shards}")
         stored = files[entry.shard].take(name, entry).view(entry.dtype).reshape(entry.shape)
-        new, transposed = _renamed(name)
+        new, transposed = _pytorch_name(name)
         if new in tensors:
             _refuse(index, f"has {quoted(new)} twice, also as {quoted(name)}")
         array = native(stored, keep_half=keep_half)
@@ -124,10 +125,10 @@ def read_tensorflow_checkpoint(index: Path, *, keep_half: bool = False) -> dict[
     return tensors
 
 
-def _renamed(name: str) -> tuple[str, bool]:
-    """Return what PyTorch calls a weight, and whether it is transposed there.
+def _pytorch_name(name: str) -> tuple[str, bool]:
+    """Return PyTorch's name of a weight, and whether PyTorch stores its transpose.
 
-    >>> _renamed("bert/encoder/layer_0/attention/self/query/kernel")
+    >>> _pytorch_name("bert/encoder/layer_0/attention/self/query/kernel")
     ('bert.encoder.layer.0.attention.self.query.weight', True)
     """
     if name in _NAMES:
@@ -141,7 +142,7 @@ def _renamed(name: str) -> tuple[str, bool]:
 
 
 def _layer(level: str) -> list[str]:
-    """Cut ``layer_0`` into ``layer`` and ``0``; other levels stay as they are."""
+    """Split ``layer_0`` into ``layer`` and ``0``; return other levels as they are."""
     kind, _, number = level.rpartition("_")
     return [kind, number] if kind == "layer" and number.isdecimal() else [level]
 
@@ -149,21 +150,21 @@ def _layer(level: str) -> list[str]:
 # --- the table of strings
 
 
-class _Table:
-    """LevelDB's format: a footer names the block of an index, whose entries name the blocks of data."""
+class _StringTable:
+    """A table in LevelDB's format: the footer locates an index block, whose entries locate the data blocks."""
 
     def __init__(self, data: bytes, file: Path) -> None:
         self._data = data
         self._file = file
         footer = data[-_FOOTER:]
         if len(footer) < _FOOTER or int.from_bytes(footer[-8:], "little") != _MAGIC:
-            _refuse(file, "is no index of a TensorFlow checkpoint: it does not end in the magic number of one")
+            _refuse(file, "is not an index of a TensorFlow checkpoint: it does not end in the magic number")
         reader = _Reader(footer[:-8], file)
-        reader.handle()  # of the block that describes the table; nothing is in it
+        reader.handle()  # of the block with metadata, which is empty
         self._blocks = list(self._entries(*reader.handle()))
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Give keys and values in order."""
+        """Iterate over keys and values in the order of the keys."""
         before: bytes | None = None
         for _, handle in self._blocks:
             for key, value in self._entries(*_Reader(handle, self._file).handle()):
@@ -173,7 +174,7 @@ class _Table:
                 yield key, value
 
     def _entries(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-        """Give the entries of one block: each key is some bytes of the one before, and what it adds."""
+        """Iterate over the entries of one block, expanding each key by the prefix that it shares with the last."""
         end = offset + size
         if end + _TRAILER > len(self._data):
             _refuse(self._file, f"has a block from byte {offset} to {end}, beyond its end")
@@ -194,22 +195,22 @@ class _Table:
 
 
 class _Reader:
-    """Reads numbers and bytes off a run of bytes, and messages in the form of protocol buffers."""
+    """Reads bytes, variable-length integers and the fields of protocol buffers from a buffer."""
 
     def __init__(self, data: bytes, file: Path) -> None:
         self._data = data
-        self._place = 0
+        self._position = 0
         self._file = file
 
     @property
     def left(self) -> int:
-        return len(self._data) - self._place
+        return len(self._data) - self._position
 
     def take(self, count: int) -> bytes:
         if count > self.left:
-            _refuse(self._file, f"is cut short, or names {count} bytes where {self.left} are left")
-        self._place += count
-        return self._data[self._place - count : self._place]
+            _refuse(self._file, f"is truncated: {count} bytes are needed, and {self.left} are left")
+        self._position += count
+        return self._data[self._position - count : self._position]
 
     def varint(self) -> int:
         number = shift = 0
@@ -221,11 +222,11 @@ class _Reader:
         return number | byte << shift
 
     def handle(self) -> tuple[int, int]:
-        """Read where a block begins, and its size."""
+        """Read the offset and the size of a block, in bytes."""
         return self.varint(), self.varint()
 
     def fields(self) -> Iterator[tuple[int, int | bytes]]:
-        """Give the fields of a message: number and value."""
+        """Iterate over the fields of a message: their numbers and values."""
         while self.left:
             tag = self.varint()
             kind = tag & 7
@@ -236,46 +237,46 @@ class _Reader:
             elif kind in (1, 5):
                 yield tag >> 3, int.from_bytes(self.take(8 if kind == 1 else 4), "little")
             else:
-                _refuse(self._file, f"has a message with a field of kind {kind}")
+                _refuse(self._file, f"has a message with a field of wire type {kind}")
 
 
 # --- the messages
 
 
 def _shards(message: bytes, file: Path) -> int:
-    """Read the header: 1 number of shards, 2 byte order (0 is little)."""
+    """Return the number of shards in the header: field 1 is that number, field 2 the byte order (0: little)."""
     header = dict(_Reader(message, file).fields())
     shards, order = header.get(1, 0), header.get(2, 0)
     if order != 0:
-        _refuse(file, "was written on a big-endian machine")
+        _refuse(file, "was written on a big-endian machine, which is not supported")
     if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
         _refuse(file, f"says that it has {quoted(shards)} shards")
     return shards
 
 
-def _entry(message: bytes, name: str, file: Path) -> _Entry:
-    """Read a tensor's entry: 1 type, 2 shape, 3 shard, 4 offset, 5 size, 7 slices."""
+def _entry(message: bytes, name: str, file: Path) -> _IndexEntry:
+    """Parse the entry of a tensor: fields 1 dtype, 2 shape, 3 shard, 4 offset, 5 size, 7 slices."""
     numbers = {1: 0, 3: 0, 4: 0, 5: 0}
     shape: list[int] = []
     for field, value in _Reader(message, file).fields():
         if field == 2 and isinstance(value, bytes):
             shape = [_dimension(dim, file) for number, dim in _Reader(value, file).fields() if number == 2]
         elif field == 7:
-            _refuse(file, f"has {quoted(name)} in slices, which is not read")
+            _refuse(file, f"has {quoted(name)} in slices, which are not supported")
         elif field in numbers and isinstance(value, int):
             numbers[field] = value
     dtype = _DTYPES.get(numbers[1])
     if dtype is None:
-        _refuse(file, f"has {quoted(name)} in a type that is not read, number {numbers[1]}")
+        _refuse(file, f"has {quoted(name)} in a dtype that is not supported, TensorFlow's number {numbers[1]}")
     if len(shape) > _MOST_DIMENSIONS:
         _refuse(file, f"has {quoted(name)} in {len(shape)} dimensions; {_MOST_DIMENSIONS} is the most")
     if math.prod(shape) * dtype.itemsize != numbers[5]:
         _refuse(file, f"has {quoted(name)}, {dtype} {shape}, in {numbers[5]} bytes")
-    return _Entry(dtype, tuple(shape), numbers[3], numbers[4], numbers[5])
+    return _IndexEntry(dtype, tuple(shape), numbers[3], numbers[4], numbers[5])
 
 
 def _dimension(message: int | bytes, file: Path) -> int:
-    """Read one dimension: 1 its size."""
+    """Parse one dimension: field 1 is its size."""
     size = dict(_Reader(message, file).fields()).get(1, 0) if isinstance(message, bytes) else -1
     if not isinstance(size, int) or not 0 <= size < 2**31:
         _refuse(file, f"has a dimension of {quoted(size)}")
@@ -289,8 +290,8 @@ def _text(key: bytes, file: Path) -> str:
         _refuse(file, f"has a name that is not UTF-8: {quoted(key)}")
 
 
-class _Data:
-    """One file of numbers, read when the first of them is wanted."""
+class _DataFile:
+    """One data file, read when the first tensor in it is requested."""
 
     def __init__(self, path: Path, index: Path) -> None:
         self._path = path
@@ -298,7 +299,7 @@ class _Data:
         self._bytes: np.ndarray[Any, np.dtype[np.uint8]] | None = None
         self._taken = 0
 
-    def take(self, name: str, entry: _Entry) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def take(self, name: str, entry: _IndexEntry) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Return the bytes of a tensor."""
         if self._bytes is None:
             try:
@@ -308,10 +309,10 @@ class _Data:
         data = self._bytes
         if entry.offset + entry.size > len(data):
             end = entry.offset + entry.size
-            _refuse(self._path, f"has {len(data):,} bytes, but {quoted(name)} ends at byte {end:,}: cut short")
+            _refuse(self._path, f"has {len(data):,} bytes, but {quoted(name)} ends at byte {end:,}: truncated")
         self._taken += entry.size
         if self._taken > len(data):
-            _refuse(self._index, f"places tensors over one another in {self._path.name}")
+            _refuse(self._index, f"has overlapping tensors in {self._path.name}")
         return data[entry.offset : entry.offset + entry.size]
 
 
