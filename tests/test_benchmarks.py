@@ -150,7 +150,7 @@ def test_the_command_prints_and_records(tmp_path: Path, capsys: pytest.CaptureFi
     record = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))
     assert record["rows"][0]["results"][0]["repeated"]
     assert record["machine"]["cpu"]
-    assert next(tmp_path.glob("*.md")).read_text(encoding="utf-8").startswith("# Beside other tokenizers")
+    assert next(tmp_path.glob("*.md")).read_text(encoding="utf-8").startswith("# Comparison with other tokenizers")
 
 
 def test_models_are_measured_without_a_peer(

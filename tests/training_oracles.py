@@ -66,12 +66,12 @@ def longest_pieces(counts: Counts, tokens: list[str]) -> list[tuple[list[str], i
     return cut
 
 
-def join(symbols: list[str], pair: tuple[str, str], joined: str) -> list[str]:
+def merge(symbols: list[str], pair: tuple[str, str], merged: str) -> list[str]:
     """Merge a pair from left to right, without overlap."""
     out, i = [], 0
     while i < len(symbols):
         if tuple(symbols[i : i + 2]) == pair:
-            out.append(joined)
+            out.append(merged)
             i += 2
         else:
             out.append(symbols[i])
@@ -79,7 +79,7 @@ def join(symbols: list[str], pair: tuple[str, str], joined: str) -> list[str]:
     return out
 
 
-def joined_text(a: str, b: str) -> str:
+def merged_text(a: str, b: str) -> str:
     return a + b.removeprefix("##")
 
 
@@ -98,52 +98,54 @@ def bpe(
 ) -> list[str]:
     """Hugging Face's WordPieceTrainer, with its heap entries and pair counts.
 
-    An entry is a pair, the count it had and the words it was met in; the counts of neighbours are adjusted joint by joint.
+    A heap entry is a pair, the count it had and the words it occurred in; counts of adjacent pairs are adjusted by each merge.
     """
     counts = {word: n for word, n in counts.items() if word and n}
     kept = alphabet(counts, limit_alphabet, initial_alphabet)
     tokens = with_alphabet(list(dict.fromkeys(base or special_tokens)), counts, kept)
     words = (characters if base is None else longest_pieces)(counts, tokens)
     ids = {token: i for i, token in enumerate(tokens)}
-    tally: dict[tuple[int, int], int] = defaultdict(int)
+    pair_counts: dict[tuple[int, int], int] = defaultdict(int)
     where: dict[tuple[int, int], set[int]] = defaultdict(set)
     segmented = [[ids[symbol] for symbol in symbols] for symbols, _ in words]
     for i, symbols in enumerate(segmented):
         for pair in itertools.pairwise(symbols):
-            tally[pair] += words[i][1]
+            pair_counts[pair] += words[i][1]
             where[pair].add(i)
-    entries = [[tally[pair], pair, places] for pair, places in where.items()]
+    entries = [[pair_counts[pair], pair, word_indices] for pair, word_indices in where.items()]
     while len(tokens) < vocab_size and entries:
         best = max(entries, key=lambda entry: (entry[0], -entry[1][0], -entry[1][1]))
         entries.remove(best)
-        count, pair, places = best
-        if count != tally[pair]:
-            entries.append([tally[pair], pair, places])
+        count, pair, word_indices = best
+        if count != pair_counts[pair]:
+            entries.append([pair_counts[pair], pair, word_indices])
             continue
         if count < 1 or count < min_frequency:
             break
         a, b = pair
-        text = joined_text(tokens[a], tokens[b])
+        text = merged_text(tokens[a], tokens[b])
         if text not in ids:
             ids[text] = len(tokens)
             tokens.append(text)
         new = ids[text]
         gained: dict[tuple[int, int], set[int]] = defaultdict(set)
-        for i in places:
+        for i in word_indices:
             symbols, n, at = segmented[i], words[i][1], 0
             while at < len(symbols):
                 if tuple(symbols[at : at + 2]) == pair:
                     if at > 0:
-                        tally[symbols[at - 1], a] -= n
-                        tally[symbols[at - 1], new] += n
+                        pair_counts[symbols[at - 1], a] -= n
+                        pair_counts[symbols[at - 1], new] += n
                         gained[symbols[at - 1], new].add(i)
                     symbols[at : at + 2] = [new]
                     if at + 1 < len(symbols):
-                        tally[b, symbols[at + 1]] -= n
-                        tally[new, symbols[at + 1]] += n
+                        pair_counts[b, symbols[at + 1]] -= n
+                        pair_counts[new, symbols[at + 1]] += n
                         gained[new, symbols[at + 1]].add(i)
                 at += 1
-        entries += [[tally[pair], pair, places] for pair, places in gained.items() if tally[pair] > 0]
+        entries += [
+            [pair_counts[pair], pair, word_indices] for pair, word_indices in gained.items() if pair_counts[pair] > 0
+        ]
     return tokens
 
 
@@ -180,10 +182,10 @@ def likelihood(
 
         ranks = {(a, b): (Fraction(g[a, b], f[a] * f[b]), g[a, b], -ids[a], -ids[b]) for a, b in eligible}
         best = max(ranks, key=ranks.__getitem__)
-        text = joined_text(*best)
+        text = merged_text(*best)
         if text not in ids:
             tokens.append(text)
-        words = [(join(symbols, best, text), n) for symbols, n in words]
+        words = [(merge(symbols, best, text), n) for symbols, n in words]
     return tokens
 
 

@@ -1,5 +1,5 @@
-"""Benchmarks: ours beside other WordPiece tokenizers, in fresh pinned processes, with the ids compared first.
+"""Benchmarks of this package and other WordPiece tokenizers, in fresh pinned processes, after a comparison of the ids.
 
-``python -m benchmarks table`` prints the table, ``python -m benchmarks growth`` how cost grows; docs/benchmarks.md says
-what is measured and how.
+``python -m benchmarks table`` prints the table of results, and ``python -m benchmarks growth`` shows how cost grows.
+docs/benchmarks.md describes what is measured and how.
 """

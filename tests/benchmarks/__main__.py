@@ -13,7 +13,7 @@ from benchmarks.texts import QUICK_BYTES, ROOT, Source
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; 1 if an answer of ours was wrong."""
+    """Run a command; return 1 if a result of this package was wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["models"]:
         return models.main(arguments[1:])
@@ -29,19 +29,29 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument(
-        "command", choices=["table", "growth", "training"], help="the table of goals, how cost grows, or training"
+        "command",
+        choices=["table", "growth", "training"],
+        help="the table of results and goals, the growth of cost, or training",
     )
-    parser.add_argument("--corpora", type=Path, help="folder of corpora and vocabularies; without it small own texts")
-    parser.add_argument("--quick", action="store_true", help="less text and few passes: does it work?")
-    parser.add_argument("--engines", nargs="+", choices=sorted({*ENGINES, *training.ENGINES}), help="only these")
-    parser.add_argument("--only", nargs="+", metavar="WORDS", help="only benchmarks whose name has one of these in it")
+    parser.add_argument(
+        "--corpora", type=Path, help="folder of corpora and vocabularies (default: the project's own small texts)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="less text and fewer passes, to check that the benchmarks work"
+    )
+    parser.add_argument(
+        "--engines", nargs="+", choices=sorted({*ENGINES, *training.ENGINES}), help="run only these engines"
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="WORDS", help="run only benchmarks whose name contains one of these"
+    )
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
     return parser
 
 
 def _table(bench: Bench, options: argparse.Namespace) -> int:
     benchmarks = [one for one in read_table() if not options.only or any(word in one.name for word in options.only)]
-    parts = [report.heading("Beside other tokenizers", bench.source.describe())]
+    parts = [report.heading("Comparison with other tokenizers", bench.source.describe())]
     print(parts[0], flush=True)
     rows = []
     for benchmark in benchmarks:
@@ -83,7 +93,7 @@ def _training(source: Source, options: argparse.Namespace) -> int:
     chosen = [
         one for one in training.read_table() if not options.only or any(word in one["name"] for word in options.only)
     ]
-    parts = [report.heading("Training beside other trainers", source.describe())]
+    parts = [report.heading("Comparison with other trainers", source.describe())]
     print(parts[0], flush=True)
     passes, budget = (1, 1.0) if options.quick else (5, 60.0)
     only = set(options.engines) if options.engines else None

@@ -1,4 +1,4 @@
-"""The definitions in `table.toml`, checked."""
+"""Reads and checks the definitions in `table.toml`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _GOAL_FIELDS = {"over", "first", "repeated", "milliseconds"}
 
 
 class DefinitionError(ValueError):
-    """A definition that cannot be measured as it stands."""
+    """A definition is invalid."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """An engine in one benchmark, with what it is asked to do."""
+    """An engine in one benchmark, with its work and options."""
 
     engine: str
     label: str
@@ -63,14 +63,14 @@ def read_table(path: Path = TABLE) -> list[Benchmark]:
     Raises
     ------
     DefinitionError
-        A field that is unknown, missing or has a value that nothing here knows; the message names the benchmark.
+        A field is unknown or missing, or has an unknown value; the message names the benchmark.
     """
     with path.open("rb") as file:
         entries = tomllib.load(file)["benchmark"]
     found = [_benchmark(entry) for entry in entries]
     names = [benchmark.name for benchmark in found]
     if len(set(names)) < len(names):
-        raise DefinitionError(f"two benchmarks have one name: {names}")
+        raise DefinitionError(f"two benchmarks have the same name: {names}")
     return found
 
 
@@ -79,21 +79,25 @@ def _benchmark(entry: dict[str, Any]) -> Benchmark:
     missing = {"name", "vocabulary", "work", "beside", "analysis"} - entry.keys()
     _require(name, not missing, f"lacks {sorted(missing)}")
     _require(name, entry.keys() <= _FIELDS, f"unknown fields {sorted(entry.keys() - _FIELDS)}")
-    _require(name, entry["work"] in WORKS, f"work {entry['work']!r} is none of {WORKS}")
+    _require(name, entry["work"] in WORKS, f"work {entry['work']!r} is not one of {WORKS}")
     _require(name, entry["vocabulary"] in VOCABULARIES, f"vocabulary {entry['vocabulary']!r}")
-    _require(name, entry["analysis"].endswith("."), "the analysis is no sentence")
+    _require(name, entry["analysis"].endswith("."), "the analysis must end with a full stop")
     texts = entry.get("texts")
     _require(name, (texts is None) == (entry["work"] in ("load", "memory")), "texts, or none for load and memory")
     if texts is not None:
         _require(name, texts.keys() <= _TEXT_FIELDS, f"unknown fields of texts {sorted(texts.keys() - _TEXT_FIELDS)}")
-        _require(name, texts["corpus"] in CORPORA, f"corpus {texts['corpus']!r} is none of {sorted(CORPORA)}")
+        _require(name, texts["corpus"] in CORPORA, f"corpus {texts['corpus']!r} is not one of {sorted(CORPORA)}")
     contestants = tuple(_contestant(name, entry, beside) for beside in entry["beside"])
     labels = [contestant.label for contestant in contestants]
-    _require(name, contestants[0].label == "ours", f"ours comes first, not {labels[0]!r}")
-    _require(name, len(set(labels)) == len(labels), f"two contestants have one label: {labels}")
+    _require(name, contestants[0].label == "ours", f"the first contestant must be ours, not {labels[0]!r}")
+    _require(name, len(set(labels)) == len(labels), f"two contestants have the same label: {labels}")
     goals = entry.get("goals", {})
     _require(name, goals.keys() <= _GOAL_FIELDS, f"unknown fields of goals {sorted(goals.keys() - _GOAL_FIELDS)}")
-    _require(name, goals.get("over", "ours") in labels, f"the goal is over {goals.get('over')!r}, who is not in it")
+    _require(
+        name,
+        goals.get("over", "ours") in labels,
+        f"the goal refers to {goals.get('over')!r}, which is not a contestant",
+    )
     return Benchmark(
         name=name,
         vocabulary=entry["vocabulary"],
@@ -109,9 +113,9 @@ def _benchmark(entry: dict[str, Any]) -> Benchmark:
 
 def _contestant(name: str, entry: dict[str, Any], beside: str | dict[str, Any]) -> Contestant:
     own = {"engine": beside} if isinstance(beside, str) else beside
-    _require(name, own["engine"] in ENGINES, f"engine {own['engine']!r} is none of {sorted(ENGINES)}")
+    _require(name, own["engine"] in ENGINES, f"engine {own['engine']!r} is not one of {sorted(ENGINES)}")
     work = own.get("work", entry["work"])
-    _require(name, work in WORKS, f"work {work!r} is none of {WORKS}")
+    _require(name, work in WORKS, f"work {work!r} is not one of {WORKS}")
     return Contestant(
         engine=own["engine"],
         label=own.get("label", own["engine"]),

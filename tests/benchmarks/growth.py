@@ -23,21 +23,22 @@ LENGTHS = [16 << (2 * step) for step in range(9)]  # 16 bytes to 1 MiB
 BATCHES = [4**step for step in range(9)]  # 1 to 65,536 texts
 VOCABULARIES = [1000, 3000, 10_000, 30_000, 119_547]
 
-#: Growth is about repeated passes, and has many points.
+#: Growth is measured with repeated passes, at many points.
 EFFORT = Effort(first_passes=1, repeated_passes=7, budget=1.0)
 
-# One point of a curve is a few million bytes at most, and short calls are repeated until they make so many.
+# A point has at most this many bytes; short calls are repeated until they have about as many, but not more often than
+# POINT_CALLS.
 POINT_BYTES = 2_000_000
 POINT_CALLS = 2000
 
 
 @dataclass
 class Curve:
-    """One question: seconds a call of each engine at each point."""
+    """Seconds per call of each engine against one variable."""
 
     name: str
     axis: str
-    #: By which the seconds are read: bytes of text at each point.
+    #: Values of the variable, bytes of text at each, and seconds by engine.
     points: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     seconds: dict[str, list[float | None]] = field(default_factory=dict)
@@ -50,25 +51,25 @@ class Curve:
             self.seconds.setdefault(label, []).append(result.seconds("repeated"))
 
     def to_json(self) -> dict[str, Any]:
-        """For the record."""
+        """Return the curve as JSON values."""
         return {"name": self.name, "points": self.points, "bytes": self.sizes, "seconds": self.seconds}
 
 
 def curves(bench: Bench) -> list[Curve]:
-    """Measure all of them, on English with the uncased vocabulary unless that is what varies."""
+    """Measure all curves, on English text with the uncased vocabulary unless that is the variable."""
     lines = bench.source.lines("english")
     tokenizer = bench.tokenizer("uncased")
     folder = tokenizer.parent
     contestants = [_contestant(name) for name in ENGINES if bench.only is None or name in bench.only]
 
-    lengths = Curve("length of texts", "bytes a text (all together the same)")
+    lengths = Curve("length of texts", "bytes per text (same total)")
     whole = " ".join(lines).encode("ascii", "ignore")[:POINT_BYTES].decode("ascii")
     for length in LENGTHS:
         if length <= len(whole):
             texts: list[Item] = [whole[start : start + length] for start in range(0, len(whole), length)]
             _point(bench, lengths, length, texts, contestants, tokenizer, folder)
 
-    batches = Curve("size of the batch", "texts a call")
+    batches = Curve("size of the batch", "texts per call")
     for size in BATCHES:
         if size <= len(lines):
             _point(bench, batches, size, list(lines[:size]), contestants, tokenizer, folder)
@@ -90,7 +91,7 @@ def curves(bench: Bench) -> list[Curve]:
 
 
 def smaller(tokens: list[str], size: int) -> list[str]:
-    """A vocabulary of `size` tokens of a larger one: special ones first, then the shortest, so that words have pieces."""
+    """Return `size` tokens of a vocabulary: special tokens first, then the shortest, so that words have several pieces."""
     special = [token for token in tokens if token.startswith("[") and token.endswith("]") and "unused" not in token]
     rest = sorted(
         (token for token in tokens if token not in set(special)), key=lambda token: len(token.removeprefix("##"))
@@ -127,8 +128,8 @@ def _point(
 
 
 def table(curve: Curve) -> str:
-    """A curve as numbers: MB/s and the time of a call."""
-    header = [curve.axis, *(f"{label} {unit}" for label in curve.seconds for unit in ("MB/s", "a call"))]
+    """Return a curve as a table of MB/s and seconds per call."""
+    header = [curve.axis, *(f"{label} {unit}" for label in curve.seconds for unit in ("MB/s", "per call"))]
     cells = []
     for index, (point, size) in enumerate(zip(curve.points, curve.sizes, strict=True)):
         line = [f"{point:,}"]
@@ -139,7 +140,7 @@ def table(curve: Curve) -> str:
 
 
 def plot(found: list[Curve], path: Path) -> None:
-    """Draw the curves, one panel each: MB/s, both axes logarithmic.
+    """Plot the curves in MB/s, one panel each, with logarithmic axes.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""One benchmark: ids compared, then first passes in fresh processes, then repeated ones, engines taking turns."""
+"""Measures a benchmark: compares the ids, then times first passes in fresh processes, then repeated passes.
+
+Engines take turns, so that changes of the machine's speed affect all alike.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,17 @@ if TYPE_CHECKING:
     from benchmarks.definitions import Benchmark, Contestant
     from benchmarks.texts import Source
 
-#: Whose answers are right, if it takes part; ours are compared with it like everyone's.
+#: Engines whose results are correct by definition, in this order. All others, this package included, are compared with
+#: them.
 REFERENCES = ("tokenizers", "transformers")
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much time measuring may take.
+    """Limits of the time spent on measuring.
 
-    Every engine gets at least one pass of each kind; then as many as its budget of seconds allows, up to the limit.
+    Every engine gets at least one pass of each kind, then more until its budget in seconds is spent or the limit of passes
+    is reached.
     """
 
     first_passes: int = 5
@@ -41,36 +46,36 @@ QUICK = Effort(first_passes=2, repeated_passes=3, budget=0.5, stream_megabytes=1
 
 @dataclass
 class Result:
-    """What was found about one contestant."""
+    """The measurements of one contestant."""
 
     label: str
     version: str = ""
-    #: Why there are no figures.
+    #: Why there are no measurements.
     note: str = ""
-    #: Its rows are not the reference's.
+    #: Whether its rows differ from those of the reference.
     wrong: bool = False
     tokens: int = 0
-    #: Seconds of each pass; for the work "load" of each load.
+    #: Seconds of each pass; for the work "load", of each load.
     first: list[float] = field(default_factory=list)
     repeated: list[float] = field(default_factory=list)
-    #: Bytes: grown by loading; grown from the first tenth of a stream to its end.
+    #: Growth of resident memory in bytes: by loading, and from the first tenth of a stream to its end.
     loaded: int = 0
     growth: int = 0
 
     def seconds(self, kind: str) -> float | None:
-        """The median of the passes of a kind."""
+        """Return the median of the passes of a kind, in seconds."""
         passes: list[float] = getattr(self, kind)
         return statistics.median(passes) if passes else None
 
     def spread(self, kind: str) -> float | None:
-        """How far the slowest pass is from the fastest, as a share of the median."""
+        """Return the difference between the slowest and the fastest pass, as a share of the median."""
         passes: list[float] = getattr(self, kind)
         return (max(passes) - min(passes)) / statistics.median(passes) if len(passes) > 1 else None
 
 
 @dataclass
 class Row:
-    """What was found in one benchmark."""
+    """The measurements of one benchmark."""
 
     benchmark: Benchmark
     texts: int
@@ -78,7 +83,7 @@ class Row:
     results: list[Result]
 
     def to_json(self) -> dict[str, Any]:
-        """For the record."""
+        """Return the row as JSON values."""
         return {
             "name": self.benchmark.name,
             "texts": self.texts,
@@ -88,7 +93,7 @@ class Row:
 
 
 class Bench:
-    """Measures benchmarks; keeps tokenizer files for the engines in a folder that vanishes at the end."""
+    """Measures benchmarks. Tokenizer files for the engines are in a temporary folder, removed at the end."""
 
     def __init__(self, source: Source, effort: Effort, only: set[str] | None = None) -> None:
         self.source = source
@@ -104,7 +109,7 @@ class Bench:
         self._stack.close()
 
     def tokenizer(self, name: str) -> Path:
-        """The tokenizer.json of a vocabulary, which every engine reads."""
+        """Return the tokenizer.json of a vocabulary, which all engines read."""
         path = self._folder / f"{name}.json"
         if not path.exists():
             write_tokenizer(*self.source.vocabulary(name), path)
@@ -130,9 +135,9 @@ class Bench:
     def compare(
         self, chosen: list[Contestant], tokenizer: Path, texts: Path, results: dict[str, Result], core_count: int
     ) -> list[Contestant]:
-        """Compare what comes out, each in a process that times nothing; return those that may be timed.
+        """Compare the results of all contestants, in processes that are not timed, and return those to time.
 
-        The right answers are those of the first of `REFERENCES` that does the same work, else ours.
+        The correct results are those of the first of `REFERENCES` that does the same work, or else ours.
         """
         answers: dict[str, dict[str, Any]] = {}
         for contestant in chosen:
@@ -178,7 +183,7 @@ class Bench:
         core_count: int,
         calls: int,
     ) -> None:
-        """Time passes, engines taking turns; a first pass is one call in a process that has done nothing before."""
+        """Time passes, with engines taking turns. A first pass is one call in a fresh process."""
         effort = self.effort
         with contextlib.ExitStack() as stack:
             live: dict[str, Engine] = {}
@@ -205,11 +210,13 @@ class Bench:
     def _pass(self, engine: Engine, result: Result, calls: int) -> float:
         answer = engine.ask(do="pass", calls=calls)
         if answer["tokens"] != result.tokens:
-            raise EngineError(f"{engine.engine} gave {answer['tokens']} tokens in a timed pass, not {result.tokens}")
+            raise EngineError(
+                f"{engine.engine} returned {answer['tokens']} tokens in a timed pass, not {result.tokens}"
+            )
         return float(answer["seconds"])
 
     def _alone(self, benchmark: Benchmark, contestant: Contestant, tokenizer: Path, result: Result) -> None:
-        """Loading or memory, which need no texts and no turns."""
+        """Measure loading or memory, which need no texts and no turns."""
         turns = self.effort.first_passes if benchmark.work == "load" else 1
         for _ in range(turns):
             with Engine(contestant.engine) as engine:
@@ -224,7 +231,7 @@ class Bench:
 
 @contextlib.contextmanager
 def noted(result: Result) -> Iterator[None]:
-    """Note why there are no figures, and go on with the others. That ours fails is no note but an error."""
+    """Record why there are no measurements, and continue with other contestants. A failure of this package propagates."""
     try:
         yield
     except MissingError as error:
@@ -236,7 +243,7 @@ def noted(result: Result) -> Iterator[None]:
 
 
 def write_tokenizer(tokens: list[str], lowercase: bool, path: Path) -> None:
-    """Write BERT's tokenizer.json of a vocabulary, all in its format that there is, so that every engine can read it."""
+    """Write BERT's tokenizer.json for a vocabulary, with all fields of the format, so that every engine can read it."""
     ids = {token: index for index, token in enumerate(tokens)}
     special = [token for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if token in ids]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}

@@ -1,8 +1,8 @@
-"""The third command, `models`: BERT beside ONNX Runtime, on the same rows, engines taking turns.
+"""The command `models`: BERT compared with ONNX Runtime, on the same rows.
 
-Rows are made before the clock starts, but for the part from texts to vectors. Engines take turns with a few dozen rows at a
-time, and of each the best of several rounds counts, for other programs may share the machine; seconds of all threads are told
-as well. Gflop/s are those of the tokens there are: padding counts for nothing.
+Tokenization is not timed, except from texts to vectors. Engines take turns with a few dozen rows at a time, and the best of
+several rounds counts, because other programs may share the machine; CPU seconds of all threads are reported as well.
+Gflop/s count only real tokens, not padding.
 """
 
 # ruff: noqa: ANN401 (arrays of other packages, and JSON)
@@ -28,7 +28,7 @@ from benchmarks.texts import ROOT
 BUILD = ROOT / "build" / "bench"
 GROUP = 64  # rows in a turn
 
-#: Who takes part: label, engine, what it is told to load.
+#: The contestants: label -> what the engine loads.
 OURS = {"ours": "rust", "ours bfloat16": "rust bfloat16", "ours, AVX2": "rust avx2"}
 THEIRS = {
     "ONNX Runtime": "plain",
@@ -40,7 +40,7 @@ THEIRS = {
 
 @dataclass
 class Timing:
-    """What an engine took for some rows: the best of each turn, summed."""
+    """Time of an engine for some rows: the best of each group, summed."""
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -49,7 +49,7 @@ class Timing:
 
 
 class Contest:
-    """Engines with one model loaded, each in a process of its own."""
+    """Engines with one model loaded, each in a separate process."""
 
     def __init__(self, folder: Path, threads: int, labels: list[str]) -> None:
         self.engines: dict[str, Engine] = {}
@@ -69,7 +69,7 @@ class Contest:
                     self.engines.pop(label).close()
 
     def rows(self, rows: list[list[int]]) -> None:
-        """Hand over the rows."""
+        """Pass the rows to all engines."""
         BUILD.mkdir(parents=True, exist_ok=True)
         path = BUILD / "rows.json"
         path.write_text(json.dumps(rows))
@@ -79,7 +79,7 @@ class Contest:
     def time(
         self, groups: list[list[int]], rounds: int, batch: int = 32, calls: int = 1, **ask: Any
     ) -> dict[str, Timing]:
-        """Let all take turns."""
+        """Time all engines in turns."""
         request: dict[str, Any] = {"do": "forward", "batch": batch, "calls": calls} | ask
         found = {label: Timing() for label in self.engines}
         for group in groups:
@@ -94,7 +94,7 @@ class Contest:
         return found
 
     def agreement(self, group: list[int]) -> dict[str, float]:
-        """The smallest cosine of each engine's vectors with those of the first."""
+        """Return the smallest cosine similarity of each engine's vectors with those of the first engine."""
         vectors = {
             label: np.array(engine.ask(do="forward", rows=group, batch=32, vectors=True)["vectors"])
             for label, engine in self.engines.items()
@@ -110,13 +110,13 @@ class Contest:
 
 
 def flop(config: dict[str, Any], lengths: list[int]) -> float:
-    """Multiplications and additions of the encoder for rows of so many tokens."""
+    """Return the number of floating-point operations of the encoder for rows of these lengths."""
     hidden, inner, layers = config["hidden_size"], config["intermediate_size"], config["num_hidden_layers"]
     return sum(layers * n * (2 * (4 * hidden**2 + 2 * hidden * inner) + 4 * n * hidden) for n in lengths)
 
 
 def paragraphs(path: Path | None, count: int) -> list[str]:
-    """Every twentieth line of 40 characters or more; without a corpus, made-up ones of the same lengths."""
+    """Return every twentieth line of at least 40 characters; without a corpus, random ones of similar lengths."""
     if path is None:
         random = np.random.default_rng(1)
         words = [
@@ -158,7 +158,7 @@ def in_groups(order: list[int]) -> list[list[int]]:
 
 
 def bert_base(folder: Path) -> Path:
-    """Write a model of BERT-base's size with random weights."""
+    """Write a model of BERT-base's size with random weights, unless it exists."""
     from wordpiece_bert.bert import BertConfig, BertModel
     from wordpiece_bert.bert.checkpoint import bert_shapes
 
@@ -177,14 +177,14 @@ def bert_base(folder: Path) -> Path:
 def throughput(
     title: str, contest: Contest, config: dict[str, Any], rows: list[list[int]], rounds: int, orders: list[str]
 ) -> str:
-    """Sentences, tokens and Gflop a second, in sorted and in the given order."""
+    """Report sentences, tokens and Gflop per second, with rows sorted by length and in the given order."""
     contest.rows(rows)
     lengths = [len(row) for row in rows]
     work, parts = flop(config, lengths), [f"## {title}", ""]
     agreement = contest.agreement(list(range(min(16, len(rows)))))
     for order in orders:
-        places = sorted(range(len(rows)), key=lambda i: -lengths[i]) if order == "sorted" else list(range(len(rows)))
-        times = contest.time(in_groups(places), rounds)
+        indices = sorted(range(len(rows)), key=lambda i: -lengths[i]) if order == "sorted" else list(range(len(rows)))
+        times = contest.time(in_groups(indices), rounds)
         best = min((t.seconds for label, t in times.items() if label in THEIRS and "int8" not in label), default=None)
         best8 = min((t.seconds for label, t in times.items() if label in THEIRS and "int8" in label), default=None)
         parts += [f"{order}: {len(rows)} rows, {sum(lengths):,} tokens.", ""]
@@ -193,7 +193,7 @@ def throughput(
             "sentences/s",
             "tokens/s",
             "Gflop/s",
-            "Gflop a CPU second",
+            "Gflop per CPU second",
             "× ONNX Runtime float32",
             "× int8",
             "smallest cosine",
@@ -217,7 +217,7 @@ def throughput(
 
 
 def latency(contest: Contest, rows: list[list[int]], rounds: int) -> str:
-    """One sentence, one call."""
+    """Report the time of one call with one sentence, by length."""
     cells = []
     for length in (8, 16, 32, 64, 128, 256):
         row = next(row for row in rows if len(row) >= length)
@@ -228,7 +228,7 @@ def latency(contest: Contest, rows: list[list[int]], rounds: int) -> str:
 
 
 def texts_to_vectors(contest: Contest, texts: list[str], rounds: int) -> str:
-    """Tokenizer and model together, texts in the order given."""
+    """Report the throughput of tokenizer and model together, for texts in the given order."""
     path = BUILD / "texts.json"
     path.write_text(json.dumps(texts))
     times = contest.time(in_groups(list(range(len(texts)))), rounds, do="texts", path=str(path))
@@ -241,7 +241,7 @@ def texts_to_vectors(contest: Contest, texts: list[str], rounds: int) -> str:
 def growth(
     folder: Path, config: dict[str, Any], row: list[int], rounds: int, threads: int
 ) -> tuple[str, dict[str, Any]]:
-    """Cost against length, batch and threads, of ours and of the fused graph."""
+    """Measure cost against length, batch size and threads, for this package and the fused graph."""
     curves: dict[str, Any] = {}
     parts = ["## How cost grows, Gflop/s", ""]
     for what, points in (
@@ -268,7 +268,7 @@ def growth(
 
 
 def plot(curves: dict[str, Any], path: Path) -> None:
-    """Draw the curves."""
+    """Plot the curves."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -310,7 +310,7 @@ print(json.dumps(dict(first=first, weights=weights, loaded=loaded - imported, ba
 
 
 def start_and_memory(folder: Path, rounds: int) -> str:
-    """From the start of Python's work to the first vector, and the memory over what the import takes."""
+    """Report the time from import to the first vector, and memory beyond that after the import."""
     runs = []
     for _ in range(rounds):
         out = subprocess.run([sys.executable, "-c", _MEMORY, str(folder)], capture_output=True, text=True, check=True)
@@ -321,7 +321,7 @@ def start_and_memory(folder: Path, rounds: int) -> str:
         ["weights", f"{m['weights'] / 1e6:.0f} MB"],
         ["peak while loading", f"{m['loaded'] / 1e6:.0f} MB"],
         ["peak with 32 texts of 256 tokens", f"{m['batch'] / 1e6:.0f} MB"],
-        ["peak after 10,000 texts more", f"{m['many'] / 1e6:.0f} MB"],
+        ["peak after 10,000 more texts", f"{m['many'] / 1e6:.0f} MB"],
     ]
     return "\n".join(
         ["## Start and memory (over the process after the import)", "", *report.markdown(["", ""], cells), ""]
@@ -329,7 +329,7 @@ def start_and_memory(folder: Path, rounds: int) -> str:
 
 
 def blas_kernel() -> str:
-    """The kernels that NumPy's OpenBLAS has chosen."""
+    """Return the name of the kernels that NumPy's OpenBLAS uses."""
     for file in glob.glob(str(Path(np.__file__).parent.parent / "numpy.libs" / "libscipy_openblas*")):
         name = getattr(ctypes.CDLL(file), "scipy_openblas_get_corename64_", None)
         if name is not None:
@@ -341,11 +341,11 @@ def blas_kernel() -> str:
 def main(arguments: list[str]) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="benchmarks models", description=__doc__)
-    parser.add_argument("--corpora", type=Path, help="folder with wiki_en.txt; without it texts are made up")
+    parser.add_argument("--corpora", type=Path, help="folder with wiki_en.txt (default: random texts)")
     parser.add_argument("--model", default="minilm", help="a sentence encoder")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--paragraphs", type=int, default=512)
-    parser.add_argument("--rounds", type=int, default=3, help="of each turn the best counts")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per group of rows, of which the best counts")
     parser.add_argument("--only", nargs="+", choices=["throughput", "latency", "texts", "base", "growth", "memory"])
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS)
     options = parser.parse_args(arguments)
@@ -360,7 +360,7 @@ def main(arguments: list[str]) -> int:
     rows = (
         Tokenizer.from_pretrained(folder).encode_batch(texts, truncation=True, max_length=256, padding=False).to_list()
     )
-    lines = [report.heading("BERT beside ONNX Runtime", f"{len(texts)} paragraphs; {options.threads} threads")]
+    lines = [report.heading("BERT compared with ONNX Runtime", f"{len(texts)} paragraphs; {options.threads} threads")]
     lines.append(f"NumPy {np.__version__}, its OpenBLAS with the kernels for {blas_kernel()}.\n")
     curves: dict[str, Any] = {}
     print(*lines, sep="\n", flush=True)

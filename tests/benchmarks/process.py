@@ -1,4 +1,4 @@
-"""An engine in a process of its own, and the environments that engines run in."""
+"""Runs engines in separate processes, and creates the environments they need."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 PROGRAMS = Path(__file__).with_name("engines")
 
-#: What does not fit into the environment of the others, and the requirements to install.
+#: Engines that need a separate environment, with the requirements to install.
 OWN_ENVIRONMENTS = {
     "tokenizers-rc": ["tokenizers==1.0.0rc3"],
     "tensorflow-text": ["tensorflow-text==2.21.1"],
     "onnxruntime": ["onnxruntime==1.31.1", "onnx==1.23.2", "sympy", "tokenizers==0.23.3"],
 }
 
-#: Of these only the package itself: what it depends on is a gigabyte, and not needed for what is measured.
+#: Engines installed without their dependencies, which take a gigabyte and are not needed for the benchmark.
 ALONE = {"tensorflow-text"}
 
 
 class MissingError(Exception):
-    """An engine is not here, or does not do what is asked."""
+    """An engine is not installed, or does not support the work."""
 
 
 class EngineError(Exception):
@@ -42,12 +42,12 @@ class EngineError(Exception):
 
 
 def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
-    """The Python that runs an engine; the environment is made when it is first needed.
+    """Return the Python interpreter for an engine; its environment is created on first use.
 
     Raises
     ------
     MissingError
-        It cannot be made.
+        The environment cannot be created.
     """
     requirements = OWN_ENVIRONMENTS.get(engine)
     if requirements is None:
@@ -57,7 +57,7 @@ def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
     python = environment / "bin" / "python"
     done = environment / "installed.stamp"
     if not done.exists():
-        print(f"Making an environment for {requirement} …", file=sys.stderr)
+        print(f"Creating an environment for {requirement} …", file=sys.stderr)
         venv.create(environment, with_pip=True, clear=True)
         pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
         wanted = [["--no-deps", *requirements], ["numpy"]] if engine in ALONE else [[*requirements, "numpy"]]
@@ -66,32 +66,32 @@ def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
             if outcome.returncode:
                 break
         if outcome.returncode:
-            last = (outcome.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+            last = (outcome.stderr.strip().splitlines() or ["pip printed no error"])[-1]
             raise MissingError(f"{requirement} could not be installed: {last}")
         done.touch()
     return python
 
 
 def cores(count: int) -> list[int]:
-    """The cores to pin to: the last ones that this process may use, since the first serve interrupts."""
+    """Return the cores to pin to: the last ones that this process may use, because the first serve interrupts."""
     if not hasattr(os, "sched_getaffinity"):
         return []
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < count:
-        raise MissingError(f"{count} cores are needed, and there is {len(usable)}")
+        raise MissingError(f"{count} cores are needed, but only {len(usable)} are available")
     return usable[-count:]
 
 
 @dataclass
 class Loaded:
-    """What loading took."""
+    """Seconds and growth of resident memory (bytes) of loading."""
 
     seconds: float
     resident: int
 
 
 class Engine:
-    """A live process of an engine, pinned and idle between requests. A context manager: at its end the process ends."""
+    """A running process of an engine, pinned to cores and idle between requests. A context manager that ends the process."""
 
     def __init__(self, engine: str, core_count: int = 1, program: str | None = None) -> None:
         self.engine = engine
@@ -102,7 +102,7 @@ class Engine:
             "RAYON_NUM_THREADS": threads,
             "TOKENIZERS_PARALLELISM": "false",
         }
-        # The driver's own search path is not the engine's: of one it would see packages of another environment.
+        # Without the driver's PYTHONPATH, which would make packages of another environment visible.
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
             [python_of(engine), PROGRAMS / (program or ENGINES[engine])],
@@ -119,10 +119,10 @@ class Engine:
             raise
 
     def ask(self, **request: object) -> dict[str, Any]:
-        """Send a request, wait for its answer."""
+        """Send a request and wait for the answer."""
         assert self._process.stdin is not None, "piped"
         assert self._process.stdout is not None, "piped"
-        with contextlib.suppress(BrokenPipeError):  # its end is told below
+        with contextlib.suppress(BrokenPipeError):  # reported below
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
         line = self._process.stdout.readline()
@@ -140,7 +140,7 @@ class Engine:
         return Loaded(**self.ask(do="load", tokenizer=str(tokenizer)))
 
     def prepare(self, contestant: Contestant, tokenizer: Path, texts: Path) -> None:
-        """Have everything ready for a pass."""
+        """Load texts, tokenizer and work, so that a pass can be timed."""
         self.ask(do="texts", path=str(texts))
         self.load(tokenizer)
         self.ask(do="work", work=contestant.work, options=contestant.options)

@@ -1,4 +1,4 @@
-"""Results as text for the terminal and for records."""
+"""Formats results for the terminal and for records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADER = ["", "first MB/s", "spread", "first ours ×", "repeated MB/s", "spread"
 
 
 def table(row: Row) -> str:
-    """One benchmark as a Markdown table with a heading."""
+    """Return one benchmark as a Markdown table with a heading."""
     benchmark = row.benchmark
     lines = [f"### {benchmark.name}", ""]
     if benchmark.texts is None:
@@ -70,7 +70,7 @@ def _alone(row: Row) -> list[str]:
 
 
 def ratios(row: Row) -> list[tuple[str, float, float]]:
-    """The goals of a benchmark: what, what was reached, and the goal; for times the share of what is allowed."""
+    """Return for each goal of a benchmark its name, the value reached and the goal; for times, shares of the limit."""
     goals, ours = row.benchmark.goals, row.results[0]
     found = []
     if "milliseconds" in goals and (seconds := ours.seconds("first")) is not None:
@@ -98,7 +98,7 @@ def _goals(row: Row) -> list[str]:
 
 
 def summary(rows: list[Row]) -> str:
-    """All goals in one table."""
+    """Return all goals in one table."""
     cells = []
     for row in rows:
         goals = row.benchmark.goals
@@ -116,7 +116,7 @@ def summary(rows: list[Row]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a readable unit."""
+    """Format seconds in a suitable unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -144,7 +144,7 @@ def _aligned(cell: str, width: int, index: int) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Describe the machine."""
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -167,7 +167,7 @@ def _cpu() -> str:
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
-    """The first processor's fields of /proc/cpuinfo."""
+    """Return the first processor's fields in /proc/cpuinfo."""
     found: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -178,7 +178,7 @@ def _fields(lines: list[str]) -> dict[str, str]:
 
 
 def heading(what: str, source: str) -> str:
-    """The beginning of a report: where and with what it was measured."""
+    """Return the beginning of a report: the machine, the date and the texts."""
     about = machine()
     return (
         f"# {what}\n\n{about['cpu']}, {about['cores']} cores; {about['system']}; Python {about['python']}; "

@@ -1,4 +1,4 @@
-"""The texts and vocabularies: of a folder of corpora, or, without one, few and of our own."""
+"""The texts and vocabularies: from a folder of corpora, or by default a few of the project's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Corpora by the names that definitions use, one text a line; "sentence" is SENTENCE alone.
+#: Corpora by the names in definitions, with one text per line; "sentence" is only SENTENCE.
 CORPORA = {
     "english": "wiki_en.txt",
     "many": "multilingual.txt",
@@ -32,9 +32,9 @@ VOCABULARIES = {
 
 SENTENCE = "How do I change the language of the keyboard?"
 
-#: Without corpora: how large the repeated own texts become.
+#: Without corpora, the project's own texts are repeated up to this size.
 OWN_BYTES = 1_000_000
-#: How much of a corpus the quick mode takes.
+#: The quick mode reads this much of a corpus.
 QUICK_BYTES = 1_000_000
 
 #: A text, or a pair.
@@ -42,14 +42,14 @@ Item = str | tuple[str, str]
 
 
 class Source:
-    """Where texts and vocabularies come from.
+    """The source of texts and vocabularies.
 
     Parameters
     ----------
-    folder
-        With the files of `CORPORA` and, in ``vocab``, of `VOCABULARIES`; None for own texts.
-    limit
-        Take at most so many bytes of a corpus.
+    folder : Path or None
+        A folder with the files of `CORPORA` and, in ``vocab``, of `VOCABULARIES`; None for the project's own texts.
+    limit : int, optional
+        Read at most this many bytes of a corpus.
     """
 
     def __init__(self, folder: Path | None, limit: int | None = None) -> None:
@@ -57,14 +57,14 @@ class Source:
         self.limit = limit
 
     def describe(self) -> str:
-        """What the texts are, for those who read the figures."""
-        cut = "" if self.limit is None else f", at most {self.limit:,} bytes of each"
+        """Return a description of the texts for reports."""
+        limit = "" if self.limit is None else f", at most {self.limit:,} bytes of each"
         if self.folder is None:
-            return f"the project's own small texts, repeated (no --corpora): caches know every word{cut}"
-        return f"the corpora given{cut}"
+            return f"the project's own small texts, repeated (no --corpora): caches hold every word{limit}"
+        return f"the corpora given{limit}"
 
     def lines(self, corpus: str) -> list[str]:
-        """All texts of a corpus, up to the limit."""
+        """Return all texts of a corpus, up to the limit."""
         if corpus == "sentence":
             return [SENTENCE]
         if self.folder is None:
@@ -72,23 +72,23 @@ class Source:
             return list(_first_bytes(texts, min(OWN_BYTES, self.limit or OWN_BYTES)))
         name = CORPORA[corpus]
         assert name is not None, "only the sentence has no file"
-        # Split on line feeds alone: str.splitlines also splits on characters that occur in texts.
+        # Only line feeds end a line; str.splitlines also splits at characters that occur in texts.
         texts = [line for line in (self.folder / name).read_bytes().decode("utf-8").split("\n") if line]
         return texts if self.limit is None else list(_first_bytes(texts, self.limit))
 
-    def texts(self, wanted: dict[str, Any]) -> list[Item]:
-        """The texts of a definition."""
-        lines = self.lines(wanted["corpus"])[: wanted.get("first")]
-        if "total_bytes" in wanted:
-            lines = list(_first_bytes(itertools.cycle(lines), wanted["total_bytes"]))
-        if "document_bytes" in wanted:
-            lines = documents(lines, wanted["document_bytes"])
-        if wanted.get("pairs"):
+    def texts(self, definition: dict[str, Any]) -> list[Item]:
+        """Return the texts of a definition."""
+        lines = self.lines(definition["corpus"])[: definition.get("first")]
+        if "total_bytes" in definition:
+            lines = list(_first_bytes(itertools.cycle(lines), definition["total_bytes"]))
+        if "document_bytes" in definition:
+            lines = documents(lines, definition["document_bytes"])
+        if definition.get("pairs"):
             return list(zip(lines[::2], lines[1::2], strict=False))
         return list(lines)
 
     def vocabulary(self, name: str) -> tuple[list[str], bool]:
-        """The tokens of a vocabulary, in the order of their ids, and whether texts are lower-cased."""
+        """Return the tokens of a vocabulary in the order of their ids, and whether texts are lower-cased."""
         file, lowercase = VOCABULARIES[name]
         if self.folder is None:
             return _own_vocabulary(), lowercase
@@ -113,18 +113,18 @@ def documents(texts: Iterable[str], size: int) -> list[str]:
 
 
 def write_texts(texts: list[Item], path: Path) -> int:
-    """Write texts for the engines to read; return their bytes of UTF-8."""
+    """Write texts for the engines, and return their size in UTF-8 bytes."""
     path.write_text(json.dumps(texts, ensure_ascii=False), encoding="utf-8")
     return size_of(texts)
 
 
 def size_of(texts: Iterable[Item]) -> int:
-    """The bytes of texts in UTF-8."""
+    """Return the size of texts in UTF-8 bytes."""
     return sum(len(text.encode()) if isinstance(text, str) else len("".join(text).encode()) for text in texts)
 
 
 def _first_bytes(texts: Iterable[str], limit: int) -> Iterable[str]:
-    """The first texts that together have `limit` bytes, at least one."""
+    """Yield texts until they have `limit` bytes together."""
     total = 0
     for text in texts:
         yield text
@@ -139,7 +139,7 @@ def _own_texts() -> list[str]:
 
 
 def _own_vocabulary() -> list[str]:
-    """Half the words of the own texts (so that the others take pieces), and all characters, first and later in a word."""
+    """Return half the words of the project's own texts, so that the others have pieces, and all characters in both forms."""
     texts = _own_texts()
     words = sorted({word.lower() for text in texts for word in text.split() if len(word) > 1})[::2]
     characters = sorted({character.lower() for text in texts for character in text if not character.isspace()})

@@ -1,4 +1,4 @@
-"""Training vocabularies beside other trainers: time and peak memory of fresh processes, taking turns."""
+"""Compares vocabulary training with other trainers: time and peak memory of fresh processes, which take turns."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ _GOALS = {"over", "times", "memory", "seconds", "megabytes_a_second"}
 
 @dataclass
 class Trainer:
-    """A contestant, and what was found about it."""
+    """A contestant and its measurements."""
 
     engine: str
     label: str
     algorithm: str
     version: str = ""
-    #: Why there are no figures.
+    #: Why there are no measurements.
     note: str = ""
-    #: Its tokens are not the reference's.
+    #: Whether its tokens differ from those of the reference.
     wrong: bool = False
     tokens: int = 0
-    #: Seconds of each pass: of the call, and of the whole process with all it imports.
+    #: Seconds of each pass: of the call, and of the entire process, imports included.
     seconds: list[float] = field(default_factory=list)
     whole: list[float] = field(default_factory=list)
-    #: Bytes: the most that the process held, in each pass.
+    #: Peak memory of the process in each pass, in bytes.
     peak: list[int] = field(default_factory=list)
 
 
 @dataclass
 class Row:
-    """One benchmark, and what was found in it."""
+    """One benchmark and its measurements."""
 
     name: str
     size: int
@@ -68,7 +68,7 @@ def read_table(path: Path = TABLE) -> list[dict[str, Any]]:
     Raises
     ------
     DefinitionError
-        A field that is unknown or missing, or has a value that nothing here knows.
+        A field is unknown or missing, or has an unknown value.
     """
     with path.open("rb") as file:
         entries: list[dict[str, Any]] = tomllib.load(file)["benchmark"]
@@ -82,9 +82,9 @@ def read_table(path: Path = TABLE) -> list[dict[str, Any]]:
         trainers = _trainers(entry)
         labels = [trainer.label for trainer in trainers]
         if labels[0] != "ours" or any(trainer.engine not in ENGINES for trainer in trainers):
-            raise DefinitionError(f"{name}: contestants {labels}: ours comes first, engines are {ENGINES}")
+            raise DefinitionError(f"{name}: contestants {labels}: the first must be ours, and engines are {ENGINES}")
         if entry["goals"].get("over", "ours") not in labels:
-            raise DefinitionError(f"{name}: the goal is over {entry['goals']['over']!r}, who is not in it")
+            raise DefinitionError(f"{name}: the goal refers to {entry['goals']['over']!r}, which is not a contestant")
     return entries
 
 
@@ -95,7 +95,7 @@ def _trainers(entry: dict[str, Any]) -> list[Trainer]:
 
 
 def run(source: Source, entry: dict[str, Any], passes: int, budget: float, only: set[str] | None = None) -> Row:
-    """Measure one benchmark: compare what comes out, then time passes until the budget of seconds is spent."""
+    """Measure one benchmark: compare the tokens, then time passes until the budget of seconds is spent."""
     with tempfile.TemporaryDirectory(prefix="wordpiece-bench-") as name:
         file = Path(name) / "texts.txt"
         lines = source.lines(entry["texts"]["corpus"])[: entry["texts"].get("first")]
@@ -119,7 +119,7 @@ def run(source: Source, entry: dict[str, Any], passes: int, budget: float, only:
 
 
 def _counted(file: Path) -> Path:
-    """Words and counts of texts, for those who learn from counts."""
+    """Count the words of the texts, for training from counts."""
     import wordpiece_bert as wb
 
     counts = file.with_suffix(".tsv")
@@ -144,12 +144,12 @@ def _request(entry: dict[str, Any], trainer: Trainer, file: Path) -> dict[str, A
 
 def _ask(trainer: Trainer, request: dict[str, Any]) -> dict[str, Any]:
     environment = os.environ | {"RAYON_NUM_THREADS": str(request["threads"])}
-    # The driver's own search path is not the engine's.
+    # Without the driver's PYTHONPATH, which would make packages of another environment visible.
     environment.pop("PYTHONPATH", None)
     command = [python_of(trainer.engine), PROGRAM, json.dumps(request)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
-        raise EngineError(f"{trainer.label}: {(done.stderr.strip().splitlines() or ['it said nothing'])[-1]}")
+        raise EngineError(f"{trainer.label}: {(done.stderr.strip().splitlines() or ['no error message'])[-1]}")
     answer: dict[str, Any] = json.loads(done.stdout)
     if "missing" in answer:
         raise MissingError(answer["missing"])
@@ -157,12 +157,12 @@ def _ask(trainer: Trainer, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compare(entry: dict[str, Any], trainers: list[Trainer], requests: dict[str, dict[str, Any]]) -> None:
-    """Compare the tokens, as a list, of all who learn the same; nobody is timed whose tokens are not the others'."""
+    """Compare the lists of tokens of all trainers with the same algorithm; those that differ are not timed."""
     own: dict[str, Any] | None = None
     for one in trainers:
         request = requests[one.label] | {"all": True}
         if one.engine == "tokenizers" and own is not None:
-            # Its order of the characters differs from run to run; with ours it has to give what ours gives.
+            # Its order of characters is random; with our order of characters its tokens must equal ours.
             request["pinned"] = _alphabet(own["all"])
         try:
             answer = _ask(one, request)
@@ -176,22 +176,22 @@ def _compare(entry: dict[str, Any], trainers: list[Trainer], requests: dict[str,
             own = answer
         elif own is not None and one.algorithm == entry.get("algorithm") and answer["digest"] != own["digest"]:
             one.wrong = True
-            one.note = f"its {one.tokens:,} tokens are not our {own['tokens']:,}"
+            one.note = f"its {one.tokens:,} tokens differ from our {own['tokens']:,}"
 
 
 def _alphabet(tokens: list[str]) -> list[str]:
-    """The special tokens and the characters, which come before the first merge."""
+    """Return the special tokens and the characters, which precede the first merge."""
     end = len(SPECIAL)
     while end < len(tokens) and len(tokens[end].removeprefix("##")) == 1:
         end += 1
     return tokens[:end]
 
 
-# --- what is told about it
+# --- reports
 
 
 def table(row: Row) -> str:
-    """One benchmark as a Markdown table with a heading."""
+    """Return one benchmark as a Markdown table with a heading."""
     header = ["", "seconds", "spread", "ours ×", "whole process", "ours ×", "peak MB", "tokens"]
     ours = row.trainers[0]
     cells = []
@@ -222,7 +222,7 @@ def table(row: Row) -> str:
 
 
 def verdicts(row: Row) -> list[tuple[str, str, str, bool]]:
-    """The goals of a benchmark: what, what was reached, what was to be, and whether it was."""
+    """Return for each goal of a benchmark its name, the value reached, the goal, and whether it is met."""
     ours, goals = row.trainers[0], row.goals
     seconds = statistics.median(ours.seconds)
     found = []
@@ -242,7 +242,7 @@ def verdicts(row: Row) -> list[tuple[str, str, str, bool]]:
 
 
 def summary(rows: list[Row]) -> str:
-    """All goals in one table."""
+    """Return all goals in one table."""
     cells = [
         [row.name, what, reached, goal, "yes" if met else "no"]
         for row in rows
@@ -252,5 +252,5 @@ def summary(rows: list[Row]) -> str:
 
 
 def to_json(row: Row) -> dict[str, Any]:
-    """For the record."""
+    """Return the row as JSON values."""
     return asdict(row)

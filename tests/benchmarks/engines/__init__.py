@@ -1,1 +1,1 @@
-"""The engines: each a small program that speaks JSON lines with the driver. `worker.py` has the protocol."""
+"""The engines: small programs that exchange JSON lines with the driver. `worker.py` describes the protocol."""

@@ -1,6 +1,6 @@
-"""kitoken. It puts no [CLS] and [SEP] around texts: the comparison adds them, the time is without."""
+"""kitoken. It adds no [CLS] and [SEP]: they are added for the comparison, outside of the timed part."""
 
-# What engines take and give has no types that hold for all of them.
+# Arguments and results differ between engines, so they have no common types.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from worker import UnsupportedError, Work, from_lists, serve
 def version() -> str:
     from importlib.metadata import version
 
-    import kitoken  # noqa: F401 - is it there at all?
+    import kitoken  # noqa: F401 - checks that it is installed
 
     return version("kitoken")
 

@@ -14,7 +14,7 @@ import numpy as np
 
 
 class OnnxRuntime:
-    """A session, and the tokenizer of Hugging Face before it."""
+    """A session, with the tokenizer of Hugging Face."""
 
     def version(self) -> str:
         import onnxruntime

@@ -1,4 +1,4 @@
-"""What the programs of model engines share: they answer requests in JSON lines, as `worker.py` tells.
+"""The common part of the model engines' programs, which answer requests in JSON lines as in `worker.py`.
 
 An engine gives a class with `load`, `forward` (rows of ids -> pooled vectors), `texts` (texts -> vectors) and `version`.
 This module runs in environments that have another engine's packages only: it needs nothing but NumPy.
@@ -23,16 +23,16 @@ class ModelEngine(Protocol):
     """An engine that runs a model."""
 
     def version(self) -> str:
-        """Tell the version, and what it computes with."""
+        """Return the version, and what the engine computes with."""
 
     def load(self, folder: Path, kind: str, threads: int) -> None:
         """Load a model."""
 
     def forward(self, rows: list[list[int]], batch: int) -> Any:
-        """Rows of ids in the order in which they go through the model -> [n, H] pooled (mean)."""
+        """Return the mean-pooled vectors [n, H] of rows of ids, which are processed in the given order."""
 
     def texts(self, texts: list[str]) -> Any:
-        """Texts -> unit vectors [n, d], as the engine's users do it."""
+        """Return unit vectors [n, d] of texts, by the engine's usual interface."""
 
 
 def serve(engine: ModelEngine) -> None:
@@ -44,7 +44,7 @@ def serve(engine: ModelEngine) -> None:
             answer = _answer(engine, request, state)
         except ImportError as error:
             answer = {"missing": f"not installed: {error}"}
-        except Exception as error:  # noqa: BLE001 - another engine may raise anything; the driver tells it
+        except Exception as error:  # noqa: BLE001 - another engine may raise anything; the driver reports it
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
 
@@ -73,7 +73,7 @@ def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any])
 
 
 def _timed(run: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Run some times; the seconds of the best run, of the clock and of all threads, and the vectors where asked for."""
+    """Return wall-clock and CPU seconds of the best of several runs, and the vectors if requested."""
     gc.collect()
     seconds, busy = [], []
     for _ in range(request.get("calls", 1)):

@@ -1,6 +1,6 @@
-"""nanotoken. It works on the calling thread, as it does by itself for less than 1 MiB."""
+"""nanotoken. It runs on the calling thread, as it does by default for less than 1 MiB."""
 
-# What engines take and give has no types that hold for all of them.
+# Arguments and results differ between engines, so they have no common types.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from worker import UnsupportedError, Work, from_lists, from_matrix, from_ragged,
 def version() -> str:
     from importlib.metadata import version
 
-    import nanotoken  # noqa: F401 - is it there at all?
+    import nanotoken  # noqa: F401 - checks that it is installed
 
     return version("nanotoken")
 

@@ -23,7 +23,7 @@ GRAPHS = ("plain", "fused", "int8", "fused-int8")
 
 
 def read_weights(file: Path) -> dict[str, Any]:
-    """The float32 tensors of a safetensors file that we trust."""
+    """Return the float32 tensors of a trusted safetensors file."""
     content = file.read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
     tensors = {}
@@ -35,7 +35,7 @@ def read_weights(file: Path) -> dict[str, Any]:
 
 
 class Graph:
-    """A graph being written: each operation is a call that returns the name of what it gives."""
+    """A graph under construction: each operation is a call that returns the name of its result."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -48,7 +48,7 @@ class Graph:
     def op(
         self, operation: str, *inputs: str, to: str | None = None, kind: int | None = None, **attributes: Any
     ) -> str:
-        """Add an operation; `kind` is the type that a Cast casts to."""
+        """Add an operation; `kind` is the target type of a Cast."""
         to = to or f"{operation}{len(self.nodes)}"
         if kind is not None:
             attributes["to"] = kind
@@ -57,7 +57,7 @@ class Graph:
 
 
 def encoder(config: dict[str, Any], weights: dict[str, Any]) -> Any:
-    """The whole graph."""
+    """Return the complete graph."""
     hidden, heads = config["hidden_size"], config["num_attention_heads"]
     g = Graph()
     number = lambda name, value: g.constant(name, np.float32(value))  # noqa: E731
@@ -119,7 +119,7 @@ def encoder(config: dict[str, Any], weights: dict[str, Any]) -> Any:
 
 
 def write(folder: Path, place: Path, graph: str) -> Path:
-    """Write one of `GRAPHS` of a model, unless it is there; the file."""
+    """Write one of `GRAPHS` of a model, unless it exists, and return the file."""
     file = place / f"{graph}.onnx"
     if file.exists():
         return file
@@ -129,7 +129,7 @@ def write(folder: Path, place: Path, graph: str) -> Path:
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
         source = write(folder, place, "fused" if graph.startswith("fused") else "plain")
-        # Weights by channel: with one scale a tensor, the default, the median cosine is 0.95 in place of 0.99.
+        # Quantize weights per channel: with one scale per tensor, the default, the median cosine is 0.95 instead of 0.99.
         quantize_dynamic(source, file, weight_type=QuantType.QInt8, per_channel=True)
         return file
     config = {"layer_norm_eps": 1e-12} | json.loads((folder / "config.json").read_text(encoding="utf-8"))

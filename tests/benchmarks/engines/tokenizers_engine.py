@@ -3,7 +3,7 @@
 Corpora go in by a thousand texts: one call with all of them would hold every `Encoding` at once, which is slower.
 """
 
-# What engines take and give has no types that hold for all of them.
+# Arguments and results differ between engines, so they have no common types.
 # ruff: noqa: ANN401
 
 from __future__ import annotations

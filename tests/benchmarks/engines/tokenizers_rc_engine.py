@@ -1,6 +1,6 @@
-"""tokenizers 1.0, whose release candidates have another interface: no offsets, no windows."""
+"""tokenizers 1.0. Its release candidates have a different interface, without offsets and windows."""
 
-# What engines take and give has no types that hold for all of them.
+# Arguments and results differ between engines, so they have no common types.
 # ruff: noqa: ANN401
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""tokie. Its offsets count bytes of the normalized text, so that they are not the same work."""
+"""tokie. Its offsets count bytes of the normalized text, so they are not comparable and not measured."""
 
-# What engines take and give has no types that hold for all of them.
+# Arguments and results differ between engines, so they have no common types.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from worker import UnsupportedError, Work, from_lists, serve
 def version() -> str:
     from importlib.metadata import version
 
-    import tokie  # noqa: F401 - is it there at all?
+    import tokie  # noqa: F401 - checks that it is installed
 
     return version("tokie")
 

@@ -1,11 +1,11 @@
-"""Trains once, in a process that has done nothing before, and says in JSON how long it took and what came out.
+"""Trains once, in a fresh process, and prints the time and the tokens as JSON.
 
 The request is the only argument, a JSON object: ``engine``, ``work``, ``file`` (texts, or words and counts as TSV),
-``algorithm``, ``vocab_size``, ``options``, ``threads``, ``cores``, and with ``pinned`` the first tokens that tokenizers
-is to have, in their order, because the order of its own differs from run to run.
+``algorithm``, ``vocab_size``, ``options``, ``threads``, ``cores``, and in ``pinned`` the first tokens for tokenizers, whose
+own order of characters is random.
 """
 
-# What engines take and give has no types that hold for all of them.
+# Arguments and results differ between engines, so they have no common types.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Ready = tuple[str, "Callable[[], list[str]]"]
 def ours(request: dict[str, Any]) -> Ready:
     import wordpiece_bert as wb
 
-    # What is said about sizes and rare characters is no matter here.
+    # Warnings about sizes and rare characters are irrelevant here.
     warnings.simplefilter("ignore")
     file, threads = request["file"], request["threads"]
 
@@ -69,7 +69,7 @@ def tokenizers(request: dict[str, Any]) -> Ready:
 
 
 def tensorflow_text(request: dict[str, Any]) -> Ready:
-    # The learner is plain Python and NumPy; the package around it would want TensorFlow.
+    # The learner itself needs only Python and NumPy; importing its package would need TensorFlow.
     path = distribution("tensorflow-text").locate_file(LEARNER)
     spec = importlib.util.spec_from_file_location("learner", str(path))
     assert spec is not None
@@ -89,9 +89,9 @@ ENGINES = {"ours": ours, "tokenizers": tokenizers, "tensorflow-text": tensorflow
 
 
 def peak() -> int:
-    """The most bytes that this process has held, imports included."""
+    """Return the peak memory of this process in bytes, imports included."""
     if sys.platform == "linux":
-        # What getrusage says begins with what the parent held when it forked.
+        # The value of getrusage starts with the memory of the parent at the time of the fork.
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

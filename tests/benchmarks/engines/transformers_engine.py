@@ -1,6 +1,6 @@
-"""transformers: the call of its fast tokenizer, with arrays of NumPy."""
+"""transformers: the call of its fast tokenizer, with NumPy arrays."""
 
-# What engines take and give has no types that hold for all of them.
+# Arguments and results differ between engines, so they have no common types.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def load(request: dict[str, Any]) -> Any:
 
     def works(name: str, options: dict[str, Any]) -> Work:
         if name not in ("padded", "pairs"):
-            message = f"transformers is measured where it makes arrays, not for {name}"
+            message = f"transformers is measured only for arrays, not for {name}"
             raise UnsupportedError(message)
         call = {"padding": options["padding"], "return_tensors": "np"}
         if "max_length" in options:

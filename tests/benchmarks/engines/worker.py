@@ -1,10 +1,10 @@
-"""What every engine's program shares: it is pinned, told what to do in JSON lines, and answers in JSON lines.
+"""The common part of all engines' programs: pinning to cores, requests and answers in JSON lines.
 
-A request is ``{"do": NAME, ...}``, an answer an object with what was found, or ``{"error": MESSAGE}``. An engine gives
-a `load` and, for each kind of work that it can do, a `Work`: `run` is what is timed, `count` tells how many tokens came
-out (so that a timed pass cannot get away with less), `answers` turns the outcome into flat arrays to be compared.
+A request is ``{"do": NAME, ...}``, an answer an object with the results, or ``{"error": MESSAGE}``. An engine provides a
+function `load` and, for each kind of work that it supports, a `Work`: `run` is timed, `count` returns the number of tokens
+of a result (to check that a timed pass did all the work), and `answers` converts a result to flat arrays for comparison.
 
-This module runs in environments that have another engine's packages only: it needs nothing but NumPy.
+This module runs in environments with only the packages of another engine, so it imports nothing but NumPy.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ class Work:
 
 
 def from_lists(rows: Iterable[Iterable[int]]) -> Column:
-    """A column of lists."""
+    """Flatten a column of lists."""
     rows = [list(row) for row in rows]
     flat = np.fromiter((value for row in rows for value in row), np.int64, sum(map(len, rows)))
     return flat, np.array([len(row) for row in rows], np.int64)
 
 
 def from_matrix(matrix: np.ndarray[Any, Any]) -> Column:
-    """A column of an array [rows, length]."""
+    """Flatten a column that is an array [rows, length]."""
     return np.asarray(matrix, np.int64).ravel(), np.full(matrix.shape[0], matrix.shape[1], np.int64)
 
 
 def from_ragged(flat: np.ndarray[Any, Any], row_offsets: np.ndarray[Any, Any]) -> Column:
-    """A column of an array and where its rows begin and end."""
+    """Flatten a column that is a flat array with row offsets."""
     return np.asarray(flat, np.int64).ravel(), np.diff(np.asarray(row_offsets, np.int64))
 
 
 class UnsupportedError(Exception):
-    """This engine does not do this work."""
+    """The engine does not support the work."""
 
 
 def serve(load: Callable[[dict[str, Any]], Callable[[str, dict[str, Any]], Work]], version: Callable[[], str]) -> None:
     """Answer requests until the input ends.
 
-    `load` gets the first request's fields and gives a function from the name of a work and its options to `Work`.
+    `load` receives the fields of the first request, and returns a function from the name and options of a work to `Work`.
     """
     state: dict[str, Any] = {}
     for line in sys.stdin:
@@ -75,7 +75,7 @@ def serve(load: Callable[[dict[str, Any]], Callable[[str, dict[str, Any]], Work]
             answer = {"missing": f"not installed: {error}"}
         except UnsupportedError as error:
             answer = {"missing": str(error)}
-        except Exception as error:  # noqa: BLE001 - another engine may raise anything; the driver tells it
+        except Exception as error:  # noqa: BLE001 - another engine may raise anything; the driver reports it
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
 
@@ -115,7 +115,7 @@ def _answer(
 
 
 def _check(state: dict[str, Any], *, rows: bool) -> dict[str, Any]:
-    """Digests of what comes out; with `rows` a short one of every row as well, to tell how many differ."""
+    """Return digests of the results; with `rows` also a short one of each row, to count those that differ."""
     work, texts = state["work"], state["texts"]
     result = work.run(texts)
     columns = work.answers(result)
@@ -134,7 +134,7 @@ def _check(state: dict[str, Any], *, rows: bool) -> dict[str, Any]:
 
 
 def _timed(state: dict[str, Any], *, calls: int) -> dict[str, Any]:
-    """One pass: `calls` calls with the same texts, timed together. What came out is counted and freed outside."""
+    """Run one pass: `calls` calls with the same texts, timed together. Results are counted and freed outside of the timing."""
     run, texts = state["work"].run, state["texts"]
     gc.collect()
     gc.disable()
@@ -147,7 +147,7 @@ def _timed(state: dict[str, Any], *, calls: int) -> dict[str, Any]:
 
 
 def _random_words(state: dict[str, Any], *, megabytes: int) -> dict[str, Any]:
-    """Encode ever new random words, and tell how far the process grew after its first tenth."""
+    """Encode a stream of random words, and return the memory after its first tenth and at its end."""
     work = state["works"]("ragged", {})
     draw = np.random.default_rng(20240229)
     early, tenth = 0, max(1, megabytes // 10)
@@ -162,7 +162,7 @@ def _random_words(state: dict[str, Any], *, megabytes: int) -> dict[str, Any]:
 
 
 def resident() -> int:
-    """The bytes of memory that this process holds now; 0 where the system does not tell."""
+    """Return the resident memory of this process in bytes, or 0 if the system does not report it."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:
