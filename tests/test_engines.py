@@ -192,6 +192,28 @@ def test_pooled_rows_have_the_same_bits_in_any_batch(folder: str, path: str) -> 
         np.testing.assert_allclose(together[i], expected[0], rtol=0, atol=3e-6)
 
 
+@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model", "variant_float16"])
+def test_both_engines_pool_rows_of_different_lengths(folder: str) -> None:
+    models: list[Any] = [
+        AutoModel.base_from_pretrained(MODELS / folder, name, keep_half=True) for name in ("rust", "numpy")
+    ]
+    assert [model.takes_rows for model in models] == [True, False]
+    random = np.random.default_rng(4)
+    lengths = random.integers(1, 20, 12)
+    rows = wb.RaggedBatch(
+        ids=random.integers(2, models[0].config.vocab_size, lengths.sum()).astype(np.uint32),
+        row_offsets=np.concatenate([[0], np.cumsum(lengths)]),
+        truncated=np.zeros(12, bool),
+    )
+    for model in models:
+        every = model.pooled(rows, slice(0, 12), POOLING_MODES, 1)
+        assert every.shape == (12, 6 * model.config.hidden_size)
+        for part in (slice(3, 7), np.array([7, 2, 11]), np.array([5])):
+            np.testing.assert_allclose(model.pooled(rows, part, POOLING_MODES, 1), every[part], rtol=0, atol=3e-6)
+    found, expected = (model.pooled(rows, np.arange(12)[::-1], ["mean", "cls"]) for model in models)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=3e-6)
+
+
 SENTENCES = ["the cat sat on the mat", "a", "", "cats " * 40, "the mat and the cat", "who is it ?"] * 9
 
 

@@ -137,6 +137,26 @@ def test_predict_gives_the_logits_of_single_tokens() -> None:
     np.testing.assert_allclose(model.predict(x[0, 2]), model(ids).logits[0, 2], atol=1e-6)
 
 
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+@pytest.mark.parametrize(
+    "folder",
+    ["bert_seqcls_multi", "bert_token_cls", "bert_question_answering", "bert_masked_lm", "electra_discriminator"],
+)
+def test_infer_gives_the_logits_of_visible_tokens(folder: str, backend: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder, backend)
+    inputs = reference_cases(folder)["pairs"][0]
+    inputs = {name: inputs[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
+    out, found = model(**inputs), model.infer(**inputs, threads=2)
+    if folder == "bert_question_answering":
+        expected = np.stack([out.start_logits, out.end_logits], axis=-1)
+    else:
+        expected = out.logits
+    if found.shape[:2] == inputs["attention_mask"].shape:
+        visible = inputs["attention_mask"] != 0
+        found, expected = found[visible], expected[visible]
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_a_model_with_a_head_can_be_pickled() -> None:
     model = BertForPreTraining.from_pretrained(MODELS / "bert_pretraining")
     again = pickle.loads(pickle.dumps(model))

@@ -629,7 +629,7 @@ def test_long_texts_are_windows_whose_vectors_are_combined(
         ({"windows": "sum"}, "windows must be None or one of mean, max"),
         ({"windows": "mean", "stride": 10}, "stride must be a whole number from 0 to 9"),
         ({"windows": "mean", "stride": -1}, "stride must be"),
-        ({"windows": "mean", "prompt": "the people and the city " * 3}, "no room for text beside a prompt of"),
+        ({"windows": "mean", "prompt": "the people and the city " * 3}, "no room for text after a prompt of"),
         ({"windows": "mean", "output_value": "token_embeddings"}, "windows are for sentence vectors"),
     ],
 )

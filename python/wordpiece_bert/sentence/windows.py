@@ -57,9 +57,9 @@ def cut_into_windows(
     if prompt:
         inserted = tokenizer.encode(prompt, add_special_tokens=False, truncation=False, padding=False).ids
     room = longest - len(inserted) - tokenizer.num_special_tokens_to_add()
-    stride = whole_number("stride", stride, 0, max(room, 1) - 1, meaning="less than a window holds")
+    stride = whole_number("stride", stride, 0, max(room, 1) - 1, meaning="one less than the text tokens of a window")
     if room < 1:
-        message = f"windows of {longest} tokens have no room for text beside a prompt of {len(inserted)} tokens"
+        message = f"windows of {longest} tokens leave no room for text after a prompt of {len(inserted)} tokens"
         raise InputError(message)
     rows = tokenizer.encode_batch(
         texts,

@@ -192,7 +192,7 @@ def _encode(
 def _spans(window: _Window, count: int, longest_answer: int) -> tuple[float, list[tuple[int, int, float]]]:
     """Return the probability of no answer, and the best `count` spans: first token, last token, probability."""
     visible = window.context.copy()
-    visible[0] = True  # [CLS] stands for no answer
+    visible[0] = True  # [CLS] represents no answer
     start = softmax(np.where(visible, window.start, _MASKED_LOGIT))  # [S]
     end = softmax(np.where(visible, window.end, _MASKED_LOGIT))  # [S]
     null_score = float(start[0] * end[0])

@@ -158,7 +158,7 @@ def _scored_tokens(
 ) -> list[_ScoredToken]:
     """Return the tokens of a window that are not special; `starts` are those of the words, if texts are split.
 
-    A token continues a word if it is longer or shorter than the characters that it stands for, as "##s" for "s"; [UNK]
+    A token continues a word if it is longer or shorter than its characters in the text, as "##s" is for "s"; [UNK]
     never does. This is the rule of transformers, also where normalization changes the length.
     """
     tokens = []

@@ -157,7 +157,7 @@ def _factors(choice: Choice, weights: Sequence[float] | None, layers: int) -> Ar
     count = layers if choice == "weighted_sum_all" else 4
     factors = np.ones(count, np.float32) if weights is None else np.asarray(weights, np.float32)
     if factors.shape != (count,):
-        message = f"weights must be {count} numbers for {choice} here, not of shape {list(factors.shape)}"
+        message = f"weights must be {count} numbers for {choice} with this model, not of shape {list(factors.shape)}"
         raise InputError(message)
     return factors
 

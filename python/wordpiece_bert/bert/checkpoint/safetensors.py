@@ -90,7 +90,7 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
             size = os.fstat(stream.fileno()).st_size
             header, start = _read_header(stream, size, file)
             entries = _check_entries(header, size - start, file)
-            # Each tensor has a buffer of its own, so that the memory of an unused one can be freed.
+            # Each tensor has a separate buffer, so that the memory of an unused one can be freed.
             tensors = {entry.name: _read_tensor(stream, entry, file, keep_half=keep_half) for entry in entries}
     except OSError as cause:
         if isinstance(cause, CheckpointError):

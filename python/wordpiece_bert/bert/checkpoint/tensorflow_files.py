@@ -115,7 +115,7 @@ def read_tensorflow_checkpoint(index: Path, *, keep_half: bool = False) -> dict[
     tensors: dict[str, AnyArray] = {}
     for name, entry in entries.items():
         if entry.shard >= shards:
-            _refuse(index, f"places {quoted(name)} in shard {entry.shard} of {shards}")
+            _refuse(index, f"locates {quoted(name)} in shard {entry.shard} of {shards}")
         stored = files[entry.shard].take(name, entry).view(entry.dtype).reshape(entry.shape)
         new, transposed = _pytorch_name(name)
         if new in tensors:

@@ -1,7 +1,7 @@
-"""The engines that run a model: NumPy, to be read beside the papers, and Rust, several times as fast.
+"""The engines that run a model: NumPy, whose code follows the papers, and Rust, several times as fast.
 
-A model knows neither: it calls the methods of `base.Encoder`. Both compute the formulas of
-`wordpiece_bert.bert.functional` and agree to 1e-6.
+A model calls only the methods of `base.Encoder`, which both engines have. Both compute the formulas of
+`wordpiece_bert.bert.functional`; their results agree to 1e-6, relative to the largest number.
 """
 
 from __future__ import annotations

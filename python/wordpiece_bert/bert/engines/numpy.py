@@ -1,7 +1,7 @@
 """The NumPy engine: the functions of `functional`, called one after the other over the weights of a checkpoint.
 
 Weights are used as they are; those in half precision are widened when they are used, one layer at a time. Threads are
-those of the BLAS library that NumPy was built with, so `threads` of a call has no effect here.
+those of the BLAS library that NumPy was built with, so the argument `threads` of a call has no effect.
 """
 
 from __future__ import annotations
