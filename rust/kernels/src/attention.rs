@@ -27,7 +27,7 @@ pub struct AttentionInputs<'a> {
     pub heads: usize,
     /// d, the columns of a head; head h has the columns h·d to (h + 1)·d.
     pub size: usize,
-    /// The position of each row in its sequence, [rows]; used for relative biases and for the order of attention weights.
+    /// The position of each row in its sequence, `[rows]`; used for relative biases and for the order of attention weights.
     pub positions: &'a [u32],
     /// A bias for each head and distance, which is added to the scores.
     pub relative_bias: Option<RelativeBias<'a>>,
@@ -98,59 +98,83 @@ pub fn attention(
     execution: Execution<'_>,
     inputs: AttentionInputs<'_>,
     scratch: &mut AttentionScratch,
-    mut out: ViewMut<'_>,
+    out: ViewMut<'_>,
     weights: Option<AttentionWeights<'_>>,
 ) {
     let AttentionInputs { queries, keys, values, heads, size, positions, .. } = inputs;
-    let Execution { instruction_set, pool } = execution;
     assert!(queries.len() == out.len() && queries.len() == positions.len() && keys.len() == values.len());
     assert!(keys.len() <= queries.len() && heads > 0 && size > 0);
-    let (head_panels, length) = (panels(size), weights.as_ref().map_or(0, |weights| weights.length));
-    let mut each_weights: Vec<Option<&mut [f32]>> = match weights {
+    let length = weights.as_ref().map_or(0, |weights| weights.length);
+    let each_weights: Vec<Option<&mut [f32]>> = match weights {
         Some(weights) => weights.to.chunks_mut((length * length).max(1)).map(Some).collect(),
         None => (0..heads).map(|_| None).collect(),
     };
     if size.is_multiple_of(PANEL) {
-        let compute_head =
-            |head: usize, scratch: &mut AttentionScratch, mut out: Vec<&mut [Row]>, weights: Option<&mut [f32]>| {
-                let columns = head * head_panels..(head + 1) * head_panels;
-                let (q, k, v) = (queries.panels(columns.clone()), keys.panels(columns.clone()), values.panels(columns));
-                arch::run(
-                    instruction_set,
-                    AttentionHead { inputs, head, q, k, v, scratch, out: &mut out, weights, length },
-                );
-            };
-        let mut panels = out.each_panel().into_iter();
-        let mut parts = Vec::with_capacity(heads);
-        for weights in each_weights {
-            parts.push((panels.by_ref().take(head_panels).collect::<Vec<_>>(), weights));
-        }
-        if pool.is_some() {
-            let parts = parts.into_iter().enumerate().collect();
-            map_with(parts, pool, AttentionScratch::default, |scratch, (head, (out, weights))| {
-                compute_head(head, scratch, out, weights);
-            });
-        } else {
-            for (head, (out, weights)) in parts.into_iter().enumerate() {
-                compute_head(head, scratch, out, weights);
-            }
-        }
-        return;
+        heads_of_whole_panels(execution, inputs, scratch, out, each_weights, length);
+    } else {
+        heads_within_panels(execution, inputs, scratch, out, each_weights, length);
     }
-    // Heads that do not fill panels, which models of the usual sizes do not have, are copied to separate matrices.
+}
+
+/// Computes all heads where each is a whole number of panels, which are read and written in place.
+fn heads_of_whole_panels(
+    execution: Execution<'_>,
+    inputs: AttentionInputs<'_>,
+    scratch: &mut AttentionScratch,
+    out: ViewMut<'_>,
+    each_weights: Vec<Option<&mut [f32]>>,
+    length: usize,
+) {
+    let AttentionInputs { queries, keys, values, heads, size, .. } = inputs;
+    let Execution { instruction_set, pool } = execution;
+    let head_panels = size / PANEL;
+    let compute_head =
+        |head: usize, scratch: &mut AttentionScratch, mut out: Vec<&mut [Row]>, weights: Option<&mut [f32]>| {
+            let columns = head * head_panels..(head + 1) * head_panels;
+            let (q, k, v) = (queries.panels(columns.clone()), keys.panels(columns.clone()), values.panels(columns));
+            let out = &mut out[..];
+            arch::run(instruction_set, AttentionHead { inputs, head, q, k, v, scratch, out, weights, length });
+        };
+    let mut panels = out.each_panel().into_iter();
+    let mut parts = Vec::with_capacity(heads);
+    for weights in each_weights {
+        parts.push((panels.by_ref().take(head_panels).collect::<Vec<_>>(), weights));
+    }
+    if pool.is_some() {
+        let parts = parts.into_iter().enumerate().collect();
+        map_with(parts, pool, AttentionScratch::default, |scratch, (head, (out, weights))| {
+            compute_head(head, scratch, out, weights);
+        });
+    } else {
+        for (head, (out, weights)) in parts.into_iter().enumerate() {
+            compute_head(head, scratch, out, weights);
+        }
+    }
+}
+
+/// Computes all heads where they do not fill panels: each is copied to separate matrices, one head after the other.
+///
+/// Models of the usual sizes have heads of 32 or 64 columns, so this need not be fast.
+fn heads_within_panels(
+    execution: Execution<'_>,
+    inputs: AttentionInputs<'_>,
+    scratch: &mut AttentionScratch,
+    mut out: ViewMut<'_>,
+    each_weights: Vec<Option<&mut [f32]>>,
+    length: usize,
+) {
+    let AttentionInputs { queries, keys, values, size, .. } = inputs;
     let mut copies: [Matrix; 3] = Default::default();
     let mut context = Matrix::default();
-    for (head, weights) in each_weights.iter_mut().enumerate() {
+    for (head, weights) in each_weights.into_iter().enumerate() {
         for (copy, from) in copies.iter_mut().zip([queries, keys, values]) {
             copy_columns(from, head * size, copy.reshape(from.len(), size).view_mut(), 0, size);
         }
         let mut columns = context.reshape(queries.len(), size).view_mut().each_panel();
         let [q, k, v] = copies.each_ref().map(Matrix::view);
-        let weights = weights.as_deref_mut();
-        arch::run(
-            instruction_set,
-            AttentionHead { inputs, head, q, k, v, scratch, out: &mut columns, weights, length },
-        );
+        let (scratch, out_of_head) = (&mut *scratch, &mut columns[..]);
+        let kernel = AttentionHead { inputs, head, q, k, v, scratch, out: out_of_head, weights, length };
+        arch::run(execution.instruction_set, kernel);
         copy_columns(context.view(), 0, out.rows(0..queries.len()), head * size, size);
     }
 }

@@ -9,9 +9,9 @@ use crate::matrix::{PANEL, Row, ViewMut};
 /// The parameters of a layer norm over `columns` columns.
 #[derive(Clone, Copy)]
 pub struct LayerNorm<'a> {
-    /// γ [columns], by panels; 0 beyond the last column.
+    /// γ `[columns]`, by panels; 0 beyond the last column.
     pub weight: &'a [Row],
-    /// β [columns], by panels; 0 beyond the last column.
+    /// β `[columns]`, by panels; 0 beyond the last column.
     pub bias: &'a [Row],
     /// ε, which is added to the variance.
     pub eps: f32,

@@ -5,7 +5,7 @@
 
 use crate::activation::Activation;
 
-/// Computes x·Wᵀ + b: x [rows, K], weight [N, K], bias [N] -> [rows, N].
+/// Computes x·Wᵀ + b: x [rows, K], weight [N, K], bias `[N]` -> [rows, N].
 pub fn linear(x: &[f64], weight: &[f64], bias: &[f64], k: usize) -> Vec<f64> {
     let mut y = Vec::new();
     for row in x.chunks(k) {
@@ -16,7 +16,7 @@ pub fn linear(x: &[f64], weight: &[f64], bias: &[f64], k: usize) -> Vec<f64> {
     y
 }
 
-/// Computes (x − mean)/√(variance + ε)·γ + β: x [rows, H], γ = `weight` [H], β = `bias` [H] -> [rows, H].
+/// Computes (x − mean)/√(variance + ε)·γ + β: x [rows, H], γ = `weight` and β = `bias` `[H]` -> [rows, H].
 pub fn layer_norm(x: &[f64], weight: &[f64], bias: &[f64], eps: f64) -> Vec<f64> {
     let columns = weight.len();
     let mut y = Vec::new();

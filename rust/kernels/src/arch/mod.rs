@@ -97,7 +97,8 @@ mod tests {
         }
     }
 
-    struct LoadPairsBeyondRow;
+    /// As [`AccessBeyondRow`], for the way to multiply pairs that the instruction set chooses; has its name.
+    struct LoadPairsBeyondRow(&'static str);
 
     impl PairTileKernel for LoadPairsBeyondRow {
         fn rows(&self) -> usize {
@@ -107,7 +108,8 @@ mod tests {
         #[inline(always)]
         fn run<S: Simd, D: PairDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
             for at in [PANEL - S::LANES + 1, usize::MAX] {
-                assert!(panics(|| _ = dot.load(simd, &PairRow([0; PANEL]), at)));
+                let panicked = panics(|| _ = dot.load(simd, &PairRow([0; PANEL]), at));
+                assert!(panicked, "{}: loading pairs at {at} did not panic", self.0);
             }
         }
     }
@@ -125,7 +127,7 @@ mod tests {
     fn accesses_beyond_a_row_panic_also_where_the_end_wraps_around() {
         for set in instruction_sets() {
             assert!(run(set, AccessBeyondRow), "{}: an access beyond the row did not panic", set.name());
-            run(set, LoadPairsBeyondRow);
+            run(set, LoadPairsBeyondRow(set.name()));
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Packs dense layers with the same `k` inputs, each a weight [N, K] and a bias [N].
+    /// Packs dense layers with the same `k` inputs, each a weight [N, K] and a bias `[N]`.
     ///
     /// The outputs of each layer begin at a panel. With `bf16`, weights are rounded to bfloat16 and multiplied as such.
     ///
