@@ -225,7 +225,7 @@ def test_new_tokens_have_pieces_and_initial_embeddings() -> None:
     assert (rows[abc] == old[[7, 11, 12]].mean(axis=0)).all()
     filled = train({"abc": 9}, len(BERT_BASE), base=BERT_BASE, fill_unused=True)
     assert extend_embeddings(old, filled).shape == old.shape
-    with pytest.raises(InputError, match=f"it had {len(BERT_BASE)} tokens"):
+    with pytest.raises(InputError, match=f"which had {len(BERT_BASE)} tokens"):
         extend_embeddings(old[:-1], vocab)
 
 
