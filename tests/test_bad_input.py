@@ -29,7 +29,7 @@ def ids_of(value: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (None, "None"),
         (5, "int 5"),
@@ -41,14 +41,14 @@ def ids_of(value: object) -> str:
     ],
     ids=ids_of,
 )
-def test_values_that_are_not_texts_are_refused(value: object, told: str) -> None:
+def test_values_that_are_not_texts_are_refused(value: object, message: str) -> None:
     tok = tokenizer()
-    with pytest.raises(InputError, match=f"^text (is|has) {told}"):
+    with pytest.raises(InputError, match=f"^text (is|has) {message}"):
         tok.encode(value)
-    with pytest.raises(InputError, match=f"^text (is|has) {told}"):
+    with pytest.raises(InputError, match=f"^text (is|has) {message}"):
         tok.encode_ids(value)  # type: ignore[arg-type]
     if value is not None:
-        with pytest.raises(InputError, match=f"^pair (is|has) {told}"):
+        with pytest.raises(InputError, match=f"^pair (is|has) {message}"):
             tok.encode("a", value)
     calls: list[Ask] = [
         lambda tok: tok.encode_batch(["a", value, "b"]),
@@ -57,15 +57,15 @@ def test_values_that_are_not_texts_are_refused(value: object, told: str) -> None
         lambda tok: tok.encode_batch(np.array(["a", value, "b"], dtype=object)),
     ]
     for call in calls:
-        with pytest.raises(InputError, match=f"^item 1 (is|has) {told}"):
+        with pytest.raises(InputError, match=f"^item 1 (is|has) {message}"):
             call(tok)
-    with pytest.raises(InputError, match=f"^item 2, second text (is|has) {told}"):
+    with pytest.raises(InputError, match=f"^item 2, second text (is|has) {message}"):
         tok.encode_batch(["a", "b", ("c", value)])
-    with pytest.raises(InputError, match=f"^item 1, second text (is|has) {told}"):
+    with pytest.raises(InputError, match=f"^item 1, second text (is|has) {message}"):
         tok(["a", "b"], ["c", value])
-    with pytest.raises(InputError, match=f"^text, word 1 (is|has) {told}"):
+    with pytest.raises(InputError, match=f"^text, word 1 (is|has) {message}"):
         tok.encode(["a", value], is_split_into_words=True)
-    with pytest.raises(InputError, match=f"^item 1, word 1 (is|has) {told}"):
+    with pytest.raises(InputError, match=f"^item 1, word 1 (is|has) {message}"):
         tok.encode_batch([["a"], ["b", value]], is_split_into_words=True)
 
 
@@ -105,7 +105,7 @@ def test_errors_of_the_iterable_propagate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (
             {"truncation": "longest"},
@@ -146,7 +146,7 @@ def test_errors_of_the_iterable_propagate() -> None:
     ],
     ids=ids_of,
 )
-def test_wrong_options_are_reported_by_every_method(options: dict[str, Any], told: str) -> None:
+def test_wrong_options_are_reported_by_every_method(options: dict[str, Any], message: str) -> None:
     tok = tokenizer()
     calls: list[Ask] = [
         lambda tok: tok.encode("a", **options),
@@ -156,7 +156,7 @@ def test_wrong_options_are_reported_by_every_method(options: dict[str, Any], tol
         lambda tok: tok(["a"], **options),
     ]
     for call in calls:
-        with pytest.raises(InputError, match=told) as raised:
+        with pytest.raises(InputError, match=message) as raised:
             call(tok)
         assert isinstance(raised.value, TypeError)
 
@@ -189,7 +189,7 @@ def test_wrong_settings_of_a_file_are_reported_when_they_apply() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"return_tensors": "pt"}, "return_tensors must be 'np' or None, not 'pt'"),
         ({"dtype": "float32"}, "dtype must be 'int64' or 'int32', not 'float32'"),
@@ -198,13 +198,13 @@ def test_wrong_settings_of_a_file_are_reported_when_they_apply() -> None:
     ],
     ids=ids_of,
 )
-def test_wrong_options_of_the_call_are_reported(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_wrong_options_of_the_call_are_reported(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         tokenizer()("a", **options)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"lowercase": "yes"}, "lowercase must be True or False, not 'yes'"),
         ({"strip_accents": 1}, "strip_accents must be True or False, or None, not 1"),
@@ -216,13 +216,13 @@ def test_wrong_options_of_the_call_are_reported(options: dict[str, Any], told: s
     ],
     ids=ids_of,
 )
-def test_wrong_options_of_from_vocab_are_reported(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_wrong_options_of_from_vocab_are_reported(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         tokenizer(**options)
 
 
 @pytest.mark.parametrize(
-    ("vocab", "told"),
+    ("vocab", "message"),
     [
         (["[UNK]", 5], "vocab item 1 is int 5; a token is a str"),
         (["[UNK]", SURROGATE], "vocab item 1 has a lone surrogate"),
@@ -235,13 +235,13 @@ def test_wrong_options_of_from_vocab_are_reported(options: dict[str, Any], told:
     ],
     ids=ids_of,
 )
-def test_values_that_are_not_vocabularies_are_refused(vocab: object, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_values_that_are_not_vocabularies_are_refused(vocab: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         wb.Tokenizer.from_vocab(vocab)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("tokens", "told"),
+    ("tokens", "message"),
     [
         ("<e>", "tokens must be a list of tokens, not the single token '<e>'"),
         ([""], "the content of an added token must be a non-empty str"),
@@ -251,8 +251,8 @@ def test_values_that_are_not_vocabularies_are_refused(vocab: object, told: str) 
     ],
     ids=ids_of,
 )
-def test_values_that_are_not_added_tokens_are_refused(tokens: object, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_values_that_are_not_added_tokens_are_refused(tokens: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         tokenizer().with_added_tokens(tokens)  # type: ignore[arg-type]
 
 
@@ -269,12 +269,12 @@ def test_an_added_token_with_wrong_flags_is_refused() -> None:
 @pytest.mark.parametrize("value", [-1, 2**32, 10**30, "1", None, 1.5, True], ids=ids_of)
 def test_what_is_no_id_is_refused(value: object) -> None:
     tok = tokenizer()
-    told = "an id is a whole number from 0 to 4294967295"
-    with pytest.raises(InputError, match=f"^token_id is .*{told}"):
+    message = "an id is a whole number from 0 to 4294967295"
+    with pytest.raises(InputError, match=f"^token_id is .*{message}"):
         tok.id_to_token(value)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=f"^id 1 is .*{told}"):
+    with pytest.raises(InputError, match=f"^id 1 is .*{message}"):
         tok.decode([5, value])
-    with pytest.raises(InputError, match=f"^item 1, id 0 is .*{told}"):
+    with pytest.raises(InputError, match=f"^item 1, id 0 is .*{message}"):
         tok.decode_batch([[5], [value]])
 
 

@@ -288,9 +288,9 @@ def test_line_numbers_of_a_vocab_txt_are_ids(tmp_path: Path) -> None:
     with pytest.warns(VocabWarning) as caught:
         tokenizer = wb.Tokenizer.from_vocab(path)
     assert tokenizer.get_vocab() == {"\ufeffa": 0, "": 2, "c": 3, " d": 4, "b": 5, "[UNK]": 6}
-    told = [str(warning.message) for warning in caught]
+    messages = [str(warning.message) for warning in caught]
     for words in ("byte order mark", "line 2 ends in white space", "line 3 is blank", "line 2 and again on line 6"):
-        assert any(words in message for message in told), words
+        assert any(words in message for message in messages), words
     with pytest.raises(VocabError, match="byte order mark"):
         wb.Tokenizer.from_vocab(path, strict=True)
 

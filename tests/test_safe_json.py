@@ -68,11 +68,11 @@ def test_any_bytes_yield_a_value_or_the_error(data: bytes) -> None:
     try:
         value = parse_json(data, "x", ConfigError)
     except ConfigError as error:
-        told = str(error)
+        message = str(error)
     else:
         assert value == json.loads(data.removeprefix(b"\xef\xbb\xbf"))
         return
-    assert told.startswith("x: ")
+    assert message.startswith("x: ")
 
 
 def test_untrusted_text_is_shown_escaped_and_short() -> None:

@@ -126,8 +126,8 @@ def test_unusual_lines_are_reported_and_keep_their_ids(tmp_path: Path) -> None:
     assert caught[0].filename == __file__
     message = str(caught[0].message)
     assert str(path) in message
-    for told in ("line 3 is blank", "line 4 ends in white space", "line 2 and again on line 5"):
-        assert told in message
+    for expected in ("line 3 is blank", "line 4 ends in white space", "line 2 and again on line 5"):
+        assert expected in message
     assert tok.get_vocab() == {"[UNK]": 0, "": 2, "b": 3, "a": 4, "c": 5}
     with pytest.raises(VocabError, match="line 3 of the vocabulary is blank") as raised:
         wb.Tokenizer.from_vocab(path, strict=True)

@@ -383,14 +383,14 @@ def test_an_unreachable_size_is_explained() -> None:
 
 
 def test_skipped_words_and_characters_are_reported_with_their_share() -> None:
-    with pytest.warns(TrainingWarning) as told:
+    with pytest.warns(TrainingWarning) as warnings_raised:
         vocab = wb.train_vocab(["aaa aab abc ddd", "x" * 12], 12, limit_alphabet=2, max_word_chars=10, min_frequency=1)
     notes = "; ".join(vocab.notes)
     assert "1 words of more than 10 characters were skipped (20 % of all occurrences)" in notes
     assert "limit_alphabet=2 drops 2 characters: b c" in notes
     assert "25 % of the text" in notes
     assert "50 % of the words" in notes
-    assert [str(one.message) for one in told][: len(vocab.notes)] == vocab.notes
+    assert [str(one.message) for one in warnings_raised][: len(vocab.notes)] == vocab.notes
 
 
 @given(CORPORA, st.sampled_from(ALGORITHMS), st.integers(5, 60))

@@ -35,10 +35,10 @@ def test_train_writes_the_folder_of_a_tokenizer(
     folder = tmp_path / "vocab"
     counts = tmp_path / "used.tsv"
     assert main(["train", str(corpus), "-n", "70", "-o", str(folder), "--token-counts", str(counts)]) == 0
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "70 tokens by bpe" in told.err
-    assert "12 texts" in told.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "70 tokens by bpe" in captured.err
+    assert "12 texts" in captured.err
     expected = wb.train_vocab(corpus, 70)
     tokenizer = wb.Tokenizer.from_pretrained(folder)
     assert tokenizer == expected.tokenizer()

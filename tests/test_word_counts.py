@@ -116,9 +116,9 @@ def test_invalid_utf8_is_reported_with_its_location(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     filler = b"a line of text\n" * 200_000
     path.write_bytes(filler + b"b\xe9d \xff here\nlast\n" + filler)
-    with pytest.raises(TrainingError) as told:
+    with pytest.raises(TrainingError) as raised:
         wb.WordCounts.from_files(path)
-    assert f"{path}: not UTF-8: byte 0xe9 in line 200001, byte offset {len(filler) + 1}" in str(told.value)
+    assert f"{path}: not UTF-8: byte 0xe9 in line 200001, byte offset {len(filler) + 1}" in str(raised.value)
     replaced = wb.WordCounts.from_files(path, errors="replace")
     assert (replaced["bd"], replaced["here"], replaced.replaced, replaced.skipped) == (1, 1, 2, 0)
     skipped = wb.WordCounts.from_files(path, errors="skip")
@@ -347,9 +347,9 @@ def test_tables_of_other_programs_can_be_read(tmp_path: Path) -> None:
 def test_invalid_files_are_reported(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "counts.tsv"
     path.write_text(content)
-    with pytest.raises(TrainingError, match=message) as told:
+    with pytest.raises(TrainingError, match=message) as raised:
         wb.WordCounts.load(path)
-    assert str(told.value).startswith(str(path))
+    assert str(raised.value).startswith(str(path))
 
 
 def test_words_that_the_settings_would_split_are_reported(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lets ``python -m wordpiece_bert`` do what the command ``wordpiece-bert`` does."""
+"""Runs the command ``wordpiece-bert`` as ``python -m wordpiece_bert``."""
 
 from wordpiece_bert.cli import main
 

@@ -1015,14 +1015,14 @@ class Tokenizer:
         """SHA-256 of the tokenizer's definition, in hex. It is the same in every process: a key for cached results."""
         if self._fingerprint is None:
             settings = self._settings
-            beside = {
+            other_settings = {
                 "model_max_length": settings.model_max_length,
                 "padding_side": self.padding_side,
                 "truncation_side": self.truncation_side,
                 "special_tokens": {role: self._role(role) for role in SPECIAL_TOKEN_ROLES},
                 "model_input_names": settings.model_input_names,
             }
-            content = f"{self.to_json()}\n{json.dumps(beside, sort_keys=True)}"
+            content = f"{self.to_json()}\n{json.dumps(other_settings, sort_keys=True)}"
             self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
         return self._fingerprint
 

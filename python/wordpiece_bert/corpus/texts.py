@@ -46,7 +46,7 @@ REASONS_KEPT = 20
 
 
 class TextReader:
-    r"""Reads the texts of files: lines or other separated parts, whole files, fields of JSON lines, Parquet columns.
+    r"""Reads the texts of files: lines or other separated parts, entire files, fields of JSON lines, Parquet columns.
 
     Iteration yields blocks of a few megabytes. A block holds complete texts and knows the location of each. Except for
     Parquet, a background thread reads one or two blocks ahead. Gzip and Zstandard are decompressed, and a byte order

@@ -103,9 +103,9 @@ def train_vocab(
     Examples
     --------
     >>> from wordpiece_bert import train_vocab
-    >>> vocab = train_vocab(["the cat sat", "the cats"] * 2, 14)
-    >>> vocab.tokens[5:]
-    ['a', 'c', 'e', 'h', 's', 't', '##a', '##e', '##h']
+    >>> vocab = train_vocab(["the cat sat", "the cats"] * 2, 20)
+    >>> vocab.tokens[-4:]
+    ['##at', 'cat', 'th', 'the']
     """
     known_options(options, TrainOptions.__annotations__, "train_vocab")
     if algorithm not in ALGORITHMS:
