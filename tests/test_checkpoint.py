@@ -171,22 +171,22 @@ def test_control_characters_of_a_name_are_escaped_in_messages(tmp_path: Path) ->
 
 
 def test_every_truncation_of_a_file_is_refused(tmp_path: Path) -> None:
-    whole = safetensors_bytes(OK, bytes(range(16)))
+    content = safetensors_bytes(OK, bytes(range(16)))
     file = tmp_path / "model.safetensors"
-    for length in range(len(whole)):
-        file.write_bytes(whole[:length])
+    for length in range(len(content)):
+        file.write_bytes(content[:length])
         with pytest.raises(CheckpointError):
             read_tensors(file)
-    file.write_bytes(whole)
+    file.write_bytes(content)
     assert set(read_tensors(file)) == {"a", "b"}
 
 
 @given(data=st.data())
 def test_a_changed_byte_gives_tensors_or_a_checkpoint_error(tmp_path_factory: Any, data: st.DataObject) -> None:
-    whole = bytearray(safetensors_bytes(OK, bytes(range(16))))
-    whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    content = bytearray(safetensors_bytes(OK, bytes(range(16))))
+    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     file = tmp_path_factory.mktemp("changed") / "model.safetensors"
-    file.write_bytes(whole)
+    file.write_bytes(content)
     try:
         tensors = read_tensors(file)
     except CheckpointError:

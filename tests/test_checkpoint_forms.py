@@ -73,33 +73,33 @@ def test_a_saved_model_is_loaded_unchanged(folder: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["variant_float16", "variant_bfloat16"])
 def test_half_precision_needs_half_the_memory_and_gives_the_same_numbers(folder: str, tmp_path: Path) -> None:
-    whole, half = (BertModel.from_pretrained(MODELS / folder, keep_half=keep) for keep in (False, True))
-    sizes = [sum(w.nbytes for w in model._weights.values()) for model in (whole, half)]
+    full, half = (BertModel.from_pretrained(MODELS / folder, keep_half=keep) for keep in (False, True))
+    sizes = [sum(w.nbytes for w in model._weights.values()) for model in (full, half)]
     assert sizes[1] * 2 == sizes[0]
     inputs = reference_cases(folder)["pairs"][0]
-    np.testing.assert_array_equal(half(**inputs).last_hidden_state, whole(**inputs).last_hidden_state)
-    np.testing.assert_array_equal(half(**inputs).pooler_output, whole(**inputs).pooler_output)
+    np.testing.assert_array_equal(half(**inputs).last_hidden_state, full(**inputs).last_hidden_state)
+    np.testing.assert_array_equal(half(**inputs).pooler_output, full(**inputs).pooler_output)
     half.save_pretrained(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["dtype"] == folder.removeprefix("variant_")
     stored = {w.dtype for w in read_tensors(tmp_path / "model.safetensors", keep_half=True).values()}
     assert stored == {np.dtype(np.float16) if folder == "variant_float16" else BFLOAT16}
-    for (_, one), (_, other) in zip(half.named_parameters(), whole.named_parameters(), strict=True):
+    for (_, one), (_, other) in zip(half.named_parameters(), full.named_parameters(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("folder", ["bert_small_pretraining", "electra_generator", "mpnet_masked_lm", "albert_model"])
 def test_heads_and_variants_are_kept_in_half_precision_too(folder: str, tmp_path: Path) -> None:
-    place = tmp_path / "half"
-    shutil.copytree(MODELS / folder, place)
-    tensors = {name: to_bfloat16(t) for name, t in read_tensors(place / "model.safetensors").items()}  # type: ignore[arg-type]
-    write(place / "model.safetensors", tensors)
+    copied = tmp_path / "half"
+    shutil.copytree(MODELS / folder, copied)
+    tensors = {name: to_bfloat16(t) for name, t in read_tensors(copied / "model.safetensors").items()}  # type: ignore[arg-type]
+    write(copied / "model.safetensors", tensors)
     inputs = reference_cases(folder)["pairs"][0]
-    whole: Any = AutoModel.from_pretrained(place)
-    half: Any = AutoModel.from_pretrained(place, keep_half=True)
+    full: Any = AutoModel.from_pretrained(copied)
+    half: Any = AutoModel.from_pretrained(copied, keep_half=True)
     assert all(is_half(weight.dtype) for weight in half._weights.values())
     for field in ("logits", "prediction_logits", "last_hidden_state"):
-        if hasattr(whole(**inputs), field):
-            np.testing.assert_allclose(getattr(half(**inputs), field), getattr(whole(**inputs), field), atol=1e-6)
+        if hasattr(full(**inputs), field):
+            np.testing.assert_allclose(getattr(half(**inputs), field), getattr(full(**inputs), field), atol=1e-6)
 
 
 def test_a_decoder_in_half_precision_is_widened_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ NAMES = ["cross_encoder_score", "cross_encoder_classes", "cross_encoder_identity
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    place = tmp_path_factory.mktemp("cross")
-    return {name: with_tokenizer(name, place) for name in NAMES}
+    parent = tmp_path_factory.mktemp("cross")
+    return {name: with_tokenizer(name, parent) for name in NAMES}
 
 
 @pytest.fixture

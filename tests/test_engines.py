@@ -136,8 +136,8 @@ def test_any_mask_gives_what_numpy_gives(model: BertModel, data: st.DataObject) 
     np.testing.assert_array_equal(some.pooler_output, found.pooler_output)
     assert some.attentions is not None
     assert found.attentions is not None
-    for p, whole in zip(some.attentions, found.attentions, strict=True):
-        np.testing.assert_array_equal(p, np.where(kept[:, None, :, None], whole, 0))
+    for p, full in zip(some.attentions, found.attentions, strict=True):
+        np.testing.assert_array_equal(p, np.where(kept[:, None, :, None], full, 0))
 
 
 # --- the same bits

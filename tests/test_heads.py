@@ -305,9 +305,9 @@ def test_a_head_is_drawn_on_request_with_a_warning() -> None:
     assert weights["classifier.weight"].std() > 0.005
     assert (weights["classifier.bias"] == 0).all()
     np.testing.assert_array_equal(weights["classifier.weight"], dict(again.named_parameters())["classifier.weight"])
-    with pytest.warns(CheckpointWarning, match="drawn: 'cls.predictions.bias'|'pooler.dense.bias'") as told:
+    with pytest.warns(CheckpointWarning, match="drawn: 'cls.predictions.bias'|'pooler.dense.bias'") as warned:
         words = BertForMaskedLM.from_pretrained(MODELS / "bert_small", new_head=1)
-    assert len(told) == 2  # the pooler is not used, the head was drawn
+    assert len(warned) == 2  # the pooler is not used, the head was drawn
     assert words(IDS).logits.shape == (2, 3, 110)
 
 

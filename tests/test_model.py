@@ -55,12 +55,12 @@ def test_outputs_equal_transformers(folder: str, case: str) -> None:
         "hidden_states": np.stack(out.hidden_states)[:, mask],
         "attentions": np.stack(out.attentions).swapaxes(2, 3)[:, mask],  # queries at masked positions are meaningless
     }
-    wanted = dict(expected)
-    wanted["last_hidden_state"] = wanted["last_hidden_state"][mask]
-    if "hidden_states" in wanted:
-        wanted["hidden_states"] = wanted["hidden_states"][:, mask]
-        wanted["attentions"] = wanted["attentions"].swapaxes(2, 3)[:, mask]
-    for name, array in wanted.items():
+    reference = dict(expected)
+    reference["last_hidden_state"] = reference["last_hidden_state"][mask]
+    if "hidden_states" in reference:
+        reference["hidden_states"] = reference["hidden_states"][:, mask]
+        reference["attentions"] = reference["attentions"].swapaxes(2, 3)[:, mask]
+    for name, array in reference.items():
         assert found[name].dtype == np.float32
         np.testing.assert_allclose(found[name], array, rtol=0, atol=TOLERANCE, err_msg=name)
 

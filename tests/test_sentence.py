@@ -48,8 +48,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.Truncatio
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    place = tmp_path_factory.mktemp("sentence")
-    return {name: sentence_folder(name, place) for name in FOLDERS}
+    parent = tmp_path_factory.mktemp("sentence")
+    return {name: sentence_folder(name, parent) for name in FOLDERS}
 
 
 @pytest.fixture(scope="module")
@@ -237,10 +237,10 @@ def test_a_shorter_row_cuts_more(folders: dict[str, Path]) -> None:
 
 
 def test_truncate_dim_cuts_before_it_normalizes(encoder: SentenceEncoder) -> None:
-    whole = encoder.encode(TEXTS)
-    np.testing.assert_array_equal(encoder.encode(TEXTS, truncate_dim=9), whole[:, :9])
+    full = encoder.encode(TEXTS)
+    np.testing.assert_array_equal(encoder.encode(TEXTS, truncate_dim=9), full[:, :9])
     cut = encoder.encode(TEXTS, truncate_dim=9, normalize_embeddings=True)
-    np.testing.assert_allclose(cut, whole[:, :9] / np.linalg.norm(whole[:, :9], axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(cut, full[:, :9] / np.linalg.norm(full[:, :9], axis=1, keepdims=True), atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(cut, axis=1), 1, atol=1e-6)
 
 

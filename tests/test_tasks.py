@@ -38,8 +38,8 @@ LONG = "the cat was in the house , " * 20
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Loaded]:
-    place = tmp_path_factory.mktemp("tasks")
-    return {name: tasks.load(with_tokenizer(name, place)) for name in FOLDERS}
+    parent = tmp_path_factory.mktemp("tasks")
+    return {name: tasks.load(with_tokenizer(name, parent)) for name in FOLDERS}
 
 
 def check_same(found: Any, expected: Any) -> None:
@@ -114,9 +114,9 @@ def test_a_name_or_a_folder_is_accepted(tmp_path: Path, loaded: dict[str, Loaded
 def test_truncation_is_on_the_result_and_in_a_warning(loaded: dict[str, Loaded]) -> None:
     with pytest.warns(
         TruncationWarning, match=r"1 of 2 texts were cut at 48 tokens, the first at index 1.*\.truncated"
-    ) as told:
+    ) as warned:
         short, long = tasks.classify(loaded["bert_seqcls_single"], ["a dog", LONG])
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     assert (short.truncated, long.truncated) == (False, True)
     with pytest.warns(TruncationWarning):
         assert tasks.ner(loaded["bert_token_cls"], LONG).truncated
@@ -420,10 +420,10 @@ def test_features_are_the_six_choices_of_the_paper(tmp_path: Path) -> None:
         "weighted_sum_all": sum(w * x for w, x in zip(w6, h[1:], strict=True)),
     }
     assert set(expected) == set(FEATURE_CHOICES)
-    for choice, wanted in expected.items():
+    for choice, reference in expected.items():
         given_weights = {"weighted_sum_last_four": w4, "weighted_sum_all": w6}.get(choice)
         found = tasks.feature_extraction(deep, "a river runs", choice, weights=given_weights)
-        np.testing.assert_allclose(found.vectors, wanted, atol=1e-5)
+        np.testing.assert_allclose(found.vectors, reference, atol=1e-5)
         assert found.vectors.dtype == np.float32
     plain = tasks.feature_extraction(deep, "a river runs", "weighted_sum_all").vectors
     np.testing.assert_allclose(plain, sum(h[1:]), atol=1e-5)

@@ -142,10 +142,10 @@ def test_files_of_torch_have_the_numbers_of_the_safetensors_file(folder: str, re
 )
 def test_half_precision_is_kept_on_request(folder: str, dtype: Any) -> None:
     file = MODELS / folder / "pytorch_model.bin"
-    whole = read_tensors(file)
+    content = read_tensors(file)
     for key, array in read_tensors(file, keep_half=True).items():
         assert array.dtype == dtype
-        np.testing.assert_array_equal(widen(array), whole[key])
+        np.testing.assert_array_equal(widen(array), content[key])
 
 
 def test_tensors_that_share_a_storage_share_their_memory() -> None:
@@ -382,26 +382,26 @@ def test_entries_of_one_name_and_two_pickles_are_refused(tmp_path: Path) -> None
         read(tmp_path, out.getvalue())
 
 
-@pytest.mark.parametrize("whole", [GOOD, legacy(OLD, ["0"], COUNT + FOUR)], ids=["zip", "legacy"])
-def test_every_truncation_is_refused(tmp_path: Path, whole: bytes) -> None:
-    for length in range(0, len(whole), 3):
+@pytest.mark.parametrize("content", [GOOD, legacy(OLD, ["0"], COUNT + FOUR)], ids=["zip", "legacy"])
+def test_every_truncation_is_refused(tmp_path: Path, content: bytes) -> None:
+    for length in range(0, len(content), 3):
         with pytest.raises(CheckpointError):
-            read(tmp_path, whole[:length])
+            read(tmp_path, content[:length])
 
 
 @given(data=st.data())
-@pytest.mark.parametrize("whole", [GOOD, legacy(OLD, ["0"], COUNT + FOUR)], ids=["zip", "legacy"])
+@pytest.mark.parametrize("content", [GOOD, legacy(OLD, ["0"], COUNT + FOUR)], ids=["zip", "legacy"])
 def test_changed_bytes_give_tensors_or_a_checkpoint_error(
-    tmp_path_factory: Any, whole: bytes, data: st.DataObject
+    tmp_path_factory: Any, content: bytes, data: st.DataObject
 ) -> None:
-    changed = bytearray(whole)
+    changed = bytearray(content)
     for _ in range(data.draw(st.integers(1, 4))):
-        changed[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+        changed[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     try:
         tensors = read(tmp_path_factory.mktemp("changed"), bytes(changed))
     except CheckpointError:
         return
-    assert sum(array.nbytes for array in tensors.values()) <= 8 * len(whole)
+    assert sum(array.nbytes for array in tensors.values()) <= 8 * len(content)
 
 
 # The instructions of a pickle of tensors, and a few that are not allowed, to be drawn in any order.
