@@ -71,13 +71,15 @@ def test_every_activation_is_among_the_kernels() -> None:
         check_close(models[1](ids), models[0](ids))
 
 
-@pytest.mark.parametrize("path", _core.kernel_paths())
+@pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
 @pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model", "albert_model", "distilbert_model"])
-def test_every_instruction_set_gives_the_same(folder: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RustEngine, "prepare", lambda _, config, weights: RustEncoder(config, weights, path))
+def test_every_instruction_set_gives_the_same(
+    folder: str, instruction_set: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RustEngine, "prepare", lambda _, config, weights: RustEncoder(config, weights, instruction_set))
     expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
-    assert found._encoder._kernels.path == path
+    assert found._encoder._kernels.instruction_set == instruction_set
     for inputs, _ in reference_cases(folder).values():
         check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING))
 
@@ -85,7 +87,7 @@ def test_every_instruction_set_gives_the_same(folder: str, path: str, monkeypatc
 def test_a_missing_instruction_set_is_reported() -> None:
     model = BertModel.from_pretrained(MODELS / "bert_small", "numpy")
     weights: dict[str, Any] = {name: np.array(weight) for name, weight in model.named_parameters()}
-    with pytest.raises(InputError, match=r"this machine has no .avx1024"):
+    with pytest.raises(InputError, match=r"this machine has no instruction set .avx1024"):
         RustEncoder(model.config, weights, "avx1024")
 
 
@@ -161,14 +163,14 @@ def test_a_row_has_the_same_bits_in_any_batch_and_padding(model: BertModel, data
             np.testing.assert_array_equal(together[i, : len(rows[i])], alone[0])
 
 
-@pytest.mark.parametrize("path", _core.kernel_paths())
+@pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
 @pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model"])
-def test_pooled_rows_have_the_same_bits_in_any_batch(folder: str, path: str) -> None:
+def test_pooled_rows_have_the_same_bits_in_any_batch(folder: str, instruction_set: str) -> None:
     plain: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     names = {name: plain._name_in_checkpoint(name, plain.config) for name in bert_shapes(plain.config)}
     given_ = dict(plain.named_parameters())
     weights = {name: np.array(given_[own]) for name, own in names.items() if own in given_}
-    encoder = RustEncoder(plain.config, weights, path)
+    encoder = RustEncoder(plain.config, weights, instruction_set)
     random = np.random.default_rng(1)
     rows = [random.integers(2, plain.config.vocab_size, random.integers(1, 20)) for _ in range(60)]
 

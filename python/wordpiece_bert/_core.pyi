@@ -34,7 +34,7 @@ __all__ = [
     "_panic",
     "_restore_encoding",
     "dense",
-    "kernel_paths",
+    "kernel_instruction_sets",
     "set_num_threads",
 ]
 
@@ -170,7 +170,7 @@ class BertEncoder:
         heads: int,
         activation: str,
         eps: float,
-        path: str | None = None,
+        instruction_set: str | None = None,
     ) -> Self: ...
     def forward(
         self,
@@ -196,7 +196,7 @@ class BertEncoder:
         threads: int | None,
     ) -> npt.NDArray[np.float32]: ...
     @property
-    def path(self) -> str: ...
+    def instruction_set(self) -> str: ...
 
 def dense(
     x: npt.NDArray[np.float32],
@@ -204,9 +204,9 @@ def dense(
     bias: npt.NDArray[np.float32],
     activation: str,
     threads: int | None = None,
-    path: str | None = None,
+    instruction_set: str | None = None,
 ) -> npt.NDArray[np.float32]: ...
-def kernel_paths() -> list[str]: ...
+def kernel_instruction_sets() -> list[str]: ...
 
 @final
 class Rows:

@@ -24,7 +24,7 @@ use wordpiece_kernels::{Execution, InstructionSet, Matrix};
 use wordpiece_parallel::ScratchPool;
 
 use crate::error::{self, guarded};
-use crate::threads;
+use crate::{instruction_sets, threads};
 
 /// The numbers of a table or weight and the name of their type: float32, or float16 or bfloat16 as uint16 bits.
 type StoredArray<'py> = (Bound<'py, PyAny>, String);
@@ -210,11 +210,11 @@ type ForwardResult<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Vec<Bound<'py, PyArra
 impl BertEncoder {
     /// Combine packed layers, embedding tables [rows, E] and what else a model has; tables are kept, not copied.
     ///
-    /// `distances` is the attention bias of MPNet, [N, 2·D + 1], by the distance key − query from −D to D; `path` the name
-    /// of an instruction set, None for the best that the CPU supports.
+    /// `distances` is the attention bias of MPNet, [N, 2·D + 1], by the distance key − query from −D to D. Without
+    /// `instruction_set`, the best one of this CPU computes.
     #[new]
     #[pyo3(signature = (layers, words, positions, types, embedding_norm, projection, distances, *, embedding, heads,
-        activation, eps, path=None))]
+        activation, eps, instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of an encoder by name")]
     fn new(
         layers: Vec<PyRef<'_, PackedLayer>>,
@@ -228,7 +228,7 @@ impl BertEncoder {
         heads: usize,
         activation: &str,
         eps: f32,
-        path: Option<&str>,
+        instruction_set: Option<&str>,
     ) -> PyResult<BertEncoder> {
         guarded(|| {
             let first = layers.first().ok_or_else(|| error::input("an encoder needs a layer".into()))?;
@@ -256,7 +256,7 @@ impl BertEncoder {
             };
             let core = Encoder {
                 config,
-                instruction_set: instruction_set_of(path)?,
+                instruction_set: kernels_for(instruction_set)?,
                 embedding_norm: LayerNormWeights::new(embedding_norm.0.as_slice()?, embedding_norm.1.as_slice()?),
                 projection,
                 layers: layers.iter().map(|layer| layer.layer.clone()).collect(),
@@ -390,7 +390,7 @@ impl BertEncoder {
 
     /// The name of the instruction set that computes: avx512, avx2, neon or scalar.
     #[getter]
-    fn path(&self) -> &'static str {
+    fn instruction_set(&self) -> &'static str {
         self.core.instruction_set.name()
     }
 }
@@ -421,7 +421,7 @@ impl BertEncoder {
 /// Compute activation(x·Wᵀ + b) with a weight that is not packed: x [rows, in], weight [out, in], bias [out] ->
 /// float32 [rows, out].
 #[pyfunction]
-#[pyo3(signature = (x, weight, bias, activation, threads=None, path=None))]
+#[pyo3(signature = (x, weight, bias, activation, threads=None, instruction_set=None))]
 pub fn dense<'py>(
     py: Python<'py>,
     x: PyReadonlyArray2<'_, f32>,
@@ -429,11 +429,11 @@ pub fn dense<'py>(
     bias: PyReadonlyArray1<'_, f32>,
     activation: &str,
     threads: Option<usize>,
-    path: Option<&str>,
+    instruction_set: Option<&str>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
         let (rows, k, n) = (x.shape()[0], weight.shape()[1], weight.shape()[0]);
-        let (activation, instruction_set) = (activation_of(activation)?, instruction_set_of(path)?);
+        let (activation, instruction_set) = (activation_of(activation)?, kernels_for(instruction_set)?);
         let (x, weight, bias) = (x.as_slice()?, weight.as_slice()?, bias.as_slice()?);
         let y = py.detach(|| {
             let execution = Execution { instruction_set, pool: threads::pool(threads) };
@@ -447,18 +447,15 @@ pub fn dense<'py>(
 
 /// Return the names of the instruction sets that this CPU has, the best last.
 #[pyfunction]
-pub fn kernel_paths() -> Vec<&'static str> {
+pub fn kernel_instruction_sets() -> Vec<&'static str> {
     InstructionSet::all_available().into_iter().map(InstructionSet::name).collect()
 }
 
 /// Returns the instruction set of this name, or the best one of this CPU.
-fn instruction_set_of(name: Option<&str>) -> PyResult<InstructionSet> {
-    match name {
+fn kernels_for(instruction_set: Option<&str>) -> PyResult<InstructionSet> {
+    match instruction_set {
         None => Ok(InstructionSet::detect()),
-        Some(name) => InstructionSet::all_available()
-            .into_iter()
-            .find(|set| set.name() == name)
-            .ok_or_else(|| error::input(format!("this machine has no {name:?}"))),
+        Some(name) => instruction_sets::by_name(&InstructionSet::all_available(), name),
     }
 }
 

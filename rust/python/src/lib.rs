@@ -13,6 +13,7 @@ mod convert;
 mod encoding;
 mod error;
 mod files;
+mod instruction_sets;
 mod kernels;
 mod location;
 mod options;
@@ -37,7 +38,7 @@ mod _core {
     #[pymodule_export]
     use super::files::{TextBlock, TextReader};
     #[pymodule_export]
-    use super::kernels::{BertEncoder, PackedLayer, dense, kernel_paths};
+    use super::kernels::{BertEncoder, PackedLayer, dense, kernel_instruction_sets};
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]

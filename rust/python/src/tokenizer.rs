@@ -17,7 +17,7 @@ use crate::encoding::{Encoding, WindowSource};
 use crate::error::{self, guarded, to_py};
 use crate::location::Location;
 use crate::options::{Options, PaddingSettings, TruncationSettings};
-use crate::{threads, vocab};
+use crate::{instruction_sets, threads, vocab};
 
 /// A single text shorter than this is encoded without releasing the interpreter: to get it back may mean to wait for a
 /// thread that computes, which is a thousand times longer than the text takes.
@@ -206,7 +206,8 @@ impl Tokenizer {
     /// A tokenizer without a fast path stays without one.
     fn with_instruction_set(&self, name: Option<&str>) -> PyResult<Tokenizer> {
         guarded(|| {
-            let instruction_set = name.map(instruction_set).transpose()?;
+            let available = wordpiece::Tokenizer::instruction_sets();
+            let instruction_set = name.map(|name| instruction_sets::by_name(&available, name)).transpose()?;
             let core = wordpiece::Tokenizer::clone(&self.core).with_instruction_set(instruction_set);
             Ok(Tokenizer { core: Arc::new(core) })
         })
@@ -482,13 +483,4 @@ impl Tokenizer {
         }
         summary
     }
-}
-
-/// Returns the instruction set with this name, if this machine has it.
-fn instruction_set(name: &str) -> PyResult<InstructionSet> {
-    let available = wordpiece::Tokenizer::instruction_sets();
-    available.iter().copied().find(|set| set.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = available.iter().map(|set| set.name()).collect();
-        error::input(format!("this machine has no instruction set {name:?}; it has {}", names.join(", ")))
-    })
 }

@@ -19,7 +19,7 @@ class Ours:
     def version(self) -> str:
         from wordpiece_bert import _core
 
-        return f"{_core.__version__} ({_core.kernel_paths()[-1]})"
+        return f"{_core.__version__} ({_core.kernel_instruction_sets()[-1]})"
 
     def load(self, folder: Path, kind: str, threads: int) -> None:
         from wordpiece_bert import SentenceEncoder, _core
@@ -28,7 +28,7 @@ class Ours:
 
         backend, option = [*kind.split(), ""][:2]
         chosen = option
-        if chosen in _core.kernel_paths():  # another instruction set than the best
+        if chosen in _core.kernel_instruction_sets():  # another instruction set than the best
             RustEngine.prepare = lambda _, config, weights: RustEncoder(config, weights, chosen)  # type: ignore[method-assign]
             option = ""
         self.threads = threads

@@ -64,7 +64,7 @@ class RustEncoder:
     config, weights
         As for `base.Engine.prepare`.
     instruction_set
-        The instruction set of the kernels, one of `_core.kernel_paths`; None for the best that the CPU supports.
+        One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
     dtype
         ``"float32"`` or ``"bfloat16"``.
 
@@ -124,7 +124,7 @@ class RustEncoder:
             # The kernels call each activation by the name of its function.
             activation=functional.ACTIVATIONS[config.hidden_act].__name__,
             eps=config.layer_norm_eps,
-            path=instruction_set,
+            instruction_set=instruction_set,
         )
         self._pooler = (
             RustDense(weights["pooler.dense.weight"], weights["pooler.dense.bias"], "tanh")
