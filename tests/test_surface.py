@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import inspect
+import pkgutil
 import re
 import subprocess
 import sys
@@ -130,6 +132,15 @@ def test_the_package_root_defines_nothing() -> None:
         value = getattr(wb, name)
         if not isinstance(value, str | ModuleType):
             assert value.__module__ != "wordpiece_bert", f"{name} is defined in __init__.py"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(module.name for module in pkgutil.walk_packages(wb.__path__, "wordpiece_bert."))
+)
+def test_examples_in_docstrings(name: str) -> None:
+    if name.rpartition(".")[2] in ("__main__", "_core"):
+        pytest.skip("the entry point and the extension have no examples to run")
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 def test_the_package_is_marked_as_typed() -> None:

@@ -300,6 +300,18 @@ def next_sentence_pairs(
         segment exists.
     ConfigError
         The tokenizer has no [CLS] or no [SEP] token.
+
+    Examples
+    --------
+    >>> import wordpiece_bert as wb
+    >>> from wordpiece_bert.pretraining import next_sentence_pairs
+    >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d"])
+    >>> documents = [["a a", "b"], ["c", "d d"]]
+    >>> for pair in next_sentence_pairs(documents, tokenizer, seed=3):
+    ...     print(" ".join(tokenizer.convert_ids_to_tokens(pair.input_ids)), pair.next_sentence_label)
+    [CLS] a a [SEP] b [SEP] 0
+    [CLS] c [SEP] a a b [SEP] 1
+    [CLS] d d [SEP] b [SEP] 1
     """
     if max_length < _SPECIAL_TOKENS + 2:
         message = f"max_length must be {_SPECIAL_TOKENS + 2} or more, [CLS] A [SEP] B [SEP], not {max_length!r}"

@@ -394,6 +394,16 @@ class Tokenizer:
         ------
         InputError
             An argument is not text, has a lone surrogate, or an option is wrong.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> encoding = tokenizer.encode("New Yorker")
+        >>> encoding.tokens
+        ['[CLS]', 'new', 'york', '##er', '[SEP]']
+        >>> encoding.offsets
+        [(0, 0), (0, 3), (4, 8), (8, 10), (0, 0)]
         """
         split, resolved = self._resolve(options)
         return self._inner.encode(text, pair, split, resolved)
@@ -648,6 +658,18 @@ class Tokenizer:
         InputError
             As for `encode_batch`; also if arrays are requested and rows differ in length (pass ``padding=True``), and
             if there are more or fewer second texts than texts.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "cat"])
+        >>> inputs = tokenizer(["a cat", "cat"], padding=True)
+        >>> inputs["input_ids"]
+        array([[2, 4, 5, 3],
+               [2, 5, 3, 0]])
+        >>> inputs.attention_mask
+        array([[1, 1, 1, 1],
+               [1, 1, 1, 0]])
         """
         if return_tensors not in ("np", None):
             message = (

@@ -300,6 +300,14 @@ def vocab_report(
     ------
     InputError
         An item is not a str, or an option is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer, vocab_report
+    >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "the", "cat", "##s"])
+    >>> report = vocab_report(tokenizer, ["the cats", "the cat", "the dog"])
+    >>> report.words, report.tokens, report.unk_words
+    (6, 7, 0.16666666666666666)
     """
     column = _core._column_texts(texts)
     if column is None and (isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable)):
