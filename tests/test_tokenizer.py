@@ -109,7 +109,7 @@ def test_special_tokens_may_have_other_names() -> None:
         (["a"], {}, r'"\[UNK\]" is not in the vocabulary'),
         (["[UNK]", "a"], {"unk_token": "<unk>"}, '"<unk>" is not in the vocabulary'),
         ({"[UNK]": 0, "a": 1, "b": 1}, {}, "id 1 is given to two tokens"),
-        (["[UNK]", "a", "b", "a"], {}, '"a" stands twice in the vocabulary, at index 1 and index 3'),
+        (["[UNK]", "a", "b", "a"], {}, '"a" is in the vocabulary twice, at index 1 and index 3'),
     ],
 )
 def test_unusable_vocabularies_are_refused(vocab: object, options: dict[str, Any], message: str) -> None:

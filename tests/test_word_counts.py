@@ -332,7 +332,7 @@ def test_tables_of_other_programs_can_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a\t1\na\t2\n", "stands twice"),
+        ("a\t1\na\t2\n", "is in the counts twice"),
         ("a\t0\n", "above 0"),
         ("a\t-1\n", "above 0"),
         ("a 1\n", "line 1 has no tab"),

@@ -1,9 +1,14 @@
-//! The one place that names Python exceptions: core error → class of `wordpiece_bert.errors`.
+//! From core errors to the exceptions of `wordpiece_bert.errors`; the only module that names Python exception classes.
+//!
+//! The core words its errors without knowing the caller's language. Where the remedy is an argument of a Python function,
+//! [`python_remedy`] replaces the core's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use wordpiece::files::TextProblem;
+use wordpiece::train::TrainingError;
 use wordpiece::{Error, ErrorKind};
 
 mod classes {
@@ -14,13 +19,18 @@ mod classes {
     pyo3::import_exception!(wordpiece_bert.errors, VocabError);
 }
 
-/// The exception for an error of the core.
+/// Returns the exception for an error of the core.
+///
+/// A file that the operating system refuses becomes an `OSError` with its number, which Python turns into
+/// `FileNotFoundError`, `PermissionError` and so on.
 pub fn to_py(error: Error) -> PyErr {
     if let Error::FileUnreadable { file, code: Some(code), message } = error {
-        // With the number OSError becomes the class that people catch: FileNotFoundError, PermissionError, …
         return PyOSError::new_err((code, message, file));
     }
-    let message = error.to_string();
+    let message = match python_remedy(error.innermost()) {
+        Some(remedy) => format!("{}; {remedy}", error.problem()),
+        None => error.to_string(),
+    };
     match error.kind() {
         ErrorKind::Vocab => classes::VocabError::new_err(message),
         ErrorKind::Format => classes::TokenizerFormatError::new_err(message),
@@ -29,26 +39,61 @@ pub fn to_py(error: Error) -> PyErr {
     }
 }
 
-/// The exception for an argument that cannot be used.
+/// Returns what to write in Python to avoid an error, where that is an argument; else `None`, and the core's remedy holds.
+fn python_remedy(error: &Error) -> Option<String> {
+    let remedy = match error {
+        Error::MissingUnk { .. } => "add it, or name the right one with unk_token=",
+        Error::EmptyAddedToken { .. } => "use normalized=False",
+        Error::MaxLengthBelowSpecials { added, .. } => {
+            return Some(format!("pass max_length of at least {added}, or add_special_tokens=False"));
+        }
+        Error::SequenceTooShort { .. } => "use truncation=\"longest_first\"",
+        Error::SecondSequenceNotProvided => "pass a pair, or use truncation=\"longest_first\"",
+        Error::ZeroMultiple => "pass a positive number, or None",
+        Error::UnknownId { .. } => "strict=False skips such ids",
+        Error::EmptySeparator => "separator=None reads each file as one text",
+        Error::BadText { problem, .. } | Error::BadRow { problem, .. } => match problem {
+            TextProblem::NotUtf8 { .. } => "convert it to UTF-8 first, or pass errors=\"replace\"",
+            TextProblem::LoneSurrogate { .. } => "errors=\"replace\" reads it all the same",
+            TextProblem::Null => "errors=\"skip\" omits it",
+            _ => return None,
+        },
+        Error::Training(error) => match error {
+            TrainingError::NotUtf8 { .. } => "convert it to UTF-8, or pass errors=\"replace\" or errors=\"skip\"",
+            TrainingError::TooManySymbols => "drop the rarest with max_distinct_words=",
+            TrainingError::SizeOfBase { .. } => {
+                "ask for more than that, or fill its unused slots with fill_unused=True"
+            }
+            TrainingError::NoUnusedSlot => "pass a larger vocab_size instead of fill_unused=True",
+            TrainingError::ZeroThreshold => "pass thresholds of at least 1, or None",
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(remedy.to_owned())
+}
+
+/// Returns the exception for an argument that cannot be used.
 pub fn input(message: String) -> PyErr {
     classes::InputError::new_err(message)
 }
 
-/// Runs what does the work of a call. A panic in it is a bug of this package and becomes an `InternalError`, which people
-/// can catch; PyO3 would make a `PanicException` of it, which is no `Exception`.
+/// Runs the work of a call and turns a panic, which is a bug of this package, into an `InternalError`.
+///
+/// PyO3 would raise a `PanicException`, which is no `Exception` and escapes `except Exception`.
 pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    // Nothing that a panic leaves half-done outlives it: a tokenizer never changes, and the core throws away the scratch
-    // space of a thread that panics.
+    // Unwind safety: a tokenizer never changes, and the core discards the scratch buffers of a thread that panics, so no
+    // half-finished state survives the panic.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Err(classes::InternalError::new_err(format!(
-            "a bug in wordpiece_bert, please report it with what you called: {}",
-            said.unwrap_or("panic without a message")
+            "a bug in wordpiece_bert, please report it with the call that raised it: {}",
+            text.unwrap_or("panic without a message")
         )))
     })
 }
 
-/// Panics while the interpreter is released: lets the tests see what becomes of that.
+/// Panics while the interpreter is released, so that the tests can check the resulting exception.
 #[pyfunction]
 pub fn _panic(py: Python<'_>, message: String) -> PyResult<()> {
     guarded(|| py.detach(|| panic!("{message}")))

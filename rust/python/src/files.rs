@@ -174,7 +174,7 @@ impl TextBlock {
                 tokenizer.core.encode_batch::<u32>(&self.block.inputs(), &options.core, &columns, pool)
             });
             let rows = rows.map_err(|error| match error {
-                Error::AtIndex { index, error } => error.at_place(self.block.location(index)),
+                Error::AtIndex { index, error } => error.at_location(self.block.location(index)),
                 error => error,
             });
             Rows::new(py, rows.map_err(to_py)?, &columns)

@@ -202,8 +202,8 @@ fn two_files_that_end_and_begin_in_half_a_character_do_not_make_one() {
     let error = collect(sources(), ReadOptions::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a: line 1, byte offset 1: not UTF-8: byte 0xc3; it may be Latin-1 or Windows-1252: convert it to UTF-8 first, \
-         or pass errors=\"replace\""
+        "a: line 1, byte offset 1: not UTF-8: byte 0xc3; it may be Latin-1 or Windows-1252; convert the file to \
+         UTF-8 first, or replace what is not UTF-8"
     );
     let options = ReadOptions { on_error: OnError::Replace, ..ReadOptions::default() };
     let texts: Vec<String> = collect(sources(), options).unwrap().into_iter().map(|(text, _)| text).collect();
@@ -241,8 +241,7 @@ fn a_text_larger_than_allowed_is_told_and_not_kept() {
     let options = ReadOptions { longest_text: 1 << 20, ..ReadOptions::default() };
     let endless = TextSource::reader("endless", b"ok\n".chain(io::repeat(b'a')));
     let error = collect(vec![endless], options).unwrap_err();
-    let expected =
-        "endless: line 2, byte offset 3: a text of more than 1048576 bytes begins here: is the separator right?";
+    let expected = "endless: line 2, byte offset 3: a text of more than 1048576 bytes begins here; check the separator";
     assert_eq!(error.to_string(), expected);
 }
 
@@ -392,7 +391,7 @@ fn a_column_of_strings_is_a_block() {
     assert_eq!(good.texts().collect::<Vec<_>>(), ["a", "é", ""]);
     assert_eq!((good.location(2), good.skipped_count()), ("p row 10".to_owned(), 1));
     let problem = |bytes, ends: &[i64]| block(bytes, ends, OnError::Strict).unwrap_err().to_string();
-    assert_eq!(problem(b"a", &[1, 1, 1]), "p: row 9: null, which is no text; errors=\"skip\" leaves it out");
+    assert_eq!(problem(b"a", &[1, 1, 1]), "p: row 9: null, which is no text; skip what is no text to read the rest");
     assert!(problem("aé".as_bytes(), &[2]).starts_with("p: row 7: not UTF-8"));
     for ends in [&[9][..], &[1, 0], &[-1]] {
         assert!(problem(b"aa", ends).contains("offsets"), "{ends:?}");

@@ -1,292 +1,305 @@
-//! The one error type of the crate: every variant carries the value that was wrong.
+//! The error type of the crate.
+//!
+//! Errors are data: each variant carries the value that was wrong and its location, so that callers can match on them.
+//! The wording is in one place, the private module `message`. [`Error::kind`] sorts the variants into the few classes
+//! that a caller usually tells apart, and [`Error::innermost`] removes the location of an error in a batch.
 
+mod message;
 mod text_problem;
 mod training;
 
 pub use text_problem::TextProblem;
 pub use training::TrainingError;
 
-use std::fmt;
-
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of thing was wrong. A binding maps each kind to one exception class.
+/// The class of an [`Error`]. A binding maps each to one exception type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The vocabulary itself.
+    /// The vocabulary is wrong.
     Vocab,
-    /// A `tokenizer.json` or another file that describes a tokenizer.
+    /// A `tokenizer.json`, or another file that describes a tokenizer, is wrong or not supported.
     Format,
-    /// A text, an id or an option of a call.
+    /// A text, an id or an option of a call is wrong.
     Input,
-    /// A file that the operating system refuses.
+    /// The operating system refused to read a file.
     File,
-    /// Counting words or training a vocabulary.
+    /// Words could not be counted, or a vocabulary could not be trained.
     Training,
 }
 
-/// Everything that can go wrong, with the value that was wrong and what to do about it.
+/// Everything that can go wrong.
+///
+/// The [`Display`](std::fmt::Display) form says what is wrong, with the value and its location, and what to do about it;
+/// [`problem`](Error::problem) and [`remedy`](Error::remedy) return the two parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A vocabulary without any token.
+    // Vocabularies.
+    /// A vocabulary has no tokens.
     EmptyVocab,
     /// The unknown token is not in the vocabulary.
     MissingUnk {
-        /// The token that was looked for.
+        /// The unknown token that the definition names.
         unk_token: String,
     },
-    /// Two tokens with one id.
+    /// Two tokens have one id.
     DuplicateId {
         /// The id.
         id: u32,
-        /// The token that has it.
+        /// One of the tokens.
         first: String,
-        /// The token that wants it too.
+        /// The other token.
         second: String,
     },
-    /// One token twice (in a list, or in a `vocab.txt` read strictly).
+    /// A list of tokens, or a `vocab.txt` read strictly, has a token twice.
     DuplicateToken {
         /// The token.
         token: String,
-        /// Where it stands first (an index, or a line counted from 1).
+        /// The first location of the token: an index from 0, or a line from 1.
         first: usize,
-        /// Where it stands again.
+        /// The second location.
         second: usize,
-        /// What the two numbers count: `"index"` or `"line"`.
+        /// What the locations count: `"index"` or `"line"`.
         unit: &'static str,
     },
-    /// A blank line in a `vocab.txt` read strictly.
+    /// A `vocab.txt` read strictly has a blank line.
     BlankLine {
         /// The line, counted from 1.
         line: usize,
     },
-    /// White space at the end of a line of a `vocab.txt` read strictly.
+    /// A `vocab.txt` read strictly has white space at the end of a line.
     TrailingSpace {
-        /// The token without it.
+        /// The token of the line, without the white space.
         token: String,
         /// The line, counted from 1.
         line: usize,
     },
-    /// A byte order mark at the start of a `vocab.txt` read strictly.
+    /// A `vocab.txt` read strictly begins with a byte order mark.
     ByteOrderMark,
-    /// A vocabulary whose ids are not 0, 1, 2, …, so that the lines of a `vocab.txt` cannot be its ids.
+    /// A vocabulary cannot be written as a `vocab.txt`, because its ids are not 0, 1, 2, ….
     VocabTxtGap {
-        /// The token.
+        /// The first token whose id is not the number of its line.
         token: String,
-        /// Its id.
+        /// The id of the token.
         id: u32,
-        /// The id of its line.
+        /// The id that its line would give it.
         expected: u32,
     },
-    /// A token that a line of a `vocab.txt` cannot hold.
+    /// A vocabulary cannot be written as a `vocab.txt`, because a line cannot represent one of its tokens.
     VocabTxtToken {
         /// The token.
         token: String,
-        /// Its id.
+        /// The id of the token.
         id: u32,
     },
-    /// A `vocab.txt` that is not UTF-8.
+    /// A `vocab.txt` is not UTF-8.
     VocabNotUtf8 {
         /// The line, counted from 1.
         line: usize,
         /// The byte offset in the file.
         offset: usize,
     },
-    /// More text in a vocabulary than the matcher can number.
+    /// The tokens of a vocabulary have more bytes than the matcher can index.
     VocabTooLarge {
-        /// The size in bytes.
+        /// The number of bytes at which reading stopped.
         bytes: usize,
     },
 
-    /// Not JSON, or not the JSON that was expected there.
+    // Files that describe a tokenizer.
+    /// A `tokenizer.json` is not JSON, or its structure cannot be read.
     Json {
-        /// What the parser said.
+        /// The message of the JSON parser.
         message: String,
-        /// Line and column, counted from 1; 0 when unknown.
+        /// The line, counted from 1; 0 if unknown.
         line: usize,
-        /// The column.
+        /// The column, counted from 1; 0 if unknown.
         column: usize,
     },
-    /// A component of a `tokenizer.json` that this crate does not have.
+    /// A `tokenizer.json` has a component that this crate does not implement.
     Unsupported {
-        /// Where it stands: `"model"`, `"normalizer"`, `"pre_tokenizer"`, …
+        /// The path of the component, such as `"model"` or `"normalizer.normalizers[1]"`.
         component: String,
-        /// Its name in the file.
+        /// The type that the file states.
         name: String,
     },
-    /// A field that is missing.
+    /// A component lacks a field.
     MissingField {
-        /// The component.
+        /// The path of the component.
         component: String,
-        /// The field.
+        /// The name of the field.
         field: String,
     },
-    /// A field that should not be there.
+    /// A file has a field that the format does not define.
     UnknownField {
-        /// The component.
+        /// The path of the component.
         component: String,
-        /// The field.
+        /// The name of the field.
         field: String,
     },
-    /// A field with a value that cannot be used.
+    /// A field has a value that cannot be used.
     InvalidField {
-        /// The component.
+        /// The path of the component.
         component: String,
-        /// The field.
+        /// The name of the field.
         field: String,
-        /// The value, shortened.
+        /// The value as JSON, shortened.
         value: String,
-        /// What would be right.
+        /// What the format allows, in words.
         expected: String,
     },
-    /// An added token whose stored id is not the one it gets.
+    /// The id that a file states for an added token is not the one that the token gets.
     AddedTokenId {
-        /// The token.
+        /// The content of the token.
         content: String,
         /// The id in the file.
         stored: u32,
-        /// The id that the vocabulary gives it.
+        /// The id that follows from the vocabulary and the tokens added before.
         assigned: u32,
     },
-    /// A post-processor that names tokens or sequences which do not fit.
+    /// The template of a post-processor is inconsistent.
     BadTemplate {
-        /// What is wrong, in a sentence.
+        /// What is wrong, as a sentence.
         message: String,
     },
-    /// A pattern that the regular expression engine refuses.
+    /// The regular-expression engine rejects a pattern.
     BadPattern {
         /// The pattern.
         pattern: String,
-        /// What the engine said.
+        /// The message of the engine.
         message: String,
     },
 
-    /// An added token that the normalizer turns into nothing, so it would match between all characters.
+    // Calls.
+    /// An added token is searched for in normalized text, but the normalizer deletes all of it.
     EmptyAddedToken {
-        /// The content before normalization.
+        /// The content of the token, before normalization.
         content: String,
     },
-    /// A text of 4 GiB or more; positions are 32-bit numbers.
+    /// A text has 4 GiB or more; positions in a text are 32-bit numbers.
     TextTooLong {
-        /// The size in bytes.
+        /// The size of the text in bytes.
         bytes: usize,
     },
-    /// `max_length` leaves no room for the special tokens.
+    /// `max_length` is smaller than the number of special tokens in a row.
     MaxLengthBelowSpecials {
-        /// The `max_length` asked for.
+        /// The requested `max_length`, in tokens.
         max_length: usize,
         /// The number of special tokens that are added.
         added: usize,
     },
-    /// The stride is not smaller than what one window holds.
+    /// The stride is not smaller than a window.
     StrideTooLarge {
-        /// The stride asked for.
+        /// The requested stride, in tokens.
         stride: usize,
-        /// The tokens of this sequence that fit into one window.
+        /// The number of tokens of this text that fit into one window.
         window: usize,
-        /// The `max_length` asked for.
+        /// The requested `max_length`, in tokens.
         max_length: usize,
         /// The number of special tokens that are added.
         added: usize,
     },
-    /// `only_first` or `only_second` would have to remove more than that sequence has.
+    /// Truncation of only one text would have to remove more tokens than it has.
     SequenceTooShort {
         /// `"first"` or `"second"`.
         which: &'static str,
-        /// Its length in tokens.
+        /// The number of tokens of that text.
         length: usize,
-        /// How many tokens have to go.
+        /// The number of tokens to remove.
         excess: usize,
     },
-    /// `only_second` without a second sequence.
+    /// Truncation of only the second text was requested for an input without one.
     SecondSequenceNotProvided,
-    /// A multiple of nothing.
+    /// Padding to a multiple of 0 was requested.
     ZeroMultiple,
-    /// A result larger than the arrays can be.
+    /// A result exceeds a limit of its representation.
     TooLarge {
-        /// What is too large.
+        /// The thing that is too large.
         what: &'static str,
-        /// How large it would be.
+        /// The size that it would have.
         size: usize,
     },
-    /// An id that no token has, where the caller asked for strictness.
+    /// Strict decoding met an id that no token has.
     UnknownId {
         /// The id.
         id: u32,
-        /// The size of the vocabulary.
+        /// The number of tokens, added ones included.
         vocab_size: usize,
     },
-    /// The regular expression engine gave up on a text (too much backtracking).
+    /// The regular-expression engine gave up on a text, for instance because of too much backtracking.
     PatternFailed {
         /// The pattern.
         pattern: String,
-        /// What the engine said.
+        /// The message of the engine.
         message: String,
     },
-    /// A file that cannot be read.
+
+    // Files of texts.
+    /// A file cannot be read.
     FileUnreadable {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// The number of the operating system's error; none where compressed data is broken.
+        /// The error number of the operating system; `None` if the file was read but its compressed data is broken.
         code: Option<i32>,
-        /// What was said.
+        /// The message of the operating system or the decompressor.
         message: String,
     },
-    /// A text in a file that cannot be read.
+    /// A text in a file is wrong.
     BadText {
         /// The name of the file.
         file: String,
         /// The line, counted from 1.
         line: u64,
-        /// The byte offset in the file, decompressed.
+        /// The byte offset in the decompressed file.
         offset: u64,
-        /// What is wrong with it.
+        /// What is wrong with the text.
         problem: TextProblem,
     },
-    /// A text in a column that cannot be taken.
+    /// A text in a column is wrong.
     BadRow {
         /// The name of the file.
         file: String,
         /// The row, counted from 0.
         row: u64,
-        /// What is wrong with it.
+        /// What is wrong with the text.
         problem: TextProblem,
     },
-    /// A path to a field of JSON lines with an empty key.
+    /// The path of a field of JSON lines has an empty key.
     BadFieldPath {
         /// The path.
         path: String,
     },
-    /// A separator between texts that is empty.
+    /// The separator between texts is empty.
     EmptySeparator,
-    /// Files are read on a thread, and there is none.
+    /// The thread that reads files cannot be started or is gone.
     NoThread {
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// An error in a text of a file.
-    AtPlace {
-        /// Where the text stands.
-        place: String,
-        /// What went wrong with it.
+
+    // Locations.
+    /// An error in a text whose location in a file is known.
+    AtLocation {
+        /// The location in words, such as `"corpus.txt line 3"`.
+        location: String,
+        /// The error in that text.
         error: Box<Error>,
     },
     /// An error in one item of a batch.
     AtIndex {
-        /// The index of the item, from 0.
+        /// The index of the item, counted from 0.
         index: usize,
-        /// What went wrong with it.
+        /// The error in that item.
         error: Box<Error>,
     },
 
-    /// Counting words or training a vocabulary.
+    /// Words could not be counted, or a vocabulary could not be trained.
     Training(TrainingError),
 }
 
 impl Error {
-    /// The kind, for callers that have a class for each.
+    /// Returns the class of the error; an error with a location has the class of the error there.
     pub fn kind(&self) -> ErrorKind {
         use Error::*;
         match self {
@@ -327,123 +340,27 @@ impl Error {
             | NoThread { .. } => ErrorKind::Input,
             FileUnreadable { code: Some(_), .. } => ErrorKind::File,
             Training(_) => ErrorKind::Training,
-            AtIndex { error, .. } | AtPlace { error, .. } => error.kind(),
+            AtIndex { error, .. } | AtLocation { error, .. } => error.kind(),
         }
     }
 
-    /// The same error, told to be that of one item of a batch.
+    /// Returns the error without the locations around it.
+    pub fn innermost(&self) -> &Error {
+        match self {
+            Error::AtIndex { error, .. } | Error::AtLocation { error, .. } => error.innermost(),
+            error => error,
+        }
+    }
+
+    /// Returns the error as that of one item of a batch.
     pub fn at_index(self, index: usize) -> Error {
         Error::AtIndex { index, error: Box::new(self) }
     }
 
-    /// The same error, told to be that of a text of a file.
-    pub fn at_place(self, place: String) -> Error {
-        Error::AtPlace { place, error: Box::new(self) }
+    /// Returns the error as that of a text at a location in a file.
+    pub fn at_location(self, location: String) -> Error {
+        Error::AtLocation { location, error: Box::new(self) }
     }
 }
 
 impl std::error::Error for Error {}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use Error::*;
-        match self {
-            EmptyVocab => write!(f, "the vocabulary is empty: give at least the unknown token"),
-            MissingUnk { unk_token } => write!(
-                f,
-                "the unknown token {unk_token:?} is not in the vocabulary: add it, or name the right one with unk_token="
-            ),
-            DuplicateId { id, first, second } => {
-                write!(f, "id {id} is given to two tokens, {first:?} and {second:?}: every token needs its own id")
-            }
-            DuplicateToken { token, first, second, unit } => {
-                write!(f, "token {token:?} stands twice in the vocabulary, at {unit} {first} and {unit} {second}")
-            }
-            BlankLine { line } => write!(f, "line {line} of the vocabulary is blank"),
-            TrailingSpace { token, line } => {
-                write!(f, "line {line} of the vocabulary ends in white space, which is not part of its token {token:?}")
-            }
-            ByteOrderMark => write!(
-                f,
-                "the vocabulary begins with a byte order mark (U+FEFF), which would be part of its first token: \
-                 save it without"
-            ),
-            VocabTxtGap { token, id, expected } => write!(
-                f,
-                "token {token:?} has id {id} but would stand on the line of id {expected}: a vocab.txt needs ids \
-                 0, 1, 2, … without gaps; write a tokenizer.json"
-            ),
-            VocabTxtToken { token, id } => write!(
-                f,
-                "token {token:?} (id {id}) holds a line break or ends in white space, which a vocab.txt cannot keep: \
-                 write a tokenizer.json"
-            ),
-            VocabNotUtf8 { line, offset } => {
-                write!(f, "the vocabulary is not UTF-8: line {line}, byte offset {offset}")
-            }
-            VocabTooLarge { bytes } => write!(f, "the vocabulary holds {bytes} bytes of text; the limit is 2 GiB"),
-            Json { message, line, column } if *line > 0 => {
-                write!(f, "not a valid tokenizer.json: {message} at line {line} column {column}")
-            }
-            Json { message, .. } => write!(f, "not a valid tokenizer.json: {message}"),
-            Unsupported { component, name } => write!(f, "{component}: {name:?} is not supported"),
-            MissingField { component, field } => write!(f, "{component}: the field {field:?} is missing"),
-            UnknownField { component, field } => write!(f, "{component}: unknown field {field:?}"),
-            InvalidField { component, field, value, expected } => {
-                write!(f, "{component}: {field:?} is {value}; expected {expected}")
-            }
-            AddedTokenId { content, stored, assigned } => write!(
-                f,
-                "added_tokens: {content:?} has id {stored} in the file but gets id {assigned}; \
-                 the rows of an embedding table depend on it: correct the file"
-            ),
-            BadTemplate { message } => write!(f, "post_processor: {message}"),
-            BadPattern { pattern, message } => write!(f, "the pattern {pattern:?} cannot be used: {message}"),
-            EmptyAddedToken { content } => write!(
-                f,
-                "added token {content:?}: the normalizer turns it into nothing, so it would match everywhere; \
-                 use normalized=False"
-            ),
-            TextTooLong { bytes } => write!(f, "a text of {bytes} bytes; the limit is 4 GiB: cut it"),
-            MaxLengthBelowSpecials { max_length, added } => write!(
-                f,
-                "max_length is {max_length}, but {added} special tokens are added: \
-                 give max_length of at least {added}, or add_special_tokens=False"
-            ),
-            StrideTooLarge { stride, window, max_length, added } => write!(
-                f,
-                "stride is {stride}, but a window holds only {window} tokens of the text \
-                 (max_length {max_length}, {added} special tokens): stride must be smaller than {window}"
-            ),
-            SequenceTooShort { which, length, excess } => write!(
-                f,
-                "truncation: sequence to truncate too short to respect the provided max_length: \
-                 the {which} text has {length} tokens and {excess} would have to go; use \"longest_first\""
-            ),
-            SecondSequenceNotProvided => {
-                write!(f, "truncation \"only_second\": second sequence not provided; give a pair")
-            }
-            ZeroMultiple => write!(f, "pad_to_multiple_of is 0; give a positive number, or None"),
-            TooLarge { what, size } => write!(f, "{what} would be {size}, which is too large"),
-            UnknownId { id, vocab_size } => {
-                write!(f, "id {id} has no token (the vocabulary has {vocab_size})")
-            }
-            PatternFailed { pattern, message } => {
-                write!(f, "the pattern {pattern:?} failed on this text: {message}")
-            }
-            FileUnreadable { file, message, .. } => write!(f, "{file}: {message}"),
-            BadText { file, line, offset, problem } => {
-                write!(f, "{file}: line {line}, byte offset {offset}: {problem}")
-            }
-            BadRow { file, row, problem } => write!(f, "{file}: row {row}: {problem}"),
-            BadFieldPath { path } => {
-                write!(f, "the field {path:?} has an empty key: keys stand between dots, as in \"meta.title\"")
-            }
-            EmptySeparator => write!(f, "the separator is empty; to take each file as one text, give none"),
-            NoThread { message } => write!(f, "no thread to read files with: {message}"),
-            AtPlace { place, error } => write!(f, "{place}: {error}"),
-            AtIndex { index, error } => write!(f, "item {index}: {error}"),
-            Training(error) => error.fmt(f),
-        }
-    }
-}
