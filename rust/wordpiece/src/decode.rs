@@ -1,44 +1,61 @@
-//! Tokens → text.
+//! Decoders: tokens → text.
+//!
+//! A [`Decoder`] rewrites a list of tokens so that their concatenation is the text. Decoding is not the inverse of
+//! encoding: what the normalizer removed stays lost, and the spaces between words are guessed. Each decoder costs time and
+//! memory in proportion to the bytes of the tokens.
+//!
+//! ```
+//! use wordpiece::{Decoder, Definition, Vocab};
+//!
+//! let vocab = Vocab::new([("[UNK]", 0)])?;
+//! let decoder = Some(Decoder::WordPiece { prefix: "##".to_owned(), cleanup: true });
+//! let definition = Definition { decoder, ..Definition::bert(vocab) };
+//! let tokens = ["un", "##want", "##ed", "!"].map(str::to_owned).to_vec();
+//! assert_eq!(definition.join_tokens(tokens, None)?, "unwanted!");
+//! # Ok::<(), wordpiece::Error>(())
+//! ```
 
 use crate::error::Result;
 use crate::pattern::Pattern;
 use crate::split::{Metaspace, PrependScheme};
 
-/// How tokens become text again. Without one, tokens are joined by a space.
+/// How tokens are turned back into text, as the `decoder` of a `tokenizer.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decoder {
-    /// Pieces are joined to words, words by spaces.
+    /// Appends pieces with the prefix to the token before, without the prefix, and puts a space before all others.
     WordPiece {
-        /// What marks a piece that continues a word.
+        /// The prefix of pieces that continue a word. The first token of a text keeps it.
         prefix: String,
-        /// Whether spaces before punctuation and around contractions go, token by token.
+        /// Whether to remove spaces before punctuation and in English contractions. Each token is cleaned up by itself,
+        /// with the space that was put before it.
         cleanup: bool,
     },
-    /// One after the other.
+    /// Applies several decoders, one after the other.
     Sequence(Vec<Decoder>),
-    /// All tokens become one.
+    /// Concatenates all tokens into one.
     Fuse,
-    /// Drops a character at the ends of each token.
+    /// Removes repetitions of a character from both ends of each token.
     Strip {
-        /// The character.
+        /// The character to remove.
         content: char,
-        /// At most so many at the start.
+        /// The most characters to remove at the start.
         start: usize,
-        /// At most so many at the end.
+        /// The most characters to remove at the end.
         stop: usize,
     },
-    /// Puts `content` in place of every match, token by token.
+    /// Replaces every match within a token.
     Replace {
-        /// What to search for.
+        /// The pattern to search for.
         pattern: Pattern,
-        /// What to put there.
+        /// The replacement, taken literally.
         content: String,
     },
-    /// Makes spaces of the visible character.
+    /// Turns the visible replacement character back into spaces.
     Metaspace(Metaspace),
 }
 
-/// What `cleanup` replaces, in this order, in each token by itself.
+/// The replacements of `cleanup`, applied to each token in this order. They are those of the reference, odd ones such as
+/// `" do not"` included.
 const CLEANUP: [(&str, &str); 11] = [
     (" .", "."),
     (" ?", "?"),
@@ -54,7 +71,7 @@ const CLEANUP: [(&str, &str); 11] = [
 ];
 
 impl Decoder {
-    /// The same decoder with the clean-up of its WordPiece parts switched on or off.
+    /// Returns the decoder with the clean-up of its `WordPiece` parts, also those in sequences, switched on or off.
     pub fn with_cleanup(&self, cleanup: bool) -> Decoder {
         match self {
             Decoder::WordPiece { prefix, .. } => Decoder::WordPiece { prefix: prefix.clone(), cleanup },
@@ -65,7 +82,11 @@ impl Decoder {
         }
     }
 
-    /// Rewrites the tokens; joined with nothing between them they are the text.
+    /// Rewrites the tokens so that their concatenation is the text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PatternFailed`](crate::Error::PatternFailed) if the pattern of a `Replace` decoder fails on a token.
     pub(crate) fn apply(&self, tokens: &mut Vec<String>) -> Result<()> {
         match self {
             Decoder::WordPiece { prefix, cleanup } => {
@@ -92,13 +113,13 @@ impl Decoder {
                 }
             }
             Decoder::Replace { pattern, content } => {
-                let mut found = Vec::new();
+                let mut matches = Vec::new();
                 for token in tokens.iter_mut() {
-                    found.clear();
-                    pattern.find_all(token, &mut found)?;
+                    matches.clear();
+                    pattern.find_all(token, &mut matches)?;
                     let mut replaced = String::with_capacity(token.len());
                     let mut end = 0;
-                    for &(from, to) in &found {
+                    for &(from, to) in &matches {
                         replaced.push_str(&token[end..from]);
                         replaced.push_str(content);
                         end = to;
@@ -118,6 +139,7 @@ impl Decoder {
     }
 }
 
+/// Applies the replacements of [`CLEANUP`] to one token.
 fn clean_up(token: &mut String) {
     for (from, to) in CLEANUP {
         if token.contains(from) {

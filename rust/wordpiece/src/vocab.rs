@@ -1,4 +1,18 @@
-//! Token ↔ id.
+//! Vocabularies: the map between tokens and ids.
+//!
+//! A [`Vocab`] stores the text of all tokens in one string and indexes it by 32-bit offsets, so it costs about 20 bytes
+//! for each token besides the text. Looking up a token hashes it once; looking up an id is an index if the ids are
+//! 0, 1, 2, …, and a binary search otherwise.
+//!
+//! ```
+//! use wordpiece::Vocab;
+//!
+//! let vocab = Vocab::new([("[UNK]", 0), ("un", 7), ("##want", 3)])?;
+//! assert_eq!(vocab.id("un"), Some(7));
+//! assert_eq!(vocab.token(3), Some("##want"));
+//! assert_eq!(vocab.token(1), None);
+//! # Ok::<(), wordpiece::Error>(())
+//! ```
 
 use hashbrown::DefaultHashBuilder;
 use hashbrown::HashTable;
@@ -6,25 +20,27 @@ use std::hash::BuildHasher;
 
 use crate::error::{Error, Result};
 
-/// Where one token stands in the arena, and its id.
+/// One token: its byte range in [`Vocab::text`], and its id.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct VocabEntry {
     start: u32,
     end: u32,
     id: u32,
 }
 
-/// A vocabulary: distinct tokens with distinct ids, which need not be dense.
+/// An immutable vocabulary: distinct tokens with distinct ids. The ids may have gaps.
+///
+/// Two vocabularies are equal if they map the same tokens to the same ids.
 #[derive(Clone)]
 pub struct Vocab {
-    /// All tokens, one after the other.
+    /// The text of all tokens, concatenated; at most `i32::MAX` bytes.
     text: String,
-    /// In the order of their ids.
-    entries: Vec<Entry>,
-    /// Indices into `entries`, found by the token's hash.
+    /// One entry for each token, by ascending id.
+    entries: Vec<VocabEntry>,
+    /// Indices into `entries`, keyed by the hash of the token.
     by_token: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// `entries[i].id == i` for all `i`: looking up an id is an index then, else a binary search.
+    /// Whether `entries[i].id == i` for all `i`.
     dense: bool,
 }
 
@@ -41,16 +57,21 @@ impl PartialEq for Vocab {
 }
 
 impl Vocab {
-    /// Builds a vocabulary from tokens and their ids.
+    /// Builds a vocabulary from tokens and their ids, in any order.
     ///
-    /// A token given twice keeps its last id, as a repeated JSON key does; two tokens with one id are an error.
+    /// A token that is given twice keeps its last id, as a repeated JSON key does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateId`] if two tokens have one id, and [`Error::VocabTooLarge`] if the tokens have more than 2 GiB of
+    /// text.
     pub fn new<'a>(tokens: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Vocab> {
         let tokens = tokens.into_iter();
         let hasher = DefaultHashBuilder::default();
         let mut text = String::new();
-        let mut entries: Vec<Entry> = Vec::with_capacity(tokens.size_hint().0);
+        let mut entries: Vec<VocabEntry> = Vec::with_capacity(tokens.size_hint().0);
         let mut by_token: HashTable<u32> = HashTable::with_capacity(tokens.size_hint().0);
-        let token_of = |text: &str, e: Entry| hasher.hash_one(&text[e.start as usize..e.end as usize]);
+        let hash_of = |text: &str, e: VocabEntry| hasher.hash_one(&text[e.start as usize..e.end as usize]);
         for (token, id) in tokens {
             let hash = hasher.hash_one(token);
             let found = by_token.find(hash, |&i| {
@@ -66,58 +87,58 @@ impl Vocab {
             if text.len() > i32::MAX as usize {
                 return Err(Error::VocabTooLarge { bytes: text.len() });
             }
-            entries.push(Entry { start: start as u32, end: text.len() as u32, id });
-            by_token.insert_unique(hash, entries.len() as u32 - 1, |&i| token_of(&text, entries[i as usize]));
+            entries.push(VocabEntry { start: start as u32, end: text.len() as u32, id });
+            by_token.insert_unique(hash, entries.len() as u32 - 1, |&i| hash_of(&text, entries[i as usize]));
         }
         if !entries.is_sorted_by_key(|e| e.id) {
             entries.sort_unstable_by_key(|e| e.id);
             by_token.clear();
             for (i, &e) in entries.iter().enumerate() {
-                by_token.insert_unique(token_of(&text, e), i as u32, |&j| token_of(&text, entries[j as usize]));
+                by_token.insert_unique(hash_of(&text, e), i as u32, |&j| hash_of(&text, entries[j as usize]));
             }
         }
         if let Some(pair) = entries.windows(2).find(|pair| pair[0].id == pair[1].id) {
-            let token = |e: Entry| text[e.start as usize..e.end as usize].to_owned();
+            let token = |e: VocabEntry| text[e.start as usize..e.end as usize].to_owned();
             return Err(Error::DuplicateId { id: pair[0].id, first: token(pair[0]), second: token(pair[1]) });
         }
         let dense = entries.last().is_none_or(|e| e.id as usize == entries.len() - 1);
         Ok(Vocab { text, entries, by_token, hasher, dense })
     }
 
-    /// The number of tokens, which is not the largest id plus one when ids have gaps.
+    /// Returns the number of tokens. If the ids have gaps, the largest id is this or more.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no token at all.
+    /// Returns whether the vocabulary has no tokens.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The id of a token.
+    /// Returns the id of a token, or `None` if it is not in the vocabulary.
     pub fn id(&self, token: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(token);
         let found = self.by_token.find(hash, |&i| self.text_of(self.entries[i as usize]) == token)?;
         Some(self.entries[*found as usize].id)
     }
 
-    /// The token of an id.
+    /// Returns the token with an id, or `None` if no token has it.
     pub fn token(&self, id: u32) -> Option<&str> {
         let index = if self.dense { id as usize } else { self.entries.binary_search_by_key(&id, |e| e.id).ok()? };
         self.entries.get(index).map(|&e| self.text_of(e))
     }
 
-    /// All tokens with their ids, by ascending id.
+    /// Iterates over all tokens and their ids, by ascending id.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> + Clone {
         self.entries.iter().map(|&e| (self.text_of(e), e.id))
     }
 
-    /// The largest id.
+    /// Returns the largest id, or `None` for an empty vocabulary.
     pub fn max_id(&self) -> Option<u32> {
         self.entries.last().map(|e| e.id)
     }
 
-    fn text_of(&self, e: Entry) -> &str {
+    fn text_of(&self, e: VocabEntry) -> &str {
         &self.text[e.start as usize..e.end as usize]
     }
 }
@@ -137,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_token_keeps_its_last_id_and_a_shared_id_is_refused() {
+    fn a_repeated_token_keeps_its_last_id_and_a_shared_id_is_an_error() {
         assert_eq!(Vocab::new([("a", 0), ("b", 1), ("a", 2)]).unwrap().id("a"), Some(2));
         let error = Vocab::new([("a", 0), ("b", 0)]).unwrap_err();
         assert!(error.to_string().contains("id 0"), "{error}");

@@ -281,7 +281,8 @@ fn what_is_wrong_with_a_json_line_is_told() {
         (
             "{\"a\": \"\\ud800\"}",
             "a",
-            "the field \"a\" has a lone surrogate, which is no character; errors=\"replace\" takes it",
+            "the field \"a\" has a lone surrogate, which is no character; replace what is no character to read it \
+             all the same",
         ),
     ] {
         assert_eq!(field_problem(line, path), format!("{at}{expected}"), "{line}");

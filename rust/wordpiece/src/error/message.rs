@@ -99,7 +99,7 @@ impl Error {
             ),
             SequenceTooShort { which, length, excess } => format!(
                 "truncation: sequence to truncate too short to respect the provided max_length: the {which} text has \
-                 {length} tokens, and {excess} would have to be removed"
+                 {length} tokens and {excess} would have to be removed"
             ),
             SecondSequenceNotProvided => "truncation of only the second text: second sequence not provided".to_owned(),
             ZeroMultiple => "pad_to_multiple_of is 0".to_owned(),

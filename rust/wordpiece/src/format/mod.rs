@@ -1,4 +1,8 @@
-//! The files a tokenizer lives in: read into data, written from it. What is not supported is refused by name.
+//! The file formats of tokenizers.
+//!
+//! Readers turn a file into data ([`Vocab`](crate::Vocab) or [`Definition`](crate::Definition)), writers turn data into the
+//! text of a file; neither touches the file system. A component that this crate does not implement is an error that names
+//! it, never silently ignored.
 
 pub mod tokenizer_json;
 pub mod vocab_txt;

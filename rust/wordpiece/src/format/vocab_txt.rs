@@ -1,8 +1,18 @@
-//! `vocab.txt`: one token a line, its id is the number of the line, counted from 0.
+//! `vocab.txt`: one token per line. The id of a token is the number of its line, counted from 0.
 //!
-//! The rules are those of the reference: lines end at `\n`, white space at the end of a line (a `\r` too) belongs to no
-//! token, white space at its start does. A token that stands twice has the last line's id, and the first line's id has
-//! no token. Nothing ever shifts an id; what looks like a mistake is told as a [`VocabWarning`].
+//! The rules are those of the reference. Lines end at `\n`. White space at the end of a line, `\r` included, is dropped;
+//! white space at its start is part of the token. If a token is on two lines, the later line gives its id, and the id of the
+//! earlier line has no token. No rule ever shifts the id of another line. Lines that are probably mistakes are reported as
+//! [`VocabWarning`]s, or as errors in strict mode.
+//!
+//! ```
+//! use wordpiece::format::vocab_txt;
+//!
+//! let (vocab, warnings) = vocab_txt::read(b"[UNK]\nun\n##want\n\n", false)?;
+//! assert_eq!(vocab.id("##want"), Some(2));
+//! assert_eq!(warnings[0].to_string(), "line 4 is blank; id 3 is given to no word");
+//! # Ok::<(), wordpiece::Error>(())
+//! ```
 
 use std::fmt;
 
@@ -12,30 +22,30 @@ use crate::error::{Error, Result};
 use crate::unicode;
 use crate::vocab::Vocab;
 
-/// Something in a `vocab.txt` that is probably not meant. Lines are counted from 1.
+/// A line of a `vocab.txt` that is probably a mistake. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VocabWarning {
-    /// The file begins with a byte order mark, which becomes part of the first token.
+    /// The file begins with a byte order mark (U+FEFF), which becomes part of the first token.
     ByteOrderMark,
-    /// A line without a token: its id is that of the empty token, which no text ever contains.
+    /// A line is blank. Its id goes to the empty token, which no text contains.
     BlankLine {
-        /// The line.
+        /// The number of the line.
         line: usize,
     },
-    /// A token that stands on two lines: the later one is its id, the earlier id has no token.
+    /// A token is on two lines. The later line gives its id; the id of the earlier one has no token.
     DuplicateToken {
         /// The token.
         token: String,
-        /// The line before.
+        /// The number of the earlier line.
         first: usize,
-        /// The line that counts.
+        /// The number of the later line.
         second: usize,
     },
-    /// White space at the end of a line, which is dropped.
+    /// A line ends in white space, which is dropped.
     TrailingSpace {
-        /// The token without it.
+        /// The token without the white space.
         token: String,
-        /// The line.
+        /// The number of the line.
         line: usize,
     },
 }
@@ -51,7 +61,7 @@ impl fmt::Display for VocabWarning {
             }
             VocabWarning::DuplicateToken { token, first, second } => write!(
                 f,
-                "token {token:?} stands on line {first} and again on line {second}; its id is {}, and id {} has no token",
+                "token {token:?} is on line {first} and again on line {second}; its id is {}, and id {} has no token",
                 second - 1,
                 first - 1
             ),
@@ -63,6 +73,7 @@ impl fmt::Display for VocabWarning {
 }
 
 impl VocabWarning {
+    /// Returns the error that the warning becomes in strict mode.
     fn into_error(self) -> Error {
         match self {
             VocabWarning::ByteOrderMark => Error::ByteOrderMark,
@@ -75,7 +86,12 @@ impl VocabWarning {
     }
 }
 
-/// Reads a `vocab.txt`. With `strict`, the first thing that would be a warning is an error.
+/// Reads a `vocab.txt`; returns the vocabulary and its warnings in the order of the lines.
+///
+/// # Errors
+///
+/// [`Error::VocabNotUtf8`] if the bytes are not UTF-8, and [`Error::VocabTooLarge`] if they have more than 2 GiB of tokens.
+/// With `strict`, the first warning is an error instead.
 pub fn read(bytes: &[u8], strict: bool) -> Result<(Vocab, Vec<VocabWarning>)> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let offset = error.valid_up_to();
@@ -93,7 +109,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<(Vocab, Vec<VocabWarning>)> {
     if text.starts_with('\u{feff}') {
         warn(VocabWarning::ByteOrderMark)?;
     }
-    // The line of each token so far, to tell of those that come again.
+    // The last line of each token so far.
     let mut lines: HashMap<&str, usize> = HashMap::new();
     let mut tokens = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -115,7 +131,12 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<(Vocab, Vec<VocabWarning>)> {
     Ok((Vocab::new(tokens)?, warnings))
 }
 
-/// Writes a vocabulary as a `vocab.txt`, each line ended; an error when it would not be read back the same.
+/// Returns a vocabulary as the text of a `vocab.txt`, with `\n` after each line.
+///
+/// # Errors
+///
+/// [`Error::VocabTxtGap`] if the ids are not 0, 1, 2, …, and [`Error::VocabTxtToken`] for a token that a line cannot
+/// represent: the file would not be read back as the same vocabulary.
 pub fn write(vocab: &Vocab) -> Result<String> {
     let mut text = String::new();
     for (expected, (token, id)) in (0..).zip(vocab.iter()) {
@@ -142,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_the_id_whatever_stands_on_it() {
+    fn the_id_is_the_line_whatever_is_on_it() {
         let (vocab, warnings) = read("\u{feff}a\r\nb \n\nc\u{3000}\n d\nb\n".as_bytes(), false).unwrap();
         assert_eq!(entries(&vocab), [("\u{feff}a", 0), ("", 2), ("c", 3), (" d", 4), ("b", 5)]);
         assert_eq!(
@@ -173,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_makes_errors_of_warnings() {
+    fn strict_turns_warnings_into_errors() {
         let strict = |text: &str| read(text.as_bytes(), true).unwrap_err();
         assert_eq!(strict("a\n\n"), Error::BlankLine { line: 2 });
         assert_eq!(strict("\u{feff}a\n"), Error::ByteOrderMark);
@@ -184,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_told_with_line_and_offset() {
+    fn bytes_that_are_not_utf8_are_reported_with_line_and_offset() {
         assert_eq!(read(b"a\nb\nc\xff\n", false).unwrap_err(), Error::VocabNotUtf8 { line: 3, offset: 5 });
     }
 
     #[test]
-    fn what_would_not_come_back_is_not_written() {
+    fn a_vocabulary_that_would_not_be_read_back_is_not_written() {
         let write_one = |token: &str, id: u32| write(&Vocab::new([(token, id)]).unwrap());
         assert!(matches!(write_one("a", 1), Err(Error::VocabTxtGap { id: 1, expected: 0, .. })));
         for token in ["a\nb", "a ", "a\r", "\u{3000}"] {
@@ -200,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(tokens in prop::collection::hash_set("[ab \\n\\r\u{85}\u{feff}#]{0,3}", 0..8)) {
+        fn a_written_vocabulary_is_read_back(tokens in prop::collection::hash_set("[ab \\n\\r\u{85}\u{feff}#]{0,3}", 0..8)) {
             let vocab = Vocab::new(tokens.iter().map(String::as_str).zip(0..)).unwrap();
             if let Ok(text) = write(&vocab) {
                 prop_assert_eq!(read(text.as_bytes(), false).unwrap().0, vocab);
@@ -208,7 +229,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop::num::u8::ANY, 0..40)) {
+        fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(prop::num::u8::ANY, 0..40)) {
             if let Ok((vocab, warnings)) = read(&bytes, false) {
                 let lines = std::str::from_utf8(&bytes).unwrap().lines().count();
                 prop_assert!(vocab.len() <= lines);

@@ -1,7 +1,8 @@
-//! Normalizers, pre-tokenizers, post-processors and decoders, told apart by their `type`.
+//! Reads normalizers, pre-tokenizers, post-processors and decoders.
 //!
-//! Old files left the `type` out where the fields tell it; that is read as the reference reads it. Fields that a
-//! component does not have are passed over, as the reference does: old releases wrote some that mean nothing now.
+//! The `type` field decides what a component is. Old files omit it where the other fields imply it; they are read as the
+//! reference reads them. Unknown fields are ignored, as in the reference, because old releases wrote fields that have no
+//! meaning today.
 
 use serde_json::value::RawValue;
 
@@ -13,17 +14,18 @@ use crate::normalize::{BertNormalizer, Normalizer};
 use crate::pattern::Pattern;
 use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
 
-/// How deep sequences may stand in sequences: as deep as the reference reads them.
+/// The deepest nesting of sequences, which is that of the reference.
 const MAX_DEPTH: usize = 62;
 
-/// Reads a component; the number says how many sequences it stands in.
-type Read<T> = fn(String, &RawValue, usize) -> Result<T>;
+/// A function that reads a component. Its arguments are the path of the component, its JSON, and the number of sequences
+/// around it.
+type ReadComponent<T> = fn(String, &RawValue, usize) -> Result<T>;
 
-/// The components of a sequence.
-fn sequence<T>(object: &Object, field: &str, depth: usize, read: Read<T>) -> Result<Vec<T>> {
+/// Reads the components of a sequence that is itself inside `depth` sequences.
+fn sequence<T>(object: &Object, field: &str, depth: usize, read: ReadComponent<T>) -> Result<Vec<T>> {
     if depth == MAX_DEPTH {
         let component = object.path.split('.').next().unwrap_or_default();
-        let message = format!("{component}: sequences stand in each other more than {MAX_DEPTH} deep");
+        let message = format!("{component}: sequences are nested more than {MAX_DEPTH} deep");
         return Err(Error::Json { message, line: 0, column: 0 });
     }
     object.items(field)?.map(|(path, value)| read(path, value, depth + 1)).collect()
@@ -34,7 +36,7 @@ pub(super) fn normalizer(path: String, value: &RawValue, depth: usize) -> Result
     let object = Object::new(path, value)?;
     let kind = match object.kind()? {
         Some(kind) => kind,
-        // In the order in which the reference tries them.
+        // The order matters: it is the one in which the reference tries them.
         None if object.has("clean_text") => "BertNormalizer".to_owned(),
         None if object.has("strip_left") => "Strip".to_owned(),
         None if object.has("normalizers") => "Sequence".to_owned(),
@@ -91,7 +93,7 @@ pub(super) fn post_processor(path: String, value: &RawValue, depth: usize) -> Re
     let object = Object::new(path, value)?;
     let roberta = object.has("trim_offsets") && object.has("add_prefix_space");
     let kind = match object.kind()? {
-        // The reference looks at the fields before the name here, so this one is Roberta's whatever it is called.
+        // The reference checks the fields before the type here, so with these fields the type is Roberta's.
         Some(kind) if kind == "BertProcessing" && roberta => "RobertaProcessing".to_owned(),
         Some(kind) => kind,
         None if object.has("sep") && roberta => "RobertaProcessing".to_owned(),
@@ -146,7 +148,7 @@ pub(super) fn decoder(path: String, value: &RawValue, depth: usize) -> Result<De
     })
 }
 
-/// `{"String": "…"}` or `{"Regex": "…"}`.
+/// Reads the field `pattern`: `{"String": "…"}` or `{"Regex": "…"}`.
 fn pattern(object: &Object) -> Result<Pattern> {
     let expected = "{\"String\": …} or {\"Regex\": …}";
     let value = object.required("pattern")?;
@@ -158,6 +160,7 @@ fn pattern(object: &Object) -> Result<Pattern> {
     }
 }
 
+/// Reads the field `behavior` of a splitting pre-tokenizer.
 fn behavior(object: &Object) -> Result<SplitBehavior> {
     object.choice(
         "behavior",
@@ -171,6 +174,7 @@ fn behavior(object: &Object) -> Result<SplitBehavior> {
     )
 }
 
+/// Reads the fields of `Metaspace`, which is a pre-tokenizer and a decoder.
 fn metaspace(object: &Object) -> Result<Metaspace> {
     let replacement = object.character("replacement")?;
     let schemes = [("first", PrependScheme::First), ("never", PrependScheme::Never), ("always", PrependScheme::Always)];
@@ -178,7 +182,7 @@ fn metaspace(object: &Object) -> Result<Metaspace> {
         true => object.choice("prepend_scheme", &schemes)?,
         false => PrependScheme::Always,
     };
-    // What older files have in place of `prepend_scheme`.
+    // Older files have this field in place of `prepend_scheme`.
     let add_prefix_space: Option<bool> = object.optional("add_prefix_space", "true, false or null")?;
     if add_prefix_space == Some(false) && prepend != PrependScheme::Never {
         let value = object.required("add_prefix_space")?;
@@ -188,6 +192,7 @@ fn metaspace(object: &Object) -> Result<Metaspace> {
     Ok(Metaspace { replacement, prepend, split: split.unwrap_or(true) })
 }
 
+/// Reads the fields of `TemplateProcessing` and checks that they are consistent.
 fn template(object: &Object) -> Result<Template> {
     let pieces =
         |field| object.items(field)?.map(|(path, value)| piece(path, value)).collect::<Result<Vec<TemplatePiece>>>();
@@ -209,6 +214,7 @@ fn template(object: &Object) -> Result<Template> {
     Ok(template)
 }
 
+/// Reads one piece of a template: `{"Sequence": …}` or `{"SpecialToken": …}`.
 fn piece(path: String, value: &RawValue) -> Result<TemplatePiece> {
     let choice = Object::new(path, value)?;
     match choice.fields.keys().next().map(AsRef::as_ref) {
@@ -225,7 +231,7 @@ fn piece(path: String, value: &RawValue) -> Result<TemplatePiece> {
     }
 }
 
-/// Segment ids 0 and 1, and nothing added: what a post-processor does that consists of no steps.
+/// Returns the template that a post-processor without steps amounts to: segment ids 0 and 1, and no special tokens.
 fn bare_template() -> Template {
     let text = |sequence, type_id| TemplatePiece::Sequence { sequence, type_id };
     let (first, second) = (text(SequenceId::A, 0), text(SequenceId::B, 1));

@@ -1,11 +1,26 @@
-//! `tokenizer.json`: everything about a tokenizer in one file, as Hugging Face `tokenizers` writes it.
+//! `tokenizer.json`: everything about a tokenizer in one file, in the format of Hugging Face `tokenizers`.
 //!
-//! [`read`] takes every WordPiece file whose components are known here and refuses the others by the component's name;
-//! [`write`] gives the file that `tokenizers` itself would write. Between the two nothing is lost.
+//! [`read`] accepts every WordPiece file whose components this crate implements, and names the component that it does not.
+//! [`write`] returns the text that `tokenizers` itself would write, byte for byte. Reading a written definition gives the
+//! same definition, with its added tokens by ascending id and each only once.
 //!
-//! Reading differs from the reference on purpose where the reference guesses: the declared `type` of a component decides
-//! what it is, a stored id of an added token must be the id that the token gets, two tokens may not share an id, a
-//! template may name only what it defines.
+//! Reading is stricter than the reference where the reference guesses: the `type` of a component decides what it is, the
+//! stored id of an added token must be the id that it gets, two tokens may not share an id, and a template may name only
+//! the special tokens that it defines.
+//!
+//! Memory is proportional to the file, and nesting is limited, so a hostile file can exhaust neither memory nor the stack.
+//!
+//! ```
+//! use wordpiece::format::tokenizer_json;
+//! use wordpiece::{Definition, Vocab};
+//!
+//! let definition = Definition::bert(Vocab::new([("[UNK]", 0), ("un", 1)])?);
+//! let json = tokenizer_json::write(&definition);
+//! assert_eq!(tokenizer_json::read(&json)?, definition);
+//! let error = tokenizer_json::read(&json.replace("BertPreTokenizer", "ByteLevel")).unwrap_err();
+//! assert_eq!(error.to_string(), r#"pre_tokenizer: "ByteLevel" is not supported"#);
+//! # Ok::<(), wordpiece::Error>(())
+//! ```
 
 mod canonical;
 mod components;

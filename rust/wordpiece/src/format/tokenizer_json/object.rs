@@ -1,7 +1,8 @@
-//! A JSON object as its fields, each still text: a field is parsed when it is asked for, as the type asked for.
+//! JSON objects whose fields are parsed one by one, on request.
 //!
-//! That way a file costs memory in proportion to what is used of it, nothing recurses without a limit, and every error
-//! can name the component and the field.
+//! An [`Object`] keeps the text of each field and parses it as the type that the caller asks for. Memory is therefore
+//! proportional to the fields that are used, the only recursion is the caller's, and every error can name the component
+//! and the field.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,22 +13,23 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 
-/// How errors call the file as a whole.
+/// The path of the file's top-level object in error messages.
 pub(super) const FILE: &str = "tokenizer.json";
 
-/// The fields of a JSON object; of a repeated one the last.
+/// A JSON object. Of a repeated key, the last value counts.
 pub(super) struct Object<'a> {
-    /// Where the object stands, for errors: `normalizer.normalizers[1]`.
+    /// The path of the object in the file, for error messages, such as `normalizer.normalizers[1]`.
     pub path: String,
+    /// The text of each field, by name.
     pub fields: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
 impl<'a> Object<'a> {
-    /// Takes a value that must be an object.
+    /// Parses an object whose path is `path`; an error if the value is something else.
     pub fn new(path: impl Into<String>, value: &'a RawValue) -> Result<Object<'a>> {
         let path = path.into();
-        match serde_json::from_str::<Fields>(value.get()) {
-            Ok(Fields(fields)) => Ok(Object { path, fields }),
+        match serde_json::from_str::<RawFields>(value.get()) {
+            Ok(RawFields(fields)) => Ok(Object { path, fields }),
             Err(_) => Err(Error::InvalidField {
                 component: FILE.to_owned(),
                 field: path,
@@ -37,59 +39,59 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A field that may be missing.
+    /// Returns the text of a field, or `None` if the object does not have it.
     pub fn raw(&self, field: &str) -> Option<&'a RawValue> {
         self.fields.get(field).copied()
     }
 
-    /// Whether there is such a field.
+    /// Returns whether the object has a field.
     pub fn has(&self, field: &str) -> bool {
         self.fields.contains_key(field)
     }
 
-    /// A field that must be there.
+    /// Returns the text of a field that must be present.
     pub fn required(&self, field: &str) -> Result<&'a RawValue> {
         let missing = || Error::MissingField { component: self.path.clone(), field: field.to_owned() };
         self.raw(field).ok_or_else(missing)
     }
 
-    /// A field that must be there, as a `T`; `expected` says in words what that is.
+    /// Parses a field that must be present as a `T`, which `expected` describes in words.
     pub fn get<T: Deserialize<'a>>(&self, field: &str, expected: &str) -> Result<T> {
         let value = self.required(field)?;
         serde_json::from_str(value.get()).map_err(|_| self.invalid(field, value, expected))
     }
 
-    /// A field that may be missing or null, as a `T`.
+    /// Parses a field that may be missing or null as a `T`, which `expected` describes in words.
     pub fn optional<T: Deserialize<'a>>(&self, field: &str, expected: &str) -> Result<Option<T>> {
         if self.has(field) { self.get(field, expected) } else { Ok(None) }
     }
 
-    /// A field that holds a string.
+    /// Parses a field that must be a string.
     pub fn text(&self, field: &str) -> Result<String> {
         self.get(field, "a string")
     }
 
-    /// A field that holds a string of one character.
+    /// Parses a field that must be a string of one character.
     pub fn character(&self, field: &str) -> Result<char> {
         self.get(field, "a string of one character")
     }
 
-    /// A field that holds a boolean.
+    /// Parses a field that must be a boolean.
     pub fn flag(&self, field: &str) -> Result<bool> {
         self.get(field, "true or false")
     }
 
-    /// A field that holds a count.
+    /// Parses a field that must be a count.
     pub fn count(&self, field: &str) -> Result<usize> {
         self.get(field, "a whole number from 0")
     }
 
-    /// A field that holds an id.
+    /// Parses a field that must be a token id or segment id.
     pub fn id(&self, field: &str) -> Result<u32> {
         self.get(field, "a whole number from 0 to 4294967295")
     }
 
-    /// A field that holds one of some strings.
+    /// Parses a field that must be one of the given strings; returns the value paired with it.
     pub fn choice<T: Copy>(&self, field: &str, choices: &[(&str, T)]) -> Result<T> {
         let value = self.required(field)?;
         let name: Option<String> = serde_json::from_str(value.get()).ok();
@@ -100,24 +102,24 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// A field that holds an array, with the path of each of its items.
+    /// Parses a field that must be an array; returns the path and the text of each item.
     pub fn items(&self, field: &str) -> Result<impl Iterator<Item = (String, &'a RawValue)> + use<'a>> {
         let values: Vec<&'a RawValue> = self.get(field, "an array")?;
         let path = self.path_of(field);
         Ok(values.into_iter().enumerate().map(move |(i, value)| (format!("{path}[{i}]"), value)))
     }
 
-    /// A field that holds an object.
+    /// Parses a field that must be an object.
     pub fn object(&self, field: &str) -> Result<Object<'a>> {
         Object::new(self.path_of(field), self.required(field)?)
     }
 
-    /// The declared type, if any.
+    /// Returns the `type` of the component, if the object states it.
     pub fn kind(&self) -> Result<Option<String>> {
         if self.has("type") { self.text("type").map(Some) } else { Ok(None) }
     }
 
-    /// The error for a field with a value that cannot be used.
+    /// Returns the error for a field whose value cannot be used.
     pub fn invalid(&self, field: &str, value: &RawValue, expected: &str) -> Error {
         Error::InvalidField {
             component: self.path.clone(),
@@ -127,22 +129,23 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The error for a component of a type that is not known here.
+    /// Returns the error for a component of a type that this crate does not implement.
     pub fn unsupported(&self, name: &str) -> Error {
         Error::Unsupported { component: self.path.clone(), name: name.to_owned() }
     }
 
-    /// The error for a component that says neither its type nor anything that tells it.
+    /// Returns the error for a component that neither states its type nor has a field that implies it.
     pub fn untyped(&self) -> Error {
         Error::MissingField { component: self.path.clone(), field: "type".to_owned() }
     }
 
+    /// Returns the path of a field in the file.
     fn path_of(&self, field: &str) -> String {
         if self.path == FILE { field.to_owned() } else { format!("{}.{field}", self.path) }
     }
 }
 
-/// A value for an error message: its text, cut when it is long.
+/// Returns the text of a value for an error message, cut after 60 characters.
 pub(super) fn shown(value: &RawValue) -> String {
     const LIMIT: usize = 60;
     let text = value.get();
@@ -152,56 +155,57 @@ pub(super) fn shown(value: &RawValue) -> String {
     }
 }
 
-/// A string of the file, borrowed where it holds no escapes.
+/// A JSON string, borrowed from the file unless it contains escapes.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Text<'a>(pub Cow<'a, str>);
+pub(super) struct JsonString<'a>(pub Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonString<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct TextVisitor;
+        struct StringVisitor;
 
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
+        impl<'de> Visitor<'de> for StringVisitor {
+            type Value = JsonString<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> std::result::Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> std::result::Result<JsonString<'de>, E> {
+                Ok(JsonString(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E>(self, text: &str) -> std::result::Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> std::result::Result<JsonString<'de>, E> {
+                Ok(JsonString(Cow::Owned(text.to_owned())))
             }
         }
 
-        deserializer.deserialize_str(TextVisitor)
+        deserializer.deserialize_str(StringVisitor)
     }
 }
 
-struct Fields<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
+/// The fields of an object before they have a path.
+struct RawFields<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct FieldsVisitor;
+        struct RawFieldsVisitor;
 
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
+        impl<'de> Visitor<'de> for RawFieldsVisitor {
+            type Value = RawFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Fields<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<RawFields<'de>, A::Error> {
                 let mut fields = BTreeMap::new();
-                while let Some((Text(name), value)) = map.next_entry()? {
+                while let Some((JsonString(name), value)) = map.next_entry()? {
                     fields.insert(name, value);
                 }
-                Ok(Fields(fields))
+                Ok(RawFields(fields))
             }
         }
 
-        deserializer.deserialize_map(FieldsVisitor)
+        deserializer.deserialize_map(RawFieldsVisitor)
     }
 }

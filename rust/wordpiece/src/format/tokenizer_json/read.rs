@@ -1,4 +1,4 @@
-//! The file as a whole: its version, the model with the vocabulary, added tokens, truncation and padding.
+//! Reads the file's top level: version, model and vocabulary, added tokens, truncation and padding.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::components;
-use super::object::{FILE, Object, Text};
+use super::object::{FILE, JsonString, Object};
 use crate::added::{AddedToken, assign_ids};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy};
 use crate::vocab::Vocab;
 
-/// The version of the format; there has been no other.
+/// The version of the format. There has been no other.
 pub(super) const VERSION: &str = "1.0";
 
-/// The fields of the file, in the order in which they are written.
+/// The top-level fields, in the order in which they are written.
 const FIELDS: [&str; 9] = [
     "version",
     "truncation",
@@ -31,10 +31,15 @@ const FIELDS: [&str; 9] = [
 
 const SIDES: [(&str, Side); 2] = [("Right", Side::Right), ("Left", Side::Left)];
 
-/// Reads a `tokenizer.json`.
+/// Reads a `tokenizer.json`. Of a key that an object repeats, the last value counts.
 ///
-/// A key that stands twice in an object counts where it stands last. What cannot be used is an error that names the
-/// component (`normalizer.normalizers[1]`) and the field, and for text that is not JSON the line and the column.
+/// The result is not checked for consistency between components; [`Tokenizer::new`](crate::Tokenizer::new) does that.
+///
+/// # Errors
+///
+/// An error of [kind](Error::kind) `Format` that names the component, such as `normalizer.normalizers[1]`, and its field;
+/// or, for text that is not JSON, the line and the column. [`Error::DuplicateId`] and [`Error::VocabTooLarge`] for the
+/// vocabulary.
 pub fn read(json: &str) -> Result<Definition> {
     let whole: &RawValue = serde_json::from_str(json).map_err(|error| Error::Json {
         message: message_of(&error),
@@ -81,46 +86,48 @@ pub fn read(json: &str) -> Result<Definition> {
     })
 }
 
-/// Token to id, in the order of the file.
-struct Entries<'a>(Vec<(Text<'a>, u32)>);
+/// Tokens and their ids, in the order of the file.
+struct VocabEntries<'a>(Vec<(JsonString<'a>, u32)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for VocabEntries<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct EntriesVisitor;
+        struct VocabEntriesVisitor;
 
-        impl<'de> Visitor<'de> for EntriesVisitor {
-            type Value = Entries<'de>;
+        impl<'de> Visitor<'de> for VocabEntriesVisitor {
+            type Value = VocabEntries<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of tokens and their ids")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Entries<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<VocabEntries<'de>, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Entries(entries))
+                Ok(VocabEntries(entries))
             }
         }
 
-        deserializer.deserialize_map(EntriesVisitor)
+        deserializer.deserialize_map(VocabEntriesVisitor)
     }
 }
 
+/// Reads the vocabulary. `json` is the entire file, which the location in an error message refers to.
 fn vocab(json: &str, model: &Object) -> Result<Vocab> {
     let value = model.required("vocab")?;
-    let Entries(entries) = serde_json::from_str(value.get()).map_err(|error| {
-        // The parser counted lines from where the vocabulary begins; the reader of the message counts from the top.
+    let VocabEntries(entries) = serde_json::from_str(value.get()).map_err(|error| {
+        // The parser counts lines and columns from the start of the vocabulary; the message is to count from the top.
         let start = value.get().as_ptr() as usize - json.as_ptr() as usize;
         let before = &json[..start];
         let (above, indent) = (before.matches('\n').count(), start - before.rfind('\n').map_or(0, |at| at + 1));
         let column = if error.line() == 1 { indent + error.column() } else { error.column() };
         Error::Json { message: format!("model.vocab: {}", message_of(&error)), line: above + error.line(), column }
     })?;
-    Vocab::new(entries.iter().map(|(Text(token), id)| (token.as_ref(), *id)))
+    Vocab::new(entries.iter().map(|(JsonString(token), id)| (token.as_ref(), *id)))
 }
 
+/// Reads the added tokens, and checks that each gets the id that the file states.
 fn added_tokens(file: &Object, vocab: &Vocab) -> Result<Vec<AddedToken>> {
     let mut tokens = Vec::new();
     let mut stored = Vec::new();
@@ -135,7 +142,7 @@ fn added_tokens(file: &Object, vocab: &Vocab) -> Result<Vec<AddedToken>> {
             normalized: object.flag("normalized")?,
             special: object.flag("special")?,
         };
-        // One without content is found nowhere and gets no id.
+        // A token without content matches nothing and gets no id.
         if !token.content.is_empty() {
             tokens.push(token);
             stored.push(id);
@@ -150,6 +157,7 @@ fn added_tokens(file: &Object, vocab: &Vocab) -> Result<Vec<AddedToken>> {
     Ok(tokens)
 }
 
+/// Reads the truncation.
 fn truncation(value: &RawValue) -> Result<Truncation> {
     let object = Object::new("truncation", value)?;
     let strategies = [
@@ -165,6 +173,7 @@ fn truncation(value: &RawValue) -> Result<Truncation> {
     })
 }
 
+/// Reads the padding.
 fn padding(value: &RawValue) -> Result<Padding> {
     let object = Object::new("padding", value)?;
     let strategy = object.required("strategy")?;
@@ -175,7 +184,7 @@ fn padding(value: &RawValue) -> Result<Padding> {
     let multiple_of: Option<usize> = object.optional("pad_to_multiple_of", "a whole number or null")?;
     Ok(Padding {
         length,
-        // To the reference a multiple of 0 is none.
+        // The reference treats a multiple of 0 as no multiple.
         multiple_of: multiple_of.filter(|&multiple| multiple > 0),
         id: object.id("pad_id")?,
         type_id: object.id("pad_type_id")?,
@@ -184,7 +193,7 @@ fn padding(value: &RawValue) -> Result<Padding> {
     })
 }
 
-/// What the parser says, without the position that it appends.
+/// Returns the message of the JSON parser without the location that it appends.
 fn message_of(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

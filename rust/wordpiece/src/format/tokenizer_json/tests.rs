@@ -15,7 +15,7 @@ use crate::pattern::Pattern;
 use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
 use crate::vocab::Vocab;
 
-/// A small file in which the values at some JSON pointers are set (or taken out, by `Value::Null` of `without`).
+/// Returns a small file in which the values at some JSON pointers are replaced.
 fn file(changes: &[(&str, Value)]) -> Value {
     let mut file = json!({
         "version": "1.0",
@@ -78,7 +78,7 @@ fn all_but_the_model_may_be_missing() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_by_name_and_place() {
+fn an_unsupported_component_is_rejected_by_name_and_path() {
     let step = json!({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Precompiled"}]});
     assert_eq!(refusal("/normalizer", step), r#"normalizer.normalizers[1]: "Precompiled" is not supported"#);
     let step = json!({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}]});
@@ -129,7 +129,7 @@ fn wrong_fields_are_named_with_their_value() {
 }
 
 #[test]
-fn json_errors_tell_line_and_column_of_the_file() {
+fn json_errors_report_line_and_column_of_the_file() {
     let at = |text: &str| match read(text).unwrap_err() {
         Error::Json { line, column, .. } => (line, column),
         other => panic!("{other}"),
@@ -148,7 +148,7 @@ fn json_errors_tell_line_and_column_of_the_file() {
 }
 
 #[test]
-fn a_repeated_key_counts_where_it_stands_last() {
+fn the_last_value_of_a_repeated_key_counts() {
     let text = file(&[])
         .to_string()
         .replace(r#""a":1"#, r#""a":7,"a":1"#)
@@ -243,7 +243,7 @@ fn the_stored_id_of_an_added_token_must_be_the_one_it_gets() {
 }
 
 #[test]
-fn nesting_ends_in_an_error_and_not_in_the_stack() {
+fn deep_nesting_is_an_error_and_does_not_overflow_the_stack() {
     let nested = |depth: usize| {
         let text = format!(
             "{}{}{}",
@@ -256,7 +256,7 @@ fn nesting_ends_in_an_error_and_not_in_the_stack() {
     assert!(nested(62).is_ok());
     for depth in [63, 50_000] {
         let error = nested(depth).unwrap_err();
-        assert!(error.to_string().contains("normalizer: sequences stand in each other more than 62 deep"), "{error}");
+        assert!(error.to_string().contains("normalizer: sequences are nested more than 62 deep"), "{error}");
     }
     let arrays = format!(r#"{{"model": {}"#, "[".repeat(1_000_000));
     assert!(matches!(read(&arrays), Err(Error::Json { .. })));
@@ -414,7 +414,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(definition in definition()) {
+    fn a_written_definition_is_read_back(definition in definition()) {
         let ids = assign_ids(&definition.vocab, &definition.added_tokens);
         let text = write(&definition);
         let again = read(&text).unwrap();
@@ -430,7 +430,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_files_are_read_or_refused(definition in definition(), cut in any::<prop::sample::Index>(), byte in 32..127u8) {
+    fn damaged_files_are_read_or_rejected(definition in definition(), cut in any::<prop::sample::Index>(), byte in 32..127u8) {
         let mut text = write(&definition).into_bytes();
         let at = cut.index(text.len());
         text[at] = byte;

@@ -1,4 +1,7 @@
-//! A definition → the text that `tokenizers` would write for the same tokenizer: key by key, line by line.
+//! Writes the text that `tokenizers` would write for the same tokenizer, key by key and line by line.
+//!
+//! A definition is turned into a tree of [`Node`]s, which `serde_json` writes. The tree exists because the order of the keys
+//! is part of the format, and because the canonical text of components is made from the same tree.
 
 use std::borrow::Cow;
 
@@ -42,7 +45,7 @@ pub fn write(definition: &Definition) -> String {
     serde_json::to_string_pretty(&file).expect("strings and numbers can always be written")
 }
 
-/// A JSON value whose objects keep the order of their keys.
+/// A JSON value whose objects keep the order of their keys. Strings are borrowed from the definition where possible.
 pub(super) enum Node<'a> {
     Null,
     Flag(bool),
@@ -93,7 +96,7 @@ fn object<'a, const N: usize>(fields: [(&'static str, Node<'a>); N]) -> Node<'a>
     Node::Object(fields.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect())
 }
 
-/// An object that has nothing but its type.
+/// Returns a component without options: an object that has only a type.
 fn plain<'a>(kind: &'static str) -> Node<'a> {
     object([("type", text(kind))])
 }
@@ -268,7 +271,7 @@ fn decoder(decoder: &Decoder) -> Node<'_> {
     }
 }
 
-/// `Replace` is the same as a normalizer and as a decoder.
+/// Returns `Replace`, which is the same as a normalizer and as a decoder.
 fn replace<'a>(pattern: &'a Pattern, content: &'a str) -> Node<'a> {
     object([("type", text("Replace")), ("pattern", self::pattern(pattern)), ("content", text(content))])
 }
@@ -287,7 +290,7 @@ fn behavior<'a>(behavior: SplitBehavior) -> Node<'a> {
     })
 }
 
-/// `Metaspace` is the same as a pre-tokenizer and as a decoder.
+/// Returns `Metaspace`, which is the same as a pre-tokenizer and as a decoder.
 fn metaspace(metaspace: &Metaspace) -> Node<'_> {
     let scheme = match metaspace.prepend {
         PrependScheme::First => "first",
