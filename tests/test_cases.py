@@ -10,7 +10,7 @@ import pytest
 
 import case_files
 import wordpiece_bert as wb
-from wordpiece_bert import errors
+from wordpiece_bert import _core, errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,6 +124,30 @@ def test_the_answer_is_that_of_the_case(case: Case, tmp_path: Path) -> None:
         return
     tokenizer = wb.Tokenizer.from_json(case_files.tokenizer_json(case))
     assert ask(case, tokenizer) == expected(case)
+
+
+@pytest.mark.parametrize("instruction_set", [None, *_core.Tokenizer.instruction_sets()])
+def test_every_instruction_set_gives_the_answer_of_the_case(instruction_set: str | None) -> None:
+    for param in CASES:
+        case = param.values[0]
+        if "error" in case or "vocab_txt" in case:
+            continue
+        tokenizer = wb.Tokenizer.from_json(case_files.tokenizer_json(case))
+        core = tokenizer._inner.with_instruction_set(instruction_set)
+        assert core.instruction_set in (None, instruction_set)
+        forced = wb.Tokenizer._build(core, tokenizer._settings)
+        assert ask(case, forced) == expected(case), f"instruction set {instruction_set}: {param.id}"
+
+
+def test_the_instruction_set_of_a_bert_tokenizer_can_be_forced() -> None:
+    core = wb.Tokenizer.from_vocab(["[UNK]", "un", "##want", "##ed"])._inner
+    available = core.instruction_sets()
+    assert available[0] == "scalar"
+    assert core.instruction_set == available[-1]
+    assert [core.with_instruction_set(name).instruction_set for name in [None, *available]] == [None, *available]
+    expected_message = f'no instruction set "mmx"; it has {", ".join(available)}'
+    with pytest.raises(errors.InputError, match=expected_message):
+        core.with_instruction_set("mmx")
 
 
 @pytest.mark.parametrize(

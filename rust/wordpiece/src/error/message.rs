@@ -216,7 +216,7 @@ impl TrainingError {
         match self {
             TrainingError::NoWords => "there is no word to learn from: the texts or counts are empty".to_owned(),
             TrainingError::NotUtf8 { file, line, offset, byte, utf16 } => {
-                let guess = if *utf16 { "; it begins like UTF-16" } else { "" };
+                let guess = if *utf16 { "; it begins as UTF-16 does" } else { "" };
                 format!("{file}: not UTF-8: byte 0x{byte:02x} in line {line}, byte offset {offset} of the file{guess}")
             }
             TrainingError::EndlessWord { file, line, offset, limit } => format!(
