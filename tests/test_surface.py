@@ -22,6 +22,36 @@ ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 MODULES = re.findall(r"^## (wordpiece_bert[\w.]*)$", REFERENCE, re.MULTILINE)
 
+#: Top-level modules without a leading underscore that are not for users, and where users find what they define.
+IMPLEMENTATION = {
+    "wordpiece_bert.added_token": "exported by wordpiece_bert",
+    "wordpiece_bert.arrow": "exported by wordpiece_bert",
+    "wordpiece_bert.batch": "exported by wordpiece_bert",
+    "wordpiece_bert.cli": "the command wordpiece-bert",
+    "wordpiece_bert.options": "methods of wordpiece_bert.Tokenizer",
+    "wordpiece_bert.pretrained": "methods of wordpiece_bert.Tokenizer",
+    "wordpiece_bert.tokenizer": "exported by wordpiece_bert",
+}
+
+
+def modules_of_the_package() -> list[str]:
+    """All modules whose path has no part with a leading underscore."""
+    walked = [module.name for module in pkgutil.walk_packages(wb.__path__, "wordpiece_bert.")]
+    return ["wordpiece_bert", *(name for name in walked if not any(part.startswith("_") for part in name.split(".")))]
+
+
+def imported_modules(code: str) -> set[str]:
+    """The modules of this package that a program imports, and those that it imports names from."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            # `from package import module` imports a module, too.
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules |= (inner & set(modules_of_the_package())) or {node.module or ""}
+    return {name for name in modules if name.partition(".")[0] == "wordpiece_bert"}
+
 
 def section(title: str, level: int, text: str = REFERENCE) -> str:
     """The text under a heading, up to the next heading of its level or above."""
@@ -62,6 +92,27 @@ def described_classes() -> list[tuple[str, str]]:
             if inspect.isclass(value) and not issubclass(value, Exception):
                 found.append((module, name))
     return found
+
+
+def test_the_reference_has_every_public_module() -> None:
+    modules = modules_of_the_package()
+    assert len(MODULES) == len(set(MODULES))
+    assert set(MODULES) <= set(modules)
+    top_level = {name for name in modules if name.count(".") <= 1}
+    assert top_level - set(MODULES) == set(IMPLEMENTATION)
+    for name in set(modules) - set(MODULES):
+        assert hasattr(importlib.import_module(name), "__all__"), f"{name} has no __all__"
+
+
+def test_documents_and_examples_import_only_documented_modules() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    programs = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")}
+    for page in pages:
+        blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        programs[page.name] = "\n".join(blocks)
+    assert "guide.md" in programs
+    for name, program in programs.items():
+        assert imported_modules(program) <= set(MODULES), name
 
 
 @pytest.mark.parametrize("name", MODULES)
