@@ -1,4 +1,7 @@
 //! A run of inputs → its rows, without padding.
+//!
+//! Each input takes one of two ways: plain texts together ([`plain`](super::plain)), everything else by itself, slot by slot
+//! of its layout. Both append to the same columns, and write the same rows for the inputs that both accept.
 
 use std::ops::Range;
 
@@ -18,6 +21,7 @@ use crate::vocab::Vocab;
 pub(super) struct RowChunk {
     /// All columns but segment ids and the attention mask. `row_offsets` has the end of each row only.
     pub rows: BatchRows,
+    /// The segment ids of all rows.
     pub type_ids: TypeIds,
     /// The sequence id of each row's padding: −1, but 0 where sequences are not known. Only if sequence ids are requested.
     pub pad_sequence_ids: Vec<i32>,
@@ -108,8 +112,11 @@ impl BatchRows {
 
 /// Encodes the runs of a batch. Threads share it.
 pub(super) struct ChunkEncoder<'a> {
+    /// The tokenizer of the batch.
     pub tokenizer: &'a Tokenizer,
+    /// How inputs are encoded; padding is added later.
     pub options: &'a EncodeOptions,
+    /// What is requested.
     pub columns: &'a Columns,
     /// How the rows of plain texts are laid out; `None` if all inputs take the general way.
     plain: Option<PlainLayout<'a>>,
@@ -118,6 +125,7 @@ pub(super) struct ChunkEncoder<'a> {
 }
 
 impl<'a> ChunkEncoder<'a> {
+    /// Works out, once for the batch, what its columns need and which inputs are plain.
     pub fn new(tokenizer: &'a Tokenizer, options: &'a EncodeOptions, columns: &'a Columns) -> ChunkEncoder<'a> {
         let fields = RequestedFields {
             word_ids: columns.word_ids,
@@ -132,6 +140,10 @@ impl<'a> ChunkEncoder<'a> {
     }
 
     /// Encodes a run of inputs, the first of which has index `first` in the batch.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first input that has one, with its index in the batch.
     pub fn encode(&self, first: usize, inputs: &[Input<'_>], scratch: &mut EncodeScratch) -> Result<RowChunk> {
         let mut chunk = RowChunk::default();
         chunk.rows.reserve(inputs, self.options, self.columns);

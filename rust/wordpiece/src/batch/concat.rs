@@ -60,6 +60,7 @@ fn only_chunk<N: Number>(RowChunk { mut rows, type_ids, .. }: RowChunk, columns:
 
 /// Where the rows of chunks go in the columns of a batch.
 struct BatchLayout<'a> {
+    /// In the order of the batch.
     chunks: &'a [RowChunk],
     /// Number of tokens of each chunk, padding included.
     sizes: Vec<usize>,
@@ -67,7 +68,9 @@ struct BatchLayout<'a> {
     row_offsets: Vec<i64>,
     /// Rows are padded to this length in tokens; 0 without padding.
     target: usize,
+    /// The tokens to pad with, and the side.
     padding: Option<&'a Padding>,
+    /// The threads that share the writing of large columns with this one.
     pool: Option<&'a ThreadPool>,
 }
 
@@ -75,6 +78,7 @@ struct BatchLayout<'a> {
 const MIN_BYTES_FOR_THREADS: usize = 1 << 20;
 
 impl<'a> BatchLayout<'a> {
+    /// Works out where each row begins. `target` is the length to pad to, if rows are padded.
     fn new(
         chunks: &'a [RowChunk],
         target: Option<(usize, &'a Padding)>,
@@ -96,7 +100,7 @@ impl<'a> BatchLayout<'a> {
         BatchLayout { chunks, sizes, row_offsets, target, padding, pool }
     }
 
-    /// Writes all requested columns.
+    /// Writes all requested columns, one after the other. Those that are not requested stay empty.
     fn batch<N: Number>(self, columns: &Columns) -> BatchRows<N> {
         let pad_id = self.padding.map_or(0, |padding| padding.id);
         let when = |is_requested: bool| is_requested.then_some(());
@@ -160,7 +164,9 @@ impl<'a> BatchLayout<'a> {
         self.chunks.iter().flat_map(|chunk| list(chunk).iter().copied()).collect()
     }
 
-    /// Writes a column of `width` values for each token. `write` must initialise all elements of the slice that it is
+    /// Writes a column of `width` values for each token, divided among threads by chunks if it is large.
+    ///
+    /// `write` must initialise all elements of the slice that it is
     /// given, with the values of the tokens in a range of the chunk; `pad` returns the padding of the chunk's `i`-th row.
     fn column<T: Copy + Send>(
         &self,

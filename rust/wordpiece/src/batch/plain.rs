@@ -32,7 +32,8 @@ impl ChunkEncoder<'_> {
         })
     }
 
-    /// Appends the row of one plain text.
+    /// Appends the row of one plain text: special tokens, the pieces that fit, special tokens. Writes what
+    /// [`ChunkEncoder::append_row`] writes for it, but for `overflow_to_sample`.
     #[inline]
     fn append_plain_row(
         &self,

@@ -7,7 +7,12 @@
 //! - positions are `u32`: whoever appends ensures that the text stays below [`MAX_LEN`], which
 //!   [`FastNormalizer`](super::normalizer::FastNormalizer) does for all.
 //!
-//! The text is valid UTF-8 between characters: complete characters are copied from a `str` or encoded from a `char`.
+//! The text is valid UTF-8: complete characters are copied from a `str` or encoded from a `char`.
+//!
+//! # Example
+//!
+//! From `Héé, x!` with accents stripped come the text `hee, x!`, words at 0..3, 3..4, 5..6 and 6..7, and origins in bytes of
+//! the original: 0..1, 1..3, 3..5, 5..6, 6..7, 7..8 and 8..9. Spaces stay in the text, between words.
 
 use crate::offsets::Span;
 
@@ -34,7 +39,9 @@ pub(super) struct NormalizedBuffer {
     pub origin: u32,
 }
 
-/// Where words begin and end, in bytes of a normalized text.
+/// Where words begin and end, in bytes of a normalized text. Both lists are equally long, unless a last word is open.
+///
+/// Unsafe code relies on words that are not empty, do not overlap, and are in order.
 #[derive(Debug, Default)]
 pub(super) struct WordBounds {
     pub starts: Vec<u32>,
@@ -67,10 +74,15 @@ impl WordBounds {
 
 /// Where the next blocks may be written: pointers behind the end of each list.
 pub(super) struct SpareCapacity {
+    /// For normalized bytes.
     pub text: *mut u8,
+    /// For starts of words.
     pub starts: *mut u32,
+    /// For ends of words.
     pub ends: *mut u32,
+    /// For first bytes of origins; only valid if the buffer is aligned.
     pub origin_starts: *mut u32,
+    /// For ends of origins; only valid if the buffer is aligned.
     pub origin_ends: *mut u32,
     /// Length of the text so far, in bytes.
     pub base: u32,

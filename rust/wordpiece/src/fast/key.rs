@@ -38,7 +38,7 @@ const KEPT: [WordKey; KEY_BYTES + 1] = {
     kept
 };
 
-/// Odd multipliers for hashing: the golden ratio, e, π and the square root of two, as fractions of 2⁶⁴.
+/// Multipliers for hashing, without a pattern in their bits: the golden ratio, e, π and the square root of two, as fractions of 2⁶⁴.
 pub(super) const FACTORS: [u64; 4] =
     [0x9E37_79B9_7F4A_7C15, 0xADF8_5458_A2BB_4A9B, 0x243F_6A88_85A3_08D3, 0x6A09_E667_F3BC_C909];
 
@@ -133,6 +133,7 @@ pub(super) const GROUP: usize = 16;
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(super) struct KeyGroup {
+    /// The key of each word; of words beyond the last one, that of whatever is at the start of the text.
     pub keys: [WordKey; GROUP],
     /// For each key the distance of its line from the first line of the table, in bytes.
     pub line_offsets: [u64; GROUP],

@@ -40,7 +40,9 @@ pub(super) const FREE_VALUE: LineValue = LineValue { ids: [0; INLINE_IDS], count
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct TableLine {
+    /// The keys of its two slots; [`FREE_KEY`] in a free one.
     pub keys: [WordKey; 2],
+    /// Their values, in the same order.
     pub values: [LineValue; 2],
 }
 

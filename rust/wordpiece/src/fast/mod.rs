@@ -21,8 +21,8 @@
 //!
 //! # Cost
 //!
-//! English prose takes about a nanosecond for each byte on one core. A thread remembers up to
-//! [`FastPath::MAX_STATE_BYTES`] of words.
+//! Linear in the length of the text; prose mostly hits the table, so a word costs one cache line. A thread remembers up to
+//! [`FastPath::MAX_STATE_BYTES`] (48 MiB) of words. Measurements are in `docs/benchmarks.md`.
 
 mod buffer;
 mod chars;

@@ -1,4 +1,8 @@
 //! Word ids and spans of pieces, worked out for many words at once after their ids are known.
+//!
+//! The lookup returns ids and the number of pieces of each word. From these numbers follow the word ids; with the lengths of
+//! tokens, so do the spans: the pieces of a word cover its normalized bytes without gaps, and the buffer knows which bytes
+//! of the original each normalized byte stands for.
 
 use super::buffer::{NormalizedBuffer, WordBounds};
 use crate::offsets::Span;
@@ -24,7 +28,8 @@ impl TokenLengths {
 
     /// Appends the span of each piece: that of its word if it is the only one, else as long as its token.
     ///
-    /// `words` are words of the buffer, `counts` the number of pieces of each, and `ids` the ids of all of them.
+    /// `words` are words of the buffer, which must be aligned; `counts` is the number of pieces of each, and `ids` are the ids
+    /// of all of them. A word without pieces in the vocabulary has one id, that of the unknown token, and one span.
     pub fn push_spans(
         &self,
         buffer: &NormalizedBuffer,

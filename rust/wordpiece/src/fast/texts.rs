@@ -2,7 +2,7 @@
 //!
 //! Looking up the words of one short text costs more for its beginning and its end than for its words: keys are read in
 //! groups, and the first lines are waited for. So texts are normalized into one buffer until it holds a chunk; their words
-//! are looked up together, and the pieces are cut at the ends of the texts.
+//! are looked up together, and the pieces are divided at the ends of the texts.
 
 use super::engine::{CHUNK, FastPath, FastState};
 use super::spans::number_words;
@@ -19,13 +19,15 @@ pub(crate) struct PieceFields {
     pub spans: bool,
 }
 
-/// The pieces of a text.
+/// The pieces of a text, borrowed from the state of the fast path.
 #[derive(Debug)]
 pub(crate) struct TextPieces<'a> {
+    /// The id of each piece.
     pub ids: &'a [u32],
     /// The number of the word that each piece belongs to; empty unless requested.
     pub word_ids: &'a [u32],
-    /// The bytes of the text that each piece stands for; empty unless requested.
+    /// The bytes of the text that each piece stands for; empty unless requested. Mutable, so that they can be converted to
+    /// another unit where they are.
     pub spans: &'a mut [Span],
 }
 

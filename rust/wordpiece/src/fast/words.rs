@@ -1,4 +1,6 @@
 //! Normalized words without their pieces: what counting words needs of the fast path.
+//!
+//! A text is normalized as one chunk, so its words stay in memory until the next one: callers pass texts of moderate length.
 
 use wordpiece_parallel::InstructionSet;
 
@@ -17,9 +19,11 @@ pub(crate) struct WordBuffer(NormalizedBuffer);
 /// The words of a text: `text[starts[i]..ends[i]]`, not empty and in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NormalizedWords<'a> {
-    /// The normalized text, valid UTF-8, followed by nothing.
+    /// The normalized text, valid UTF-8, with spaces between words. Nothing may be read behind its end.
     pub text: &'a [u8],
+    /// Where words begin, in bytes of `text`.
     pub starts: &'a [u32],
+    /// Where they end.
     pub ends: &'a [u32],
 }
 

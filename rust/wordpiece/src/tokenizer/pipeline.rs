@@ -3,6 +3,9 @@
 //! A text is cut at added tokens first. Each part between them takes the fast path, if the tokenizer has one and the part
 //! can; else it is normalized, cut at normalized added tokens, split into words, and each word is matched. Both ways append
 //! the same pieces.
+//!
+//! Everything a step writes to is in an [`EncodeScratch`], so a text allocates only what its result needs. Cost is linear in
+//! the length of the text, but for patterns of the definition (regular expressions can take longer).
 
 use wordpiece_parallel::{InstructionSet, ScratchGuard, ScratchPool};
 
@@ -23,16 +26,30 @@ use crate::split::PreTokenizer;
 /// A WordPiece tokenizer. It never changes after it is made, so threads can share it.
 ///
 /// A clone begins with nothing remembered.
+///
+/// ```
+/// use wordpiece::{Definition, EncodeOptions, Input, Tokenizer, Vocab};
+///
+/// let vocab = Vocab::new([("[UNK]", 0), ("token", 1), ("##izer", 2)])?;
+/// let tokenizer = Tokenizer::new(Definition::bert(vocab))?;
+/// assert_eq!(tokenizer.encode_ids(&Input::single("Tokenizer, token"), &EncodeOptions::default())?, [1, 2, 0, 1]);
+/// # Ok::<(), wordpiece::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
+    /// What the tokenizer was made of.
     pub(super) definition: Definition,
+    /// Finds added tokens in raw and in normalized text.
     pub(super) added: AddedTokens,
+    /// The post-processor, laid out for single texts and pairs.
     pub(super) layouts: Layouts,
+    /// Word → pieces.
     pub(super) matcher: Matcher,
     /// The id of words that have no pieces.
     unk_id: u32,
     /// `None` if the definition has no fast path, or if it is switched off.
     pub(super) fast: Option<FastPath>,
+    /// Scratch buffers between calls. What threads remember of words is in them.
     scratch: ScratchPool<EncodeScratch>,
 }
 
@@ -164,7 +181,8 @@ impl Tokenizer {
         text.get(..end)
     }
 
-    /// Appends the pieces of a raw text.
+    /// Appends the pieces of a raw text: those of the added tokens in it, and of the parts between them. Converts their spans
+    /// to the unit of the options at the end.
     fn tokenize_raw(&self, text: &str, scratch: &mut EncodeScratch, run: &mut TextRun<'_>) -> Result<()> {
         // Positions in a text are 32-bit.
         if text.len() >= u32::MAX as usize {
@@ -322,6 +340,7 @@ impl RequestedFields {
 /// One text on its way through the pipeline.
 struct TextRun<'a> {
     options: &'a EncodeOptions,
+    /// What is computed about pieces.
     fields: RequestedFields,
     /// The word id of all pieces, if the text was split into words before.
     given_word: Option<u32>,
@@ -329,6 +348,7 @@ struct TextRun<'a> {
     words: u32,
     /// The rest of the text may be skipped once there are this many pieces.
     limit: usize,
+    /// The pieces so far.
     out: &'a mut Pieces,
 }
 
@@ -349,6 +369,7 @@ impl TextRun<'_> {
         self.fields.push(id, word, span, self.out);
     }
 
+    /// Returns whether the limit is reached.
     fn is_full(&self) -> bool {
         self.out.ids.len() >= self.limit
     }

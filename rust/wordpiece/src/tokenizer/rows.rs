@@ -1,4 +1,7 @@
 //! One input → its rows.
+//!
+//! Tokenizing gives the pieces of each text; the layout and the truncation divide them into rows. A row becomes an
+//! [`Encoding`] here, a list of ids, or part of the arrays of a [batch](crate::batch).
 
 use std::ops::Range;
 
@@ -161,7 +164,7 @@ fn push_special_ids(slots: &[Slot], ids: &mut Vec<u32>) {
     }
 }
 
-/// A row of which only the ids are written.
+/// A row of which only the ids are written; everything else is ignored.
 struct IdRow(Vec<u32>);
 
 impl RowSink for IdRow {

@@ -1,4 +1,7 @@
 //! Tokens ↔ ids, and ids → text.
+//!
+//! Added tokens come before those of the model's vocabulary: an added token may have the text of one of them, or an id that
+//! the vocabulary has given to another.
 
 use super::pipeline::Tokenizer;
 use crate::added::AddedToken;

@@ -1,5 +1,8 @@
 //! AVX2: a block is two registers of 32 bytes. Bit masks come out of the sign bits of bytes; positions are extracted bit by
 //! bit, as in portable Rust.
+//!
+//! AVX2 has neither masked loads of bytes nor byte compression: the last block of a text goes through a padded copy, and
+//! squeezing and reading keys are left to the portable code of [`Primitives`], compiled with BMI.
 
 use std::arch::x86_64::*;
 

@@ -1,5 +1,8 @@
 //! AVX-512 with VBMI2: a block is one register. Bit masks come out of comparisons, positions out of one byte compression,
 //! and the keys of four words are read, masked and hashed in one register.
+//!
+//! VBMI2 brings the byte compression (`vpcompressb`), VBMI the byte permutation across a register (`vpermb`). A CPU
+//! with AVX-512 but without these two uses AVX2: see [`effective`](crate::fast::dispatch::effective).
 
 use std::arch::x86_64::*;
 

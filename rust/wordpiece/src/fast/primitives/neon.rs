@@ -1,5 +1,8 @@
 //! NEON: a block is four registers of 16 bytes. Bit masks are folded out of byte masks; positions are extracted bit by bit,
 //! as in portable Rust.
+//!
+//! Every 64-bit Arm CPU that runs an operating system has NEON, so these functions need no `#[target_feature]` to be inlined.
+//! Squeezing and reading keys are left to the portable code of [`Primitives`].
 
 use std::arch::aarch64::*;
 

@@ -1,4 +1,6 @@
 //! Portable Rust, one byte at a time: the definition that all other instruction sets equal.
+//!
+//! Tests compare the others with it on random blocks and on every kind of character at the edges of a block.
 
 use super::operations::{BLOCK, ByteClasses, Primitives};
 
@@ -13,6 +15,7 @@ enum Class {
     Odd,
 }
 
+/// Returns the class of a byte; bytes from 0xC0 on begin a multi-byte character.
 const fn class(byte: u8) -> Class {
     match byte {
         b'\t' | b'\n' | b'\r' | b' ' => Class::Space,
@@ -23,6 +26,7 @@ const fn class(byte: u8) -> Class {
     }
 }
 
+/// The class of each byte.
 const CLASSES: [Class; 256] = {
     let mut classes = [Class::Odd; 256];
     let mut byte = 0;

@@ -12,7 +12,9 @@ use crate::memory;
 /// The table of one thread: see the [module above](super).
 #[derive(Debug)]
 pub(in crate::fast) struct WordTable {
+    /// A power of two of them, from 4,096 to [`MAX_LINES`].
     pub(super) lines: Vec<TableLine>,
+    /// Numbers the lines.
     pub(super) hash: LineHash,
     /// Number of occupied slots; a line has two.
     occupied: usize,
@@ -57,12 +59,14 @@ impl WordTable {
         WordTable { lines, hash: LineHash { shift: 64 - n.trailing_zeros() }, occupied: 0, store: Vec::new() }
     }
 
+    /// Returns the number of the own line of a word.
     #[inline(always)]
     fn line(&self, key: WordKey) -> usize {
         self.hash.line(key) as usize
     }
 
-    /// Returns the lines in which a word may be, its own first.
+    /// Returns the lines in which a word may be: its own, the one beside it (which many CPUs load with it), and two
+    /// others, which a second key selects.
     fn lines_of(&self, key: WordKey) -> [usize; 4] {
         let (own, other) = (self.line(key), self.line(key.alternative()));
         [own, own ^ 1, other, other ^ 1]
@@ -171,7 +175,7 @@ impl WordTable {
         }
     }
 
-    /// Doubles the number of lines.
+    /// Doubles the number of lines. The store stays as it is: values refer to it by position.
     fn grow(&mut self) {
         let mut grown = WordTable::with_lines(2 * self.lines.len());
         grown.store = std::mem::take(&mut self.store);
@@ -185,7 +189,8 @@ impl WordTable {
         *self = grown;
     }
 
-    /// Empties the store, and frees the slots of all words that have an entry there.
+    /// Empties the store, and frees the slots of all words that have an entry there: long words, and words of more than three
+    /// pieces. They are few, and match again when they occur.
     fn forget_stored(&mut self) {
         for line in &mut self.lines {
             for (key, value) in line.keys.iter_mut().zip(&mut line.values).filter(|(_, value)| value.count == STORED) {
