@@ -36,7 +36,7 @@ def test_definitions_are_valid_and_all_engines_exist() -> None:
         (('corpus = "english"', 'corpus = "klingon"'), "klingon"),
         (('over = "nanotoken"', 'over = "nobody"'), "nobody"),
         (("analysis =", "analysiss ="), "analysis"),
-        (('beside = ["ours", ', "beside = ["), "ours comes first"),
+        (('beside = ["ours", ', "beside = ["), "the first contestant must be ours"),
     ],
 )
 def test_wrong_definitions_are_refused(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
@@ -130,7 +130,7 @@ def test_trainers_with_different_results_are_not_timed() -> None:
     [
         (('work = "text"', 'work = "texts"'), "texts"),
         (('over = "tokenizers"', 'over = "nobody"'), "nobody"),
-        (('beside = ["ours", ', "beside = ["), "ours comes first"),
+        (('beside = ["ours", ', "beside = ["), "the first must be ours"),
         (("analysis =", "analysiss ="), "unknown"),
     ],
 )
