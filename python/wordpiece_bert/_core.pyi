@@ -2,7 +2,7 @@
 # stand on. Where it takes any object, it refuses the wrong ones itself with an InputError.
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Self, TypeAlias, final
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,9 @@ __all__ = [
     "Encoding",
     "Options",
     "PackedLayer",
+    "ReportSums",
     "Reporter",
     "Rows",
-    "Sums",
     "TextBlock",
     "TextReader",
     "Tokenizer",
@@ -335,19 +335,17 @@ class Tokenizer:
     def special_tokens_added(self, pair: bool) -> int: ...
     def summary(self) -> str: ...
 
-_CountFields: TypeAlias = tuple[bool, bool | None, bool, bool, str, int | None]
-
 @final
 class WordCounts:
     @property
     def total(self) -> int: ...
     @staticmethod
     def from_files(
-        paths: list[str], options: _CountFields, threads: int | None, observer: Callable[..., object] | None
+        paths: list[str], options: dict[str, Any], threads: int | None, observer: Callable[..., object] | None
     ) -> Counted: ...
     @staticmethod
     def from_texts(
-        texts: object, options: _CountFields, threads: int | None, observer: Callable[..., object] | None
+        texts: object, options: dict[str, Any], threads: int | None, observer: Callable[..., object] | None
     ) -> Counted: ...
     @staticmethod
     def from_columns(text: bytes, ends: npt.NDArray[np.int64], counts: npt.NDArray[np.uint64]) -> WordCounts: ...
@@ -358,37 +356,13 @@ class WordCounts:
     def equals(self, other: WordCounts) -> bool: ...
     def merged(self, other: WordCounts) -> WordCounts: ...
     def without_longer(self, most: int) -> tuple[WordCounts, int, int]: ...
-    def train_joining(
+    def train(
         self,
-        vocab_size: int,
-        special_tokens: list[str],
-        base: list[str] | None,
-        fill_unused: bool,
+        target: dict[str, Any],
+        algorithm: str,
+        options: dict[str, Any],
         threads: int | None,
         observer: Callable[..., object] | None,
-        *,
-        likelihood: bool,
-        min_frequency: int,
-        limit_alphabet: int | None,
-        initial_alphabet: list[str],
-    ) -> Trained: ...
-    def train_top_down(
-        self,
-        vocab_size: int,
-        special_tokens: list[str],
-        base: list[str] | None,
-        fill_unused: bool,
-        threads: int | None,
-        observer: Callable[..., object] | None,
-        *,
-        lower_thresh: int | None,
-        upper_thresh: int | None,
-        num_iterations: int,
-        slack_ratio: float,
-        max_token_length: int,
-        max_unique_chars: int,
-        max_input_words: int | None,
-        include_joiner: bool,
     ) -> Trained: ...
 
 @final
@@ -429,16 +403,16 @@ class Trained:
     @property
     def dropped_shares(self) -> tuple[int, int, int, int]: ...
     @property
-    def left_out(self) -> tuple[int, int]: ...
+    def excluded(self) -> tuple[int, int]: ...
 
 @final
 class Reporter:
     def __new__(cls, tokenizer: Tokenizer, threads: int | None) -> Reporter: ...
     def add(self, texts: list[Any], first: int) -> None: ...
-    def sums(self) -> Sums: ...
+    def sums(self) -> ReportSums: ...
 
 @final
-class Sums:
+class ReportSums:
     @property
     def texts(self) -> int: ...
     @property

@@ -250,22 +250,20 @@ def optional_number(options: Mapping[str, Any], name: str, default: int | None, 
     return None if value is None else whole_number(name, value, least)
 
 
-def count_fields(
-    settings: NormalizerSettings, options: Mapping[str, Any]
-) -> tuple[bool, bool, bool, bool, str, int | None]:
+def count_fields(settings: NormalizerSettings, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings and options in the form that the core's counting functions accept."""
     bad_bytes = options.get("errors", "strict")
     if bad_bytes not in BAD_BYTES:
         message = f"errors must be one of {', '.join(map(repr, BAD_BYTES))}, not {bad_bytes!r}"
         raise InputError(message)
-    return (
-        settings.lowercase,
-        settings.strip_accents,
-        settings.clean_text,
-        settings.tokenize_chinese_chars,
-        bad_bytes,
-        optional_number(options, "max_distinct_words", None, 1),
-    )
+    return {
+        "lowercase": settings.lowercase,
+        "strip_accents": settings.strip_accents,
+        "clean_text": settings.clean_text,
+        "tokenize_chinese_chars": settings.tokenize_chinese_chars,
+        "errors": bad_bytes,
+        "max_distinct_words": optional_number(options, "max_distinct_words", None, 1),
+    }
 
 
 def known_options(options: Mapping[str, Any], known: Iterable[str], call: str) -> None:

@@ -331,7 +331,7 @@ def vocab_report(
 
 
 def _report(
-    tokenizer: Tokenizer, sums: _core.Sums, name: str, min_count: int, alpha: float, digest: str
+    tokenizer: Tokenizer, sums: _core.ReportSums, name: str, min_count: int, alpha: float, digest: str
 ) -> VocabReport:
     vocab = tokenizer.get_vocab(with_added_tokens=False)
     special = set(tokenizer.all_special_tokens)

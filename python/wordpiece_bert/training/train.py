@@ -132,13 +132,8 @@ def train_vocab(
                 f"{dropped:,} words of more than {max_word_chars} characters were skipped ({share} of all occurrences)"
             )
     threads, progress = options.get("threads"), options.get("progress")
-    if algorithm == "top_down":
-        trained = words.train_top_down(size, specials, base, fill_unused, threads, progress, **how)
-    else:
-        likelihood = algorithm == "likelihood"
-        trained = words.train_joining(
-            size, specials, base, fill_unused, threads, progress, likelihood=likelihood, **how
-        )
+    target = {"vocab_size": size, "special_tokens": specials, "base": base, "fill_unused": fill_unused}
+    trained = words.train(target, algorithm, how, threads, progress)
     notes += _learning_notes(trained, size, algorithm, how)
     for note in notes:
         warnings.warn(note, TrainingWarning, stacklevel=2)
@@ -322,7 +317,7 @@ def _learning_notes(trained: _core.Trained, size: int, algorithm: Algorithm, how
             f"{f' and {more:,} more' if more > 0 else ''}; they are {_share(occurrences, of_characters)} of the text, "
             f"and occur in {_share(words, of_words)} of the words; raise it to keep them"
         )
-    skipped, occurrences = trained.left_out
+    skipped, occurrences = trained.excluded
     if skipped:
         notes.append(
             f"{skipped:,} words ({occurrences:,} occurrences) were skipped: too long (max_token_length), with a rare "

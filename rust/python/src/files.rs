@@ -1,4 +1,6 @@
-//! Texts out of files: read, split and encoded without a Python object for any of them.
+//! Reading texts from files, and encoding them without creating a Python object for each.
+//!
+//! [`TextReader`] reads on a background thread while Python processes the previous [`TextBlock`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +10,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use wordpiece::Error;
-use wordpiece::files::{FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextLayout, TextSource};
+use wordpiece::files::{self, FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextLayout, TextSource};
 
 use crate::batch::{self, Rows};
 use crate::error::{self, guarded, to_py};
@@ -16,9 +18,10 @@ use crate::options::Options;
 use crate::threads;
 use crate::tokenizer::Tokenizer;
 
-/// How long a wait may go on before signals are looked at: Ctrl-C must end a command that reads from a silent pipe.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// The interval between checks for signals while waiting: Ctrl-C must end a command that reads from a silent pipe.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Returns what the value of `errors` means.
 fn on_error(name: &str) -> PyResult<OnError> {
     Ok(match name {
         "strict" => OnError::Strict,
@@ -28,7 +31,7 @@ fn on_error(name: &str) -> PyResult<OnError> {
     })
 }
 
-/// Reads files on a thread of its own, block by block.
+/// Reads files on a background thread, block by block.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct TextReader {
     ahead: Mutex<ReadAhead>,
@@ -36,8 +39,10 @@ pub struct TextReader {
 
 #[pymethods]
 impl TextReader {
-    /// Start to read; None among the files is standard input. Without a separator a file is one text; with one or two
-    /// fields it has JSON lines.
+    /// Start to read `files`; None is standard input.
+    ///
+    /// With one or two `fields`, files have JSON lines; otherwise texts are divided by `separator`, or, if it is None, each
+    /// file is one text.
     #[new]
     fn new(
         files: Vec<Option<PathBuf>>,
@@ -56,15 +61,15 @@ impl TextReader {
         let mut options = ReadOptions { layout, on_error: on_error(errors)?, ..ReadOptions::default() };
         options.block_texts = block_texts.unwrap_or(options.block_texts);
         let sources = files.into_iter().map(|file| file.map_or_else(TextSource::stdin, TextSource::path)).collect();
-        let reader = wordpiece::files::TextReader::new(sources, options).map_err(to_py)?;
+        let reader = files::TextReader::new(sources, options).map_err(to_py)?;
         Ok(TextReader { ahead: Mutex::new(ReadAhead::start(reader).map_err(to_py)?) })
     }
 
-    /// Return the next block, None at the end. Waiting for it can be interrupted.
+    /// Wait for the next block and return it, None at the end. Signals are checked while waiting.
     fn next_block(&self, py: Python<'_>) -> PyResult<Option<TextBlock>> {
         guarded(|| {
             loop {
-                let wait = || self.ahead.lock().unwrap_or_else(PoisonError::into_inner).next(PATIENCE);
+                let wait = || self.ahead.lock().unwrap_or_else(PoisonError::into_inner).next(SIGNAL_INTERVAL);
                 match py.detach(wait).map_err(to_py)? {
                     NextBlock::Ready(block) => return Ok(Some(TextBlock { block: Arc::new(block) })),
                     NextBlock::Done => return Ok(None),
@@ -75,19 +80,18 @@ impl TextReader {
     }
 }
 
-/// The bytes of a column of strings, where each ends, and which of them are not null.
+/// The bytes of a column of strings, the end of each string, and which of them are not null (``None``: all).
 type ArrowColumn<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, i64>, Option<PyReadonlyArray1<'py, bool>>);
 
-/// Some megabytes of texts, and where each comes from.
+/// A few megabytes of texts and their locations; see `wordpiece::files::TextBlock`.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct TextBlock {
-    block: Arc<wordpiece::files::TextBlock>,
+    block: Arc<files::TextBlock>,
 }
 
 #[pymethods]
 impl TextBlock {
-    /// Take the strings of an Arrow array: text *i* is the part of `data` that ends at ``ends[i]``; None in `valid`: no
-    /// nulls. With a second column texts are pairs.
+    /// Copy the strings of one Arrow column, or of two columns as pairs. `name` and `first_row` are for messages.
     #[staticmethod]
     fn from_arrow(
         py: Python<'_>,
@@ -103,42 +107,42 @@ impl TextBlock {
                 borrowed.push((data.as_slice()?, ends.as_slice()?, valid));
             }
             let on_error = on_error(errors)?;
-            let block = py
-                .detach(|| wordpiece::files::TextBlock::from_arrow(name, first_row, &borrowed, on_error))
-                .map_err(to_py)?;
+            let block =
+                py.detach(|| files::TextBlock::from_arrow(name, first_row, &borrowed, on_error)).map_err(to_py)?;
             Ok(TextBlock { block: Arc::new(block) })
         })
     }
 
+    /// Return the number of texts.
     fn __len__(&self) -> usize {
         self.block.len()
     }
 
-    /// The number of bytes of text.
+    /// The number of bytes of all texts.
     #[getter]
     fn bytes(&self) -> usize {
         self.block.bytes()
     }
 
-    /// How many bytes of the files had been read when the block was made.
+    /// The number of bytes that had been read from all files when the block was finished.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.block.bytes_read()
     }
 
-    /// How many texts were left out on the way to this block.
+    /// The number of texts that were skipped since the previous block.
     #[getter]
     fn skipped_count(&self) -> usize {
         self.block.skipped_count()
     }
 
-    /// What was wrong with the first of them, and where.
+    /// What is wrong with the first of them, with their locations.
     #[getter]
     fn skipped(&self) -> Vec<String> {
         self.block.skipped().to_vec()
     }
 
-    /// Return where a text comes from, in words.
+    /// Return the location of a text for messages: ``a.txt line 3``.
     fn location(&self, i: usize) -> PyResult<String> {
         if i >= self.block.len() {
             return Err(error::input(format!("text {i} of a block of {}", self.block.len())));
@@ -146,7 +150,7 @@ impl TextBlock {
         Ok(self.block.location(i))
     }
 
-    /// Return the texts, or pairs of texts, as Python has them.
+    /// Return a list of the texts as str, or of pairs as tuples.
     fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let text = |text: &str| PyString::new(py, text);
         let (first, second) = (self.block.texts(), self.block.second_texts());
@@ -157,7 +161,7 @@ impl TextBlock {
         PyList::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Encode the texts into flat arrays, as `Tokenizer.encode_batch` does; an error names the place of its text.
+    /// Encode the texts into flat arrays, as `Tokenizer.encode_batch` does. An error has the location of its text.
     fn encode(
         &self,
         py: Python<'_>,

@@ -46,7 +46,7 @@ mod _core {
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
     #[pymodule_export]
-    use super::training::{Counted, Reporter, Sums, Trained, WordCounts};
+    use super::training::{Counted, ReportSums, Reporter, Trained, WordCounts};
 
     #[allow(non_upper_case_globals)]
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Texts out of files: whatever the blocks and the reads, the same as splitting all at once.
+//! Reading texts from files: whatever the sizes of blocks and reads, the texts are those of splitting the file at once.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use wordpiece::files::{
     FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextBlock, TextLayout, TextProblem, TextReader, TextSource,
 };
 
-/// Gives a few bytes at a time, as a pipe may.
+/// A reader that returns a few bytes at a time and is sometimes interrupted, as a pipe may.
 struct Trickle {
     bytes: Vec<u8>,
     at: usize,
@@ -34,11 +34,11 @@ fn trickle(name: &str, bytes: &[u8], sizes: &[usize]) -> TextSource {
     TextSource::reader(name, Trickle { bytes: bytes.to_vec(), at: 0, sizes: sizes.to_vec(), turn: 0 })
 }
 
-/// A text and its place.
-type Placed = (String, String);
+/// A text and its location.
+type LocatedText = (String, String);
 
-fn collect(sources: Vec<TextSource>, options: ReadOptions) -> Result<Vec<Placed>, Error> {
-    // Bytes are counted as they are read; one that is replaced becomes three.
+fn collect(sources: Vec<TextSource>, options: ReadOptions) -> Result<Vec<LocatedText>, Error> {
+    // The limit counts bytes as they are read; an invalid byte becomes the three bytes of U+FFFD.
     let grown = if options.on_error == OnError::Replace { 3 } else { 1 };
     let (most_texts, full) = (options.block_texts, grown * options.block_bytes);
     let mut reader = TextReader::new(sources, options)?;
@@ -46,7 +46,7 @@ fn collect(sources: Vec<TextSource>, options: ReadOptions) -> Result<Vec<Placed>
     let mut all = Vec::new();
     while reader.next_block(&mut block)? {
         assert!(block.len() <= most_texts);
-        // Whatever is before the last text must have left room for it.
+        // The texts before the last one must not have filled the block.
         let before: usize = block.texts().take(block.len().saturating_sub(1)).map(str::len).sum();
         assert!(before < full);
         all.extend(block.texts().enumerate().map(|(i, text)| (text.to_owned(), block.location(i))));
@@ -54,13 +54,13 @@ fn collect(sources: Vec<TextSource>, options: ReadOptions) -> Result<Vec<Placed>
     Ok(all)
 }
 
-fn read(bytes: &[u8], split: TextLayout) -> Result<Vec<String>, Error> {
+fn read(bytes: &[u8], layout: TextLayout) -> Result<Vec<String>, Error> {
     let source = trickle("t", bytes, &[7]);
-    let options = ReadOptions { layout: split, ..ReadOptions::default() };
+    let options = ReadOptions { layout, ..ReadOptions::default() };
     Ok(collect(vec![source], options)?.into_iter().map(|(text, _)| text).collect())
 }
 
-/// The obvious way: everything in memory, one separator after the other.
+/// The reference: the whole file in memory, one separator after the other. Returns texts and their lines.
 fn split_at_once(bytes: &[u8], separator: Option<&str>) -> Vec<(Vec<u8>, usize)> {
     let mut rest = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let Some(separator) = separator else { return vec![(rest.to_vec(), 1)] };
@@ -105,7 +105,7 @@ fn doubtful_content() -> impl Strategy<Value = Vec<u8>> {
     ];
     proptest::collection::vec(bad, 0..4)
         .prop_map(|pieces| pieces.concat())
-        // What would be taken for compressed data.
+        // These would be read as compressed data.
         .prop_filter("magic", |bytes| {
             !bytes.starts_with(&[0x1f, 0x8b]) && !bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
         })
@@ -125,13 +125,13 @@ fn separators() -> impl Strategy<Value = Option<&'static str>> {
 }
 
 fn options(separator: Option<&str>, on_error: OnError, block_bytes: usize, block_texts: usize) -> ReadOptions {
-    let split = separator.map_or(TextLayout::WholeFile, |separator| TextLayout::Separator(separator.to_owned()));
-    ReadOptions { layout: split, on_error, block_bytes, block_texts, ..ReadOptions::default() }
+    let layout = separator.map_or(TextLayout::WholeFile, |separator| TextLayout::Separator(separator.to_owned()));
+    ReadOptions { layout, on_error, block_bytes, block_texts, ..ReadOptions::default() }
 }
 
 proptest! {
     #[test]
-    fn blocks_and_reads_of_any_size_give_the_texts_of_reading_all_at_once(
+    fn blocks_and_reads_of_any_size_yield_the_texts_of_splitting_at_once(
         files in proptest::collection::vec(content(), 1..4),
         separator in separators(),
         sizes in proptest::collection::vec(1usize..9, 1..4),
@@ -140,17 +140,17 @@ proptest! {
     ) {
         let sources = files.iter().enumerate().map(|(i, bytes)| trickle(&format!("f{i}"), bytes, &sizes)).collect();
         let found = collect(sources, options(separator, OnError::Strict, block_bytes, block_texts)).unwrap();
-        let expected: Vec<Placed> = files.iter().enumerate().flat_map(|(i, bytes)| {
+        let expected: Vec<LocatedText> = files.iter().enumerate().flat_map(|(i, bytes)| {
             split_at_once(bytes, separator).into_iter().map(move |(text, line)| {
-                let place = if separator.is_some() { format!("f{i} line {line}") } else { format!("f{i}") };
-                (String::from_utf8(text).unwrap(), place)
+                let location = if separator.is_some() { format!("f{i} line {line}") } else { format!("f{i}") };
+                (String::from_utf8(text).unwrap(), location)
             })
         }).collect();
         prop_assert_eq!(found, expected);
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_an_error_at_their_place_or_replaced_or_skipped(
+    fn bytes_that_are_not_utf8_are_an_error_with_a_location_or_replaced_or_skipped(
         bytes in doubtful_content(),
         separator in separators(),
         sizes in proptest::collection::vec(1usize..9, 1..4),
@@ -182,11 +182,11 @@ proptest! {
     }
 
     #[test]
-    fn a_field_of_a_json_line_is_what_serde_json_reads(text in ".{0,30}", other in ".{0,10}", block_bytes in 1usize..60) {
+    fn a_field_of_a_json_line_equals_what_serde_json_reads(text in ".{0,30}", other in ".{0,10}", block_bytes in 1usize..60) {
         let record = serde_json::json!({"a": other, "meta": {"x": [1, {"text": text}], "text": 5}, "text": other});
         let lines = format!("{record}\r\n \n{record}");
-        let split = TextLayout::JsonLines(FieldPath::new("meta.x.1.text").unwrap(), Some(FieldPath::new("text").unwrap()));
-        let options = ReadOptions { layout: split, block_bytes, ..ReadOptions::default() };
+        let layout = TextLayout::JsonLines(FieldPath::new("meta.x.1.text").unwrap(), Some(FieldPath::new("text").unwrap()));
+        let options = ReadOptions { layout, block_bytes, ..ReadOptions::default() };
         let mut reader = TextReader::new(vec![trickle("t", lines.as_bytes(), &[5])], options).unwrap();
         let (mut block, mut pairs) = (TextBlock::default(), Vec::new());
         while reader.next_block(&mut block).unwrap() {
@@ -197,7 +197,7 @@ proptest! {
 }
 
 #[test]
-fn two_files_that_end_and_begin_in_half_a_character_do_not_make_one() {
+fn halves_of_a_character_at_the_end_and_start_of_two_files_are_not_joined() {
     let sources = || vec![trickle("a", b"x\xc3", &[9]), trickle("b", b"\xa9y", &[9])];
     let error = collect(sources(), ReadOptions::default()).unwrap_err();
     assert_eq!(
@@ -217,27 +217,27 @@ fn utf16_is_recognised() {
 }
 
 #[test]
-fn gzip_and_zstandard_are_recognised_and_their_parts_joined() {
+fn gzip_and_zstandard_are_recognised_and_concatenated_parts_are_one_stream() {
     let text = b"one\ntwo\n".repeat(1000);
     let gzip = |part: &[u8]| {
         let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         writer.write_all(part).unwrap();
         writer.finish().unwrap()
     };
-    let split = || TextLayout::Separator("\n".into());
-    let expected = read(&text, split()).unwrap();
+    let lines = || TextLayout::Separator("\n".into());
+    let expected = read(&text, lines()).unwrap();
     let two_members = [gzip(&text[..17]), gzip(&text[17..])].concat();
-    assert_eq!(read(&two_members, split()).unwrap(), expected);
+    assert_eq!(read(&two_members, lines()).unwrap(), expected);
     let frames = [zstd::encode_all(&text[..17], 1).unwrap(), zstd::encode_all(&text[17..], 1).unwrap()].concat();
-    assert_eq!(read(&frames, split()).unwrap(), expected);
+    assert_eq!(read(&frames, lines()).unwrap(), expected);
     for broken in [&two_members[..two_members.len() - 9], &frames[..frames.len() - 3]] {
-        let error = read(broken, split()).unwrap_err();
+        let error = read(broken, lines()).unwrap_err();
         assert!(matches!(&error, Error::FileUnreadable { file, code: None, .. } if file == "t"), "{error:?}");
     }
 }
 
 #[test]
-fn a_text_larger_than_allowed_is_told_and_not_kept() {
+fn a_text_longer_than_the_limit_is_reported_and_not_kept_in_memory() {
     let options = ReadOptions { longest_text: 1 << 20, ..ReadOptions::default() };
     let endless = TextSource::reader("endless", b"ok\n".chain(io::repeat(b'a')));
     let error = collect(vec![endless], options).unwrap_err();
@@ -246,7 +246,7 @@ fn a_text_larger_than_allowed_is_told_and_not_kept() {
 }
 
 #[test]
-fn a_text_larger_than_block_and_window_is_whole() {
+fn a_text_longer_than_a_block_and_the_read_buffer_is_complete() {
     let long = "word ".repeat(1 << 20);
     let content = format!("a\n{long}\nb\n{long}");
     let source = TextSource::reader("t", io::Cursor::new(content.clone().into_bytes()));
@@ -255,15 +255,15 @@ fn a_text_larger_than_block_and_window_is_whole() {
 }
 
 fn field_problem(line: &str, path: &str) -> String {
-    let split = TextLayout::JsonLines(FieldPath::new(path).unwrap(), None);
-    match read(format!("{{\"a\": \"\", \"b\": {{\"c\": [\"\"]}}}}\n{line}\n").as_bytes(), split) {
+    let layout = TextLayout::JsonLines(FieldPath::new(path).unwrap(), None);
+    match read(format!("{{\"a\": \"\", \"b\": {{\"c\": [\"\"]}}}}\n{line}\n").as_bytes(), layout) {
         Err(error) => error.to_string(),
         Ok(texts) => panic!("{texts:?}"),
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_json_line_is_told() {
+fn errors_of_json_lines_say_what_is_wrong() {
     let at = "t: line 2, byte offset 28: ";
     for (line, path, expected) in [
         ("{\"a\": \"x\"", "a", "not JSON: EOF while parsing an object at column 9"),
@@ -291,10 +291,10 @@ fn what_is_wrong_with_a_json_line_is_told() {
 }
 
 #[test]
-fn odd_json_that_is_right() {
+fn unusual_but_valid_json_is_read() {
     let read_field = |line: &str, path: &str, on_error| {
-        let split = TextLayout::JsonLines(FieldPath::new(path).unwrap(), None);
-        let options = ReadOptions { layout: split, on_error, ..ReadOptions::default() };
+        let layout = TextLayout::JsonLines(FieldPath::new(path).unwrap(), None);
+        let options = ReadOptions { layout, on_error, ..ReadOptions::default() };
         collect(vec![trickle("t", line.as_bytes(), &[3])], options).unwrap()[0].0.clone()
     };
     assert_eq!(read_field(r#"{"a.b": {"c\\d": "x"}}"#, r"a\.b.c\\d", OnError::Strict), "x");
@@ -306,10 +306,10 @@ fn odd_json_that_is_right() {
 }
 
 #[test]
-fn skipped_texts_are_counted_and_told() {
+fn skipped_texts_are_counted_and_described() {
     let lines = "{\"a\": \"x\"}\n{\"b\": 1}\nno\n{\"a\": \"y\"}\n".to_owned() + &"?\n".repeat(100);
-    let split = TextLayout::JsonLines(FieldPath::new("a").unwrap(), None);
-    let options = ReadOptions { layout: split, on_error: OnError::Skip, ..ReadOptions::default() };
+    let layout = TextLayout::JsonLines(FieldPath::new("a").unwrap(), None);
+    let options = ReadOptions { layout, on_error: OnError::Skip, ..ReadOptions::default() };
     let mut reader = TextReader::new(vec![trickle("t", lines.as_bytes(), &[100])], options).unwrap();
     let mut block = TextBlock::default();
     assert!(reader.next_block(&mut block).unwrap());
@@ -318,7 +318,7 @@ fn skipped_texts_are_counted_and_told() {
     assert_eq!(block.skipped()[0], "t: line 2, byte offset 11: no field \"a\"; there are: \"b\"");
 }
 
-/// Gives two bytes, then fails.
+/// A reader that returns two bytes, then fails.
 struct Broken(bool);
 
 impl Read for Broken {
@@ -351,7 +351,7 @@ fn an_empty_separator_is_refused() {
 }
 
 #[test]
-fn a_missing_file_has_its_name_and_number() {
+fn the_error_of_a_missing_file_has_its_name_and_number() {
     let error = collect(vec![TextSource::path("no/such/file")], ReadOptions::default()).unwrap_err();
     let Error::FileUnreadable { file, code: Some(_), message } = &error else { panic!("{error:?}") };
     assert_eq!(file, "no/such/file");
@@ -359,7 +359,7 @@ fn a_missing_file_has_its_name_and_number() {
 }
 
 #[test]
-fn reading_ahead_gives_the_same_blocks_and_ends() {
+fn reading_ahead_yields_the_same_blocks_and_ends() {
     let content = "some words\n".repeat(1000);
     let options = || ReadOptions { block_bytes: 1000, ..ReadOptions::default() };
     let source = || vec![TextSource::reader("t", io::Cursor::new(content.clone()))];
@@ -378,7 +378,7 @@ fn reading_ahead_gives_the_same_blocks_and_ends() {
     }
     assert!(matches!(ahead.next(Duration::ZERO), Ok(NextBlock::Done)));
     assert_eq!((found, blocks), (expected, content.len().div_ceil(1001)));
-    // One that nobody wants any more ends, whatever it waits for.
+    // A reader that is dropped ends, even if its source never does.
     drop(ReadAhead::start(TextReader::new(vec![TextSource::reader("t", io::repeat(b'\n'))], options()).unwrap()));
 }
 

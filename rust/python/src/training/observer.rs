@@ -1,0 +1,48 @@
+//! Progress callbacks, and Ctrl-C while the core works.
+
+use pyo3::prelude::*;
+use wordpiece::Error;
+use wordpiece::train::{Progress, Stage, TrainingError};
+
+use crate::error::to_py;
+
+/// Calls back into Python and keeps what was raised there.
+struct Observer {
+    /// Called with the stage, the work done and the total; the total is `None` if it is not known.
+    callable: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Observer {
+    /// Checks for signals and reports progress; returns whether to go on.
+    fn observe(&mut self, progress: Progress) -> bool {
+        let stage = match progress.stage {
+            Stage::Counting => "counting",
+            Stage::Learning => "learning",
+        };
+        Python::attach(|py| {
+            let mut result = py.check_signals();
+            if let (Ok(()), Some(callable)) = (&result, &self.callable) {
+                result = callable.call1(py, (stage, progress.done, progress.total)).map(drop);
+            }
+            self.raised = result.err();
+            self.raised.is_none()
+        })
+    }
+}
+
+/// Runs `work` without the interpreter and passes it an observer that reports to `callable`.
+///
+/// Returns what a signal handler or `callable` raised, if that is why the work ended.
+pub fn run_observed<T: Send>(
+    py: Python<'_>,
+    callable: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> wordpiece::Result<T> + Send,
+) -> PyResult<T> {
+    let mut observer = Observer { callable, raised: None };
+    let result = py.detach(|| work(&mut |progress| observer.observe(progress)));
+    result.map_err(|error| match (observer.raised, error) {
+        (Some(raised), Error::Training(TrainingError::Interrupted)) => raised,
+        (_, error) => to_py(error),
+    })
+}
