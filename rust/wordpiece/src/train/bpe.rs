@@ -13,8 +13,8 @@
 //! 3. Stop if its count is below `min_frequency` (or 1), or the vocabulary has the requested size.
 //! 4. Merge it in all words, from left to right without overlap. The text of the two together is a new token, unless there
 //!    is a token with that text.
-//! 5. Adjust the counts of the neighbouring pairs: each merge between L and R, in a word with count n, takes n from (L, a)
-//!    and (b, R) and adds it to (L, ab) and (ab, R). Continue with 2.
+//! 5. Adjust the counts of the neighbouring pairs: each merge between L and R, in a word with count n, subtracts n from
+//!    (L, a) and (b, R) and adds n to (L, ab) and (ab, R). Continue with 2.
 //!
 //! # Algorithm
 //!
@@ -53,7 +53,7 @@ struct CountedPair {
     count: i64,
     pair: Reverse<Pair>,
     /// How many entries were pushed before. A pair has two entries at a time only where a merge recreated the text of an
-    /// existing token, which takes words that contain `##`; then the older entry comes first.
+    /// existing token, which happens only with words that contain `##`; then the older entry comes first.
     turn: Reverse<u32>,
     /// The index of the range of occurrences that has the words it was created from.
     range: u32,

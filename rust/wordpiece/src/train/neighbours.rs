@@ -1,7 +1,7 @@
 //! Merging a pair in all its words, and the changes this causes to the counts of neighbouring pairs.
 //!
-//! A merge of (a, b) between L and R in a word with count n takes n from the pair (L, a) and adds it to (L, ab), and takes
-//! n from (b, R) and adds it to (ab, R). One sum for each distinct L and one for each distinct R therefore describe all
+//! A merge of (a, b) between L and R, in a word with count n, subtracts n from the counts of (L, a) and (b, R) and adds n to
+//! those of (L, ab) and (ab, R). One sum for each distinct L and one for each distinct R therefore describe all
 //! changes. They are accumulated in lists indexed by symbol, so that pairs are looked up once for each neighbour and not
 //! once for each merge.
 

@@ -61,7 +61,7 @@ pub enum Learner {
     Bpe(MergeOptions),
     /// Merges the pair whose merging increases the likelihood most.
     Likelihood(MergeOptions),
-    /// Takes frequent words first, then frequent word endings.
+    /// Keeps frequent words first, then frequent word endings.
     TopDown(TopDownOptions),
 }
 

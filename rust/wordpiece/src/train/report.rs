@@ -5,7 +5,7 @@
 //!
 //! # Cost
 //!
-//! Each thread segments each distinct word once and then only counts it, so a report takes little longer than counting
+//! Each thread segments each distinct word once and then only counts it, so a report is hardly slower than counting
 //! words. Memory grows with the number of distinct words, once for each thread.
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use crate::files::{TextSource, unreadable_file};
 /// The size of a block in bytes. A block that has a longer line is longer.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// The most bytes between two places where a block may end. Positions of words in a block have 32 bits, and normalization
+/// The most bytes between two boundaries, where a block may end. Positions of words in a block have 32 bits, and normalization
 /// can triple the length of a text.
 const LONGEST_RUN: usize = 1 << 30;
 
@@ -167,7 +167,7 @@ impl OpenBlockFile {
         Ok(true)
     }
 
-    /// Reads until `bytes` has a place where a block may end, and returns the last such place.
+    /// Reads until `bytes` has a boundary, where a block may end; returns the position of the last one.
     fn read_to_boundary(
         &mut self,
         bytes: &mut Vec<u8>,

@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! - A slot is empty if and only if its count is 0. At most three quarters of the slots are used.
-//! - The number of slots is a power of two. Slots are found by linear probing; none is ever removed alone.
+//! - The number of slots is a power of two. Slots are found by linear probing; no single slot is ever emptied.
 //! - A word that ends in a zero byte is stored as a long word, because keys are padded with zeros.
 
 use std::hash::BuildHasher;

@@ -6,7 +6,7 @@ use crate::error::{Error, Result, TrainingError};
 ///
 /// It does not record the order in which words were seen, so nothing that is learned from it can depend on that order.
 ///
-/// All words are in one string, so that ten million words take their bytes and 16 more each.
+/// All words are in one string, so a word takes its bytes and 16 more for its end and its count.
 ///
 /// ```
 /// use wordpiece::train::WordCounts;
@@ -100,7 +100,7 @@ impl WordCounts {
         &self.text[start..self.ends[i]]
     }
 
-    /// Returns the count of a word, 0 if it does not occur. Takes a binary search.
+    /// Returns the count of a word, 0 if it does not occur, by binary search.
     pub fn get(&self, word: &str) -> u64 {
         let (mut low, mut high) = (0, self.len());
         while low < high {

@@ -6,7 +6,7 @@
 //! `num_iterations` rounds:
 //!
 //! 1. The first pieces are all characters, plain and with `##`.
-//! 2. For each word take the positions where its pieces start (in the first round, every position). For each start s,
+//! 2. In each word, pieces start at certain positions (in the first round, at every position). For each start s,
 //!    count the text from s to every end, with `##` if s > 0, weighted with the count of the word.
 //! 3. From the longest text to the shortest: keep the text if its count is at least T, and, *kept or not*, subtract its
 //!    count from those of all its prefixes.

@@ -79,7 +79,7 @@ impl<'a> WordSuffixes<'a> {
         Ok(suffixes)
     }
 
-    /// Gives each distinct suffix a number, marked ones in the order in which they are found.
+    /// Numbers the distinct suffixes, marked ones in the order in which they are found.
     ///
     /// A marked suffix is a character followed by a shorter marked suffix, so going backwards through a word, two numbers
     /// identify it, and no text is hashed.
