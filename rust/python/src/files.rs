@@ -41,8 +41,8 @@ pub struct TextReader {
 impl TextReader {
     /// Start to read `files`; None is standard input.
     ///
-    /// With one or two `fields`, files have JSON lines; otherwise texts are divided by `separator`, or, if it is None, each
-    /// file is one text.
+    /// With one or two `fields`, files have JSON lines; otherwise texts are divided by `separator`, or, if it is None,
+    /// each file is one text.
     #[new]
     fn new(
         files: Vec<Option<PathBuf>>,

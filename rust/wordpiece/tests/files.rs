@@ -157,7 +157,9 @@ proptest! {
         block_bytes in 1usize..40,
     ) {
         let texts = split_at_once(&bytes, separator);
-        let collected = |on_error| collect(vec![trickle("t", &bytes, &sizes)], options(separator, on_error, block_bytes, 7));
+        let collected = |on_error| {
+            collect(vec![trickle("t", &bytes, &sizes)], options(separator, on_error, block_bytes, 7))
+        };
 
         let lossy: Vec<String> = texts.iter().map(|(text, _)| String::from_utf8_lossy(text).into_owned()).collect();
         let replaced: Vec<String> = collected(OnError::Replace).unwrap().into_iter().map(|(text, _)| text).collect();
@@ -182,10 +184,15 @@ proptest! {
     }
 
     #[test]
-    fn a_field_of_a_json_line_equals_what_serde_json_reads(text in ".{0,30}", other in ".{0,10}", block_bytes in 1usize..60) {
+    fn a_field_of_a_json_line_equals_what_serde_json_reads(
+        text in ".{0,30}",
+        other in ".{0,10}",
+        block_bytes in 1usize..60,
+    ) {
         let record = serde_json::json!({"a": other, "meta": {"x": [1, {"text": text}], "text": 5}, "text": other});
         let lines = format!("{record}\r\n \n{record}");
-        let layout = TextLayout::JsonLines(FieldPath::new("meta.x.1.text").unwrap(), Some(FieldPath::new("text").unwrap()));
+        let second = Some(FieldPath::new("text").unwrap());
+        let layout = TextLayout::JsonLines(FieldPath::new("meta.x.1.text").unwrap(), second);
         let options = ReadOptions { layout, block_bytes, ..ReadOptions::default() };
         let mut reader = TextReader::new(vec![trickle("t", lines.as_bytes(), &[5])], options).unwrap();
         let (mut block, mut pairs) = (TextBlock::default(), Vec::new());

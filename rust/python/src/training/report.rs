@@ -17,7 +17,8 @@ pub struct Reporter {
     core: Mutex<train::Reporter>,
 }
 
-/// The sums of a report; see `wordpiece::train::ReportSums` for the fields. Maps are lists of pairs with ascending keys.
+/// The sums of a report; see `wordpiece::train::ReportSums` for the fields. Maps are lists of pairs with ascending
+/// keys.
 #[pyclass(frozen, get_all, module = "wordpiece_bert._core")]
 pub struct ReportSums {
     texts: u64,

@@ -218,8 +218,8 @@ impl WordCounts {
         guarded(|| py.detach(|| Ok(WordCounts { core: Arc::new(self.core.merged(&other.core).map_err(to_py)?) })))
     }
 
-    /// Return the multiset without words of more than `most` characters, the number of words removed, and how often they
-    /// occurred.
+    /// Return the multiset without words of more than `most` characters, the number of words removed, and how often
+    /// they occurred.
     fn without_longer(&self, py: Python<'_>, most: usize) -> PyResult<(WordCounts, u64, u128)> {
         guarded(|| {
             py.detach(|| {
@@ -231,8 +231,8 @@ impl WordCounts {
 
     /// Learn a vocabulary with ``"bpe"``, ``"likelihood"`` or ``"top_down"``.
     ///
-    /// `target` has the options of all algorithms (``vocab_size``, ``special_tokens``, ``base``, ``fill_unused``), `options`
-    /// those of this one.
+    /// `target` has the options of all algorithms (``vocab_size``, ``special_tokens``, ``base``, ``fill_unused``),
+    /// `options` those of this one.
     fn train(
         &self,
         py: Python<'_>,

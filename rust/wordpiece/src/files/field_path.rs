@@ -96,8 +96,8 @@ fn top_level_keys(line: &str) -> Vec<String> {
 
 /// Appends a text in which each lone surrogate becomes one U+FFFD.
 ///
-/// `serde_json` returns a lone surrogate as the three bytes that UTF-8 would have for it (`ed a0..bf 80..bf`), which are
-/// three invalid chunks; only the first of them produces the replacement character.
+/// `serde_json` returns a lone surrogate as the three bytes that UTF-8 would have for it (`ed a0..bf 80..bf`), which
+/// are three invalid chunks; only the first of them produces the replacement character.
 fn push_replacing_surrogates(bytes: &[u8], out: &mut String) {
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());

@@ -1,19 +1,20 @@
 //! Reads texts from files in bounded memory: lines, other separators, whole files, or fields of JSON lines.
 //!
-//! A [`TextReader`] reads its [`TextSource`]s one after the other and returns one [`TextBlock`] at a time: a few megabytes
-//! of complete texts, each with the file and line it comes from. [`ReadAhead`] runs a reader on a background thread, so
-//! that the next block is usually ready when the last one has been processed.
+//! A [`TextReader`] reads its [`TextSource`]s one after the other and returns one [`TextBlock`] at a time: a few
+//! megabytes of complete texts, each with the file and line it comes from. [`ReadAhead`] runs a reader on a background
+//! thread, so that the next block is usually ready when the last one has been processed.
 //!
 //! # Invariants
 //!
 //! - The texts and their locations depend on the bytes of the files only, not on the size of blocks or of reads.
 //! - A text is never divided between two blocks, and no text spans two files.
-//! - Memory is bounded by [`ReadOptions::block_bytes`] plus the longest text, which [`ReadOptions::longest_text`] limits.
+//! - Memory is bounded by [`ReadOptions::block_bytes`] plus the longest text, which [`ReadOptions::longest_text`]
+//!   limits.
 //!
 //! # Cost
 //!
-//! Each byte is read once, searched once for the separator, validated as UTF-8 once and copied once into the block. Where
-//! a run of texts is valid UTF-8 and not JSON, it is copied as one piece, separators included.
+//! Each byte is read once, searched once for the separator, validated as UTF-8 once and copied once into the block.
+//! Where a run of texts is valid UTF-8 and not JSON, it is copied as one piece, separators included.
 //!
 //! # Example
 //!

@@ -7,8 +7,8 @@ use super::field_path::FieldPath;
 pub enum TextLayout {
     /// Each text ends at this separator; the last text of a file may omit it.
     ///
-    /// With `"\n"`, a `\r` directly before the line feed belongs to the separator. No other separator is special. An empty
-    /// separator is refused with [`Error::EmptySeparator`](crate::Error::EmptySeparator).
+    /// With `"\n"`, a `\r` directly before the line feed belongs to the separator. No other separator is special. An
+    /// empty separator is refused with [`Error::EmptySeparator`](crate::Error::EmptySeparator).
     Separator(String),
     /// The entire file is one text, unchanged.
     WholeFile,
@@ -38,8 +38,8 @@ pub struct ReadOptions {
     pub layout: TextLayout,
     /// What to do with a text that cannot be read.
     pub on_error: OnError,
-    /// A block is full once it holds this many bytes of text. The text that reaches the limit is included, so a block may
-    /// be larger by one text.
+    /// A block is full once it holds this many bytes of text. The text that reaches the limit is included, so a block
+    /// may be larger by one text.
     pub block_bytes: usize,
     /// The most texts in a block. Short texts take more memory for their positions than for their bytes.
     pub block_texts: usize,

@@ -7,9 +7,9 @@ const READ_BYTES: usize = 1 << 20;
 
 /// A sliding range of a file: filled at its end, consumed at its start.
 ///
-/// Capacity follows the longest unconsumed text: it grows by half when the buffer is full, and returns to [`READ_BYTES`]
-/// once a long text has been consumed. Filling moves the unconsumed bytes to the front, so each byte is moved at most once
-/// per fill; growing by half keeps the total linear in the length of a text.
+/// Capacity follows the longest unconsumed text: it grows by half when the buffer is full, and returns to
+/// [`READ_BYTES`] once a long text has been consumed. Filling moves the unconsumed bytes to the front, so each byte is
+/// moved at most once per fill; growing by half keeps the total linear in the length of a text.
 #[derive(Debug, Default)]
 pub(super) struct ReadBuffer {
     buffer: Vec<u8>,

@@ -1,8 +1,8 @@
 //! Divides files into texts and collects them into blocks.
 //!
 //! The reader alternates two steps until the block is full: [`TextReader::read_more`] reads bytes into the buffer, and
-//! [`TextReader::move_texts`] finds the complete texts in it and appends them to the block. What remains in the buffer is
-//! the beginning of a text whose end has not been read yet.
+//! [`TextReader::move_texts`] finds the complete texts in it and appends them to the block. What remains in the buffer
+//! is the beginning of a text whose end has not been read yet.
 
 use std::io::Read;
 use std::ops::Range;
@@ -154,8 +154,8 @@ impl TextReader {
         Ok(())
     }
 
-    /// Moves complete texts from the buffer to the block until either is exhausted; returns true if the last text of the
-    /// file was among them.
+    /// Moves complete texts from the buffer to the block until either is exhausted; returns true if the last text of
+    /// the file was among them.
     fn move_texts(&mut self, block: &mut TextBlock) -> Result<bool> {
         let file = self.open.as_mut().expect("next_block opens a file before it moves texts");
         let bytes = self.buffer.bytes();
@@ -175,7 +175,8 @@ impl TextReader {
                     break;
                 }
             }
-            // The remaining bytes have been searched, except that a separator may begin in the last `length - 1` of them.
+            // The remaining bytes have been searched, except that a separator may begin in the last `length - 1` of
+            // them.
             file.searched = if full { 0 } else { (bytes.len() - consumed).saturating_sub(length - 1) };
         }
         let done = file.ended && !full;

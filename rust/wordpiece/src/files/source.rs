@@ -43,7 +43,8 @@ impl TextSource {
         TextSource { name: name.into(), origin: Origin::Reader(Box::new(reader)) }
     }
 
-    /// Opens the source. The number of bytes read from it, before decompression, is added to `bytes_read` as they are read.
+    /// Opens the source. The number of bytes read from it, before decompression, is added to `bytes_read` as they are
+    /// read.
     pub(crate) fn open(self, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
         let inner: Box<dyn Read + Send> = match self.origin {
             Origin::Path(path) => Box::new(File::open(path)?),

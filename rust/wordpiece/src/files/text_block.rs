@@ -8,11 +8,11 @@ use super::options::OnError;
 use crate::error::{Error, Result, TextProblem};
 use crate::tokenizer::Input;
 
-/// A column of strings in Arrow's layout: the bytes of all strings, the end of each string in them, and optionally whether
-/// each string is valid (not null).
+/// A column of strings in Arrow's layout: the bytes of all strings, the end of each string in them, and optionally
+/// whether each string is valid (not null).
 ///
-/// String `i` is `bytes[ends[i - 1]..ends[i]]`, the first one begins at 0. The ends are not trusted: a string out of bounds
-/// is [`TextProblem::BadOffsets`].
+/// String `i` is `bytes[ends[i - 1]..ends[i]]`, the first one begins at 0. The ends are not trusted: a string out of
+/// bounds is [`TextProblem::BadOffsets`].
 pub type ArrowColumn<'a> = (&'a [u8], &'a [i64], Option<&'a [bool]>);
 
 /// Texts, or pairs of texts, that were read together.

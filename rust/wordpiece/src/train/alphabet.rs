@@ -72,8 +72,8 @@ pub(super) struct Alphabet {
 impl Alphabet {
     /// Counts the characters of the words and keeps the `limit` most frequent; on a tie, the smaller code point.
     ///
-    /// The first characters of the strings of `initial` rank above all others, whether they occur or not. `characters` is
-    /// the number of characters of all words, for the report of what was dropped.
+    /// The first characters of the strings of `initial` rank above all others, whether they occur or not. `characters`
+    /// is the number of characters of all words, for the report of what was dropped.
     pub fn new(
         words: &WordCounts,
         characters: u64,
@@ -126,8 +126,8 @@ impl Alphabet {
         Ok(DroppedChars { chars, occurrences, of_characters, words: affected_words, of_words: words.total() })
     }
 
-    /// Appends the plain forms of the kept characters, then the continuation forms of those characters whose plain form is
-    /// in the vocabulary and that occur after the first position of a word; each group in ascending order.
+    /// Appends the plain forms of the kept characters, then the continuation forms of those characters whose plain form
+    /// is in the vocabulary and that occur after the first position of a word; each group in ascending order.
     pub fn append_to(&self, vocab: &mut VocabBuilder) {
         for &c in &self.kept {
             vocab.add(c.encode_utf8(&mut [0; 4]));
@@ -141,16 +141,16 @@ impl Alphabet {
 
     /// Segments the words into their characters.
     ///
-    /// Whether a character continues a word depends on its position in the original word. Characters that are not in the
-    /// vocabulary are removed: without `x`, `xab` becomes `##a ##b`.
+    /// Whether a character continues a word depends on its position in the original word. Characters that are not in
+    /// the vocabulary are removed: without `x`, `xab` becomes `##a ##b`.
     pub fn segment_characters(
         &self,
         words: &WordCounts,
         vocab: &VocabBuilder,
         monitor: &mut Monitor<'_>,
     ) -> Result<SymbolWords> {
-        // The ids of the plain and the continuation form of each character. A character without its plain form is not in
-        // the alphabet, even if a special token happens to have the text of its continuation form.
+        // The ids of the plain and the continuation form of each character. A character without its plain form is not
+        // in the alphabet, even if a special token happens to have the text of its continuation form.
         let mut forms: CharMap<[Option<u32>; 2]> = CharMap::new();
         for (c, _) in self.uses.iter().filter(|(_, char_use)| char_use.weight > 0) {
             if let Some(plain) = vocab.id(c.encode_utf8(&mut [0; 4])) {
@@ -167,8 +167,8 @@ impl Alphabet {
 
     /// Segments the words by longest match with a vocabulary that includes the alphabet.
     ///
-    /// Characters that are not in the vocabulary are removed first. That happens in few words: only those that the matcher
-    /// cannot segment are segmented slowly.
+    /// Characters that are not in the vocabulary are removed first. That happens in few words: only those that the
+    /// matcher cannot segment are segmented slowly.
     pub fn segment_longest_match(
         &self,
         words: &WordCounts,

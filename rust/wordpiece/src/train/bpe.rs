@@ -4,33 +4,34 @@
 //!
 //! # Definition
 //!
-//! As in `WordPieceTrainer` of tokenizers 0.23.3 (`models/bpe/trainer.rs`). The one thing that is random there, the ids of
-//! the continuation characters, is fixed here by [`Alphabet`](super::alphabet::Alphabet).
+//! As in `WordPieceTrainer` of tokenizers 0.23.3 (`models/bpe/trainer.rs`). The one thing that is random there, the ids
+//! of the continuation characters, is fixed here by [`Alphabet`](super::alphabet::Alphabet).
 //!
 //! 1. Each word is a sequence of symbols, at first its characters. Count the adjacent pairs of all words, each position
 //!    once, weighted with the counts of the words.
 //! 2. Choose the pair with the highest count; on a tie, the smaller left id, then the smaller right id.
 //! 3. Stop if its count is below `min_frequency` (or 1), or the vocabulary has the requested size.
-//! 4. Merge it in all words, from left to right without overlap. The text of the two together is a new token, unless there
-//!    is a token with that text.
+//! 4. Merge it in all words, from left to right without overlap. The text of the two together is a new token, unless
+//!    there is a token with that text.
 //! 5. Adjust the counts of the neighbouring pairs: each merge between L and R, in a word with count n, subtracts n from
 //!    (L, a) and (b, R) and adds n to (L, ab) and (ab, R). Continue with 2.
 //!
 //! # Algorithm
 //!
-//! Counts only fall, except those of pairs with the new symbol, which get new heap entries. An entry may therefore be out
-//! of date only by being too high, and it is enough to compare it with the true count (in `tally`) when it reaches the top.
+//! Counts only fall, except those of pairs with the new symbol, which get new heap entries. An entry may therefore be
+//! out of date only by being too high, and it is enough to compare it with the true count (in `tally`) when it reaches
+//! the top.
 //!
-//! - Most pairs are too rare ever to reach the top. They wait in an unsorted list ([`PairQueue`]) until the best remaining
-//!   pairs are as rare as they are.
+//! - Most pairs are too rare ever to reach the top. They wait in an unsorted list ([`PairQueue`]) until the best
+//!   remaining pairs are as rare as they are.
 //! - Each entry has the words that it was created from, so a merge reads only those words.
 //! - The changes of a merge are summed by neighbour first ([`NeighbourChanges`]), so `tally` is accessed once for each
 //!   neighbour and not once for each merge.
 //!
 //! # Cost
 //!
-//! The time is proportional to the length of all words that have a merged pair, summed over the merges. Memory is about 12
-//! bytes for each symbol of the distinct words, plus the pairs.
+//! The time is proportional to the length of all words that have a merged pair, summed over the merges. Memory is about
+//! 12 bytes for each symbol of the distinct words, plus the pairs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -52,8 +53,8 @@ struct CountedPair {
     /// The count when the entry was created or last corrected; at least the true count.
     count: i64,
     pair: Reverse<Pair>,
-    /// How many entries were pushed before. A pair has two entries at a time only where a merge recreated the text of an
-    /// existing token, which happens only with words that contain `##`; then the older entry comes first.
+    /// How many entries were pushed before. A pair has two entries at a time only where a merge recreated the text of
+    /// an existing token, which happens only with words that contain `##`; then the older entry comes first.
     turn: Reverse<u32>,
     /// The index of the range of occurrences that has the words it was created from.
     range: u32,
@@ -85,8 +86,8 @@ impl PairQueue {
 
     /// Removes and returns the greatest entry.
     fn pop(&mut self) -> Option<CountedPair> {
-        // The heap holds exactly the entries at or above the bound, so its top is the greatest of all. When it is empty,
-        // the bound falls and a batch of entries moves in.
+        // The heap holds exactly the entries at or above the bound, so its top is the greatest of all. When it is
+        // empty, the bound falls and a batch of entries moves in.
         while self.heap.is_empty() && !self.waiting.is_empty() {
             let best = self.waiting.iter().map(|entry| entry.count).max().unwrap_or(0);
             self.bound = if best > BATCH_RATIO { best / BATCH_RATIO } else { i64::MIN };
@@ -149,8 +150,8 @@ pub(super) fn learn(
         let (a, b) = parts(top.pair.0);
         let ab = vocab.add_merged(a, b);
         changes.merge_in_words(words, &occurrences[ranges.get(top.range)], (a, b), ab, monitor)?;
-        // The tally of the merged pair itself is left as it was, as in `tokenizers`. It is read again only if a later merge
-        // recreates one of its symbols.
+        // The tally of the merged pair itself is left as it was, as in `tokenizers`. It is read again only if a later
+        // merge recreates one of its symbols.
         changes.drain(&mut occurrences, |is_left, sum, range| {
             let (loses, gains) = match is_left {
                 true => (pair(sum.symbol, a), pair(sum.symbol, ab)),

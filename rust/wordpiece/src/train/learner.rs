@@ -11,8 +11,8 @@ pub(super) struct LearningTask<'a> {
     pub counts: &'a WordCounts,
     /// The tokens that come first: the special tokens, or the vocabulary to extend.
     pub vocab: VocabBuilder,
-    /// Whether `vocab` is a vocabulary to extend. Then words are segmented with it instead of into characters, and words
-    /// that are tokens already are learned from as well.
+    /// Whether `vocab` is a vocabulary to extend. Then words are segmented with it instead of into characters, and
+    /// words that are tokens already are learned from as well.
     pub extends: bool,
     /// The requested size.
     pub size: usize,

@@ -1,5 +1,5 @@
-//! `likelihood`: merges the pair whose merging increases the likelihood of the text most (Schuster and Nakajima, *Japanese
-//! and Korean Voice Search*, 2012), in the form in which the score is usually taught.
+//! `likelihood`: merges the pair whose merging increases the likelihood of the text most (Schuster and Nakajima,
+//! *Japanese and Korean Voice Search*, 2012), in the form in which the score is usually taught.
 //!
 //! # Definition
 //!
@@ -7,20 +7,20 @@
 //! adjacent, both weighted with the counts of the words.
 //!
 //! 1. A pair is eligible if g ≥ `min_frequency` (and ≥ 1). Its score is g(a, b) / (f(a) · f(b)).
-//! 2. Choose the pair with the highest score; on a tie, the larger g, then the smaller left id, then the smaller right id.
-//!    Scores are compared as fractions of integers, so rounding never decides.
+//! 2. Choose the pair with the highest score; on a tie, the larger g, then the smaller left id, then the smaller right
+//!    id. Scores are compared as fractions of integers, so rounding never decides.
 //! 3. Merge it in all words as [`bpe`](super::bpe) does; f and g are then those of the new segmentation.
 //! 4. Stop if the vocabulary has the requested size or no pair is eligible.
 //!
 //! # Algorithm
 //!
-//! Merging (a, b) lowers f(a) and f(b), which *raises* the score of every other pair with a or b although nothing else about
-//! that pair changed. A heap that is corrected only at its top, as in `bpe`, would miss them. The heap is therefore ordered
-//! by an upper bound of the score. Each symbol has a lower bound q(x) ≤ f(x) from a coarse grid (numbers with
-//! [`GRID_BITS`] significant bits), and the bound of a pair is g / (q(a) · q(b)).
+//! Merging (a, b) lowers f(a) and f(b), which *raises* the score of every other pair with a or b although nothing else
+//! about that pair changed. A heap that is corrected only at its top, as in `bpe`, would miss them. The heap is
+//! therefore ordered by an upper bound of the score. Each symbol has a lower bound q(x) ≤ f(x) from a coarse grid
+//! (numbers with [`GRID_BITS`] significant bits), and the bound of a pair is g / (q(a) · q(b)).
 //!
-//! - While f(x) stays at or above q(x), all bounds hold. When it falls below, q(x) moves down the grid and the pairs of x
-//!   get new entries.
+//! - While f(x) stays at or above q(x), all bounds hold. When it falls below, q(x) moves down the grid and the pairs of
+//!   x get new entries.
 //! - To choose a pair, entries are popped as long as their bound may beat the best exact score so far; the others are
 //!   pushed back. That takes about ten pops for each merge.
 //!
@@ -40,12 +40,13 @@ use super::vocab_builder::VocabBuilder;
 use crate::error::Result;
 
 /// The significant bits of the numbers of the grid. More bits make the bounds tighter, fewer make them last longer.
-/// Numbers of at most this many bits are in the grid themselves, so the bounds of rare pairs, of which thousands tie, are
-/// exact.
+/// Numbers of at most this many bits are in the grid themselves, so the bounds of rare pairs, of which thousands tie,
+/// are exact.
 const GRID_BITS: u32 = 5;
 
-/// Limits on the numerator g and the denominator q(a) · q(b) below which two quotients, rounded to floats, are equal only if
-/// the fractions are: different fractions differ by more than 2⁻⁵¹ relatively, and a float has 53 significant bits.
+/// Limits on the numerator g and the denominator q(a) · q(b) below which two quotients, rounded to floats, are equal
+/// only if the fractions are: different fractions differ by more than 2⁻⁵¹ relatively, and a float has 53 significant
+/// bits.
 const EXACT_BELOW: (u64, u128) = (1 << 20, 1 << 31);
 
 /// More than the relative rounding error of a quotient.
@@ -156,8 +157,8 @@ fn floor_to_grid(f: u64) -> u64 {
 
 /// The frequencies of symbols and pairs in the present segmentation, and the heap of pairs.
 ///
-/// Invariants, between merges: `f[x]` is the frequency of x; q(x) ≤ f(x); every pair with g ≥ `least` has an entry with its
-/// latest version, whose bound is at least its score.
+/// Invariants, between merges: `f[x]` is the frequency of x; q(x) ≤ f(x); every pair with g ≥ `least` has an entry with
+/// its latest version, whose bound is at least its score.
 #[derive(Default)]
 struct PairScores {
     /// Pairs with a smaller g are not eligible.
@@ -169,8 +170,8 @@ struct PairScores {
     pairs: Vec<PairState>,
     /// The index of each pair in `pairs`.
     index: PairMap<u32>,
-    /// For each symbol, the indices of the pairs that have it. A pair that no longer occurs is removed when the list is read
-    /// next.
+    /// For each symbol, the indices of the pairs that have it. A pair that no longer occurs is removed when the list is
+    /// read next.
     pairs_of: Vec<Vec<u32>>,
     heap: BinaryHeap<BoundedPair>,
     chunks: Vec<OccurrenceChunk>,
@@ -289,8 +290,8 @@ impl PairScores {
         self.pairs_of[symbol as usize] = pairs;
     }
 
-    /// Merges a pair in all words it was seen in, and adjusts its own frequency and those of its symbols. The frequencies
-    /// of the neighbouring pairs follow from `changes`.
+    /// Merges a pair in all words it was seen in, and adjusts its own frequency and those of its symbols. The
+    /// frequencies of the neighbouring pairs follow from `changes`.
     fn merge(
         &mut self,
         chosen: BoundedPair,

@@ -1,14 +1,14 @@
 //! Learns vocabularies: texts are counted into words, and a learner makes a vocabulary of the words.
 //!
 //! 1. [`count()`] counts the words of files or texts into [`WordCounts`], a multiset.
-//! 2. [`train()`] learns a vocabulary from it with one of three learners ([`Learner`]): `bpe`, `likelihood` or `top_down`.
-//!    The module of each learner opens with its definition.
+//! 2. [`train()`] learns a vocabulary from it with one of three learners ([`Learner`]): `bpe`, `likelihood` or
+//!    `top_down`. The module of each learner opens with its definition.
 //! 3. A [`Reporter`] measures what a tokenizer with the vocabulary makes of texts.
 //!
 //! # Invariants
 //!
-//! - A learner returns the same tokens for the same counts: the number of threads, the order of the words, hash seeds and
-//!   the platform have no effect.
+//! - A learner returns the same tokens for the same counts: the number of threads, the order of the words, hash seeds
+//!   and the platform have no effect.
 //! - Special tokens come first and are not recognised in the training text.
 //! - Tokens that continue a word begin with `##`, whatever the tokenizer that is trained for uses later.
 //!

@@ -1,9 +1,9 @@
 //! Merging a pair in all its words, and the changes this causes to the counts of neighbouring pairs.
 //!
-//! A merge of (a, b) between L and R, in a word with count n, subtracts n from the counts of (L, a) and (b, R) and adds n to
-//! those of (L, ab) and (ab, R). One sum for each distinct L and one for each distinct R therefore describe all
-//! changes. They are accumulated in lists indexed by symbol, so that pairs are looked up once for each neighbour and not
-//! once for each merge.
+//! A merge of (a, b) between L and R, in a word with count n, subtracts n from the counts of (L, a) and (b, R) and adds
+//! n to those of (L, ab) and (ab, R). One sum for each distinct L and one for each distinct R therefore describe all
+//! changes. They are accumulated in lists indexed by symbol, so that pairs are looked up once for each neighbour and
+//! not once for each merge.
 
 use std::ops::Range;
 
@@ -100,8 +100,8 @@ impl NeighbourChanges {
         })
     }
 
-    /// Merges a pair in all these words and records the changes. Repetitions of a word must be adjacent; they are merged
-    /// once. Words that no longer have the pair are unchanged.
+    /// Merges a pair in all these words and records the changes. Repetitions of a word must be adjacent; they are
+    /// merged once. Words that no longer have the pair are unchanged.
     ///
     /// Returns the number of merges, each weighted with the count of its word.
     pub fn merge_in_words(
@@ -126,8 +126,8 @@ impl NeighbourChanges {
 
     /// Calls `each` with every neighbour, the left ones first, and clears all changes.
     ///
-    /// The arguments are whether it is a left neighbour, its sum, and the words in which it changed, as a range of what is
-    /// appended to `occurrences`.
+    /// The arguments are whether it is a left neighbour, its sum, and the words in which it changed, as a range of what
+    /// is appended to `occurrences`.
     pub fn drain(&mut self, occurrences: &mut Vec<u32>, mut each: impl FnMut(bool, NeighbourSum, Range<usize>)) {
         self.left.drain(occurrences, |sum, range| each(true, sum, range));
         self.right.drain(occurrences, |sum, range| each(false, sum, range));

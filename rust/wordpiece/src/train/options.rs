@@ -7,7 +7,8 @@ pub struct MergeOptions {
     pub min_frequency: u64,
     /// How many characters are kept, the most frequent first; `None` keeps all. The others are removed from the words.
     pub limit_alphabet: Option<usize>,
-    /// Characters that rank above all others, whether they occur or not. Of each string only the first character counts.
+    /// Characters that rank above all others, whether they occur or not. Of each string only the first character
+    /// counts.
     pub initial_alphabet: Vec<String>,
 }
 
@@ -70,12 +71,13 @@ pub enum Learner {
 pub struct TrainOptions {
     /// The requested size of the vocabulary, special tokens included.
     pub vocab_size: usize,
-    /// The first tokens of the vocabulary, in this order; a repeated one is used once. With `base` they are expected to be
-    /// in it and are only excluded from the token counts.
+    /// The first tokens of the vocabulary, in this order; a repeated one is used once. With `base` they are expected to
+    /// be in it and are only excluded from the token counts.
     pub special_tokens: Vec<String>,
     /// A vocabulary to extend: its tokens keep their ids.
     pub base: Option<Vec<String>>,
-    /// Whether new tokens replace `[unused0]`, `[unused1]`, … of `base` instead of following it; `vocab_size` is ignored.
+    /// Whether new tokens replace `[unused0]`, `[unused1]`, … of `base` instead of following it; `vocab_size` is
+    /// ignored.
     pub fill_unused: bool,
     /// The learner and its options.
     pub learner: Learner,

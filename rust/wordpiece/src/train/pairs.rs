@@ -58,8 +58,8 @@ pub(super) struct PairOccurrences {
     pub occurrences: Range<usize>,
 }
 
-/// Returns all adjacent pairs of all words in the order of their first occurrence, and the list of occurrences: positions
-/// of words, grouped by pair.
+/// Returns all adjacent pairs of all words in the order of their first occurrence, and the list of occurrences:
+/// positions of words, grouped by pair.
 ///
 /// Cost: one lookup for each position of a pair; memory 8 bytes for each during the call, 4 after it.
 pub(super) fn all_pairs(words: &SymbolWords, monitor: &mut Monitor<'_>) -> Result<(Vec<PairOccurrences>, Vec<u32>)> {

@@ -1,8 +1,8 @@
 //! Progress reporting and cancellation of counting and learning.
 //!
-//! The caller passes an observer, a function that is called about every 50 ms with the [`Progress`] and returns whether to
-//! go on. The learners call [`Monitor::step`] in their inner loops; it costs an addition and a comparison, and reads the
-//! clock once in 1024 steps.
+//! The caller passes an observer, a function that is called about every 50 ms with the [`Progress`] and returns whether
+//! to go on. The learners call [`Monitor::step`] in their inner loops; it costs an addition and a comparison, and reads
+//! the clock once in 1024 steps.
 
 use std::time::{Duration, Instant};
 

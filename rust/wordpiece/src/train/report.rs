@@ -132,7 +132,8 @@ impl Reporter {
         Ok(Reporter { context, threads: (0..threads.max(1)).map(|_| ThreadReport::default()).collect() })
     }
 
-    /// Adds texts to the report. They are divided equally among the threads; the calling thread processes the first part.
+    /// Adds texts to the report. They are divided equally among the threads; the calling thread processes the first
+    /// part.
     ///
     /// # Errors
     ///

@@ -12,8 +12,8 @@ const LINE: usize = 15;
 
 /// All words in one list: for each its length in symbols, its count, and its symbols. A word shrinks in place.
 ///
-/// A word is identified by its position in the list, so that its length, count and symbols are on one or two cache lines.
-/// Positions have 32 bits, which limits all words together to 2³² symbols and headers.
+/// A word is identified by its position in the list, so that its length, count and symbols are on one or two cache
+/// lines. Positions have 32 bits, which limits all words together to 2³² symbols and headers.
 #[derive(Debug, Default)]
 pub(super) struct SymbolWords {
     list: Vec<u32>,
@@ -77,8 +77,8 @@ impl SymbolWords {
 
     /// Replaces each adjacent `a`, `b` in a word by `ab`, from left to right without overlap; returns how often.
     ///
-    /// For each replacement `on_merge` receives the left neighbour as it is then (it may itself just have been replaced)
-    /// and the right neighbour as it was.
+    /// For each replacement `on_merge` receives the left neighbour as it is then (it may itself just have been
+    /// replaced) and the right neighbour as it was.
     #[inline]
     pub fn merge_pair(
         &mut self,

@@ -81,8 +81,9 @@ impl VocabBuilder {
 
 /// Segments words into the longest tokens from left to right by looking up every possible text.
 ///
-/// This is quadratic in the length of a piece; it serves for the few words that the [`Matcher`](crate::matcher::Matcher)
-/// does not segment, and for new tokens, of which there are thousands and not millions.
+/// This is quadratic in the length of a piece; it serves for the few words that the
+/// [`Matcher`](crate::matcher::Matcher) does not segment, and for new tokens, of which there are thousands and not
+/// millions.
 pub(super) struct LongestMatch<'a> {
     vocab: &'a VocabBuilder,
     /// The number of characters of the longest token.

@@ -10,8 +10,8 @@ use crate::files::{TextSource, unreadable_file};
 /// The size of a block in bytes. A block that has a longer line is longer.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// The most bytes between two boundaries, where a block may end. Positions of words in a block have 32 bits, and normalization
-/// can triple the length of a text.
+/// The most bytes between two boundaries, where a block may end. Positions of words in a block have 32 bits, and
+/// normalization can triple the length of a text.
 const LONGEST_RUN: usize = 1 << 30;
 
 /// A block of text that has not been decoded yet, and where it comes from.
@@ -39,8 +39,9 @@ pub struct ByteBlock {
 pub trait BlockSource {
     /// Replaces the content of `block` by the next block; returns false when there are no more.
     ///
-    /// A block ends after a line feed or at the end of a file. With `lines_may_break` it may also end after any other ASCII
-    /// white space. When waiting for data is interrupted by a signal, `interrupted` is called and decides whether to go on.
+    /// A block ends after a line feed or at the end of a file. With `lines_may_break` it may also end after any other
+    /// ASCII white space. When waiting for data is interrupted by a signal, `interrupted` is called and decides whether
+    /// to go on.
     fn next_block(
         &mut self,
         block: &mut ByteBlock,

@@ -1,14 +1,14 @@
 //! Counts the words of blocks: blocks are distributed over threads, each thread counts into a table of its own, and the
 //! tables are added up.
 //!
-//! The text is processed in chunks of 64 MiB. At the end of each chunk the tables of the threads are merged into one, and the
-//! bound on distinct words is applied to it. Chunks end at fixed positions in the text, so the result does not depend on
-//! the number of threads.
+//! The text is processed in chunks of 64 MiB. At the end of each chunk the tables of the threads are merged into one,
+//! and the bound on distinct words is applied to it. Chunks end at fixed positions in the text, so the result does not
+//! depend on the number of threads.
 //!
 //! # Cost
 //!
-//! Memory is one table of all distinct words, one table of the distinct words of a chunk for each thread, and a few blocks
-//! for each thread. With one thread nothing is sent anywhere.
+//! Memory is one table of all distinct words, one table of the distinct words of a chunk for each thread, and a few
+//! blocks for each thread. With one thread nothing is sent anywhere.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,7 +30,8 @@ use wordpiece_parallel::InstructionSet;
 /// The number of bytes that are normalized at a time, so that the normalized text stays in the first-level cache.
 const PIECE_BYTES: usize = 4096;
 
-/// The number of bytes of text after which the bound on distinct words is applied. It affects the result, so it is fixed.
+/// The number of bytes of text after which the bound on distinct words is applied. It affects the result, so it is
+/// fixed.
 const CHUNK_BYTES: u64 = 64 << 20;
 
 /// What to do with bytes that are not UTF-8.
@@ -52,8 +53,8 @@ pub struct CountOptions {
     pub normalizer: BertNormalizer,
     /// What to do with bytes that are not UTF-8.
     pub invalid_bytes: InvalidBytes,
-    /// If there are more distinct words than this after 64 MiB of text, the rarest are dropped until at most half as many
-    /// are left. This bounds the memory, and makes counts too small by at most [`Counted::undercount`].
+    /// If there are more distinct words than this after 64 MiB of text, the rarest are dropped until at most half as
+    /// many are left. This bounds the memory, and makes counts too small by at most [`Counted::undercount`].
     pub max_distinct_words: Option<usize>,
     /// The number of threads; 0 means 1. It does not affect the result.
     pub threads: usize,
@@ -84,8 +85,8 @@ pub struct Counted {
 ///
 /// # Errors
 ///
-/// The errors of [`BlockSource::next_block`]; [`TrainingError::NotUtf8`] for the first invalid byte, if those are refused;
-/// [`TrainingError::Interrupted`]; [`TrainingError::EndlessWord`] for a file that is not text.
+/// The errors of [`BlockSource::next_block`]; [`TrainingError::NotUtf8`] for the first invalid byte, if those are
+/// refused; [`TrainingError::Interrupted`]; [`TrainingError::EndlessWord`] for a file that is not text.
 pub fn count(
     blocks: &mut dyn BlockSource,
     options: &CountOptions,
@@ -257,7 +258,8 @@ impl CountContext {
         }
     }
 
-    /// Counts blocks of the queue until it is closed. An error comes with the number of its block and cancels the others.
+    /// Counts blocks of the queue until it is closed. An error comes with the number of its block and cancels the
+    /// others.
     fn count_queue(
         &self,
         table: &mut WordCountTable,

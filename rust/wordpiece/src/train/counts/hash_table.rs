@@ -1,8 +1,8 @@
 //! A hash table that counts words.
 //!
-//! Nearly all words have at most 16 bytes. Such a word is stored as a key of two integers, together with its count, in a slot
-//! of 24 bytes. Finding it costs one multiplication and, for the words that make up most of any text, one cache line of the
-//! first-level cache. Longer words are stored in a list of bytes and found by a second table.
+//! Nearly all words have at most 16 bytes. Such a word is stored as a key of two integers, together with its count, in
+//! a slot of 24 bytes. Finding it costs one multiplication and, for the words that make up most of any text, one cache
+//! line of the first-level cache. Longer words are stored in a list of bytes and found by a second table.
 //!
 //! # Invariants
 //!
@@ -47,8 +47,8 @@ struct LongWord {
     count: u64,
 }
 
-/// A word for sorting: its first 16 bytes as a big-endian integer, which is in byte order; its count; and the position and
-/// length of a long word.
+/// A word for sorting: its first 16 bytes as a big-endian integer, which is in byte order; its count; and the position
+/// and length of a long word.
 type SortKey = (u128, u64, Option<(usize, usize)>);
 
 /// Words and their counts.
@@ -219,8 +219,8 @@ impl WordCountTable {
         }
     }
 
-    /// Removes the words with count 1, then those with count 2, and so on until at most `most` words are left. Returns the
-    /// last count removed and the number of words removed.
+    /// Removes the words with count 1, then those with count 2, and so on until at most `most` words are left. Returns
+    /// the last count removed and the number of words removed.
     pub fn drop_rarest(&mut self, most: usize) -> (u64, usize) {
         let before = self.len();
         if before <= most {

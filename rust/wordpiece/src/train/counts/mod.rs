@@ -1,7 +1,7 @@
 //! Words and how often each occurs, which is what all learners learn from.
 //!
-//! [`WordCounts`] is the multiset. [`count()`] makes one from the texts of a [`BlockSource`], with several threads and with
-//! memory that grows with the number of distinct words and not with the text.
+//! [`WordCounts`] is the multiset. [`count()`] makes one from the texts of a [`BlockSource`], with several threads and
+//! with memory that grows with the number of distinct words and not with the text.
 //!
 //! Texts are split into words as BERT does: with [`BertNormalizer`](crate::normalize::BertNormalizer) and BERT's
 //! pre-tokenizer. No word spans two lines, so text may be divided at any line feed without changing the counts.

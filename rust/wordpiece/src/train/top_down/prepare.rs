@@ -19,8 +19,8 @@ pub(super) struct SelectedWords<'a> {
 }
 
 /// Excludes words that are too long, that are special tokens, that have a character which is not among the
-/// `max_unique_chars` most frequent, and all but the `max_input_words` most frequent. Ties are decided by code point and by
-/// string order.
+/// `max_unique_chars` most frequent, and all but the `max_input_words` most frequent. Ties are decided by code point
+/// and by string order.
 pub(super) fn select_words<'a>(
     counts: &'a WordCounts,
     special_tokens: &VocabBuilder,

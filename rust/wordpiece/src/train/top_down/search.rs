@@ -131,8 +131,8 @@ impl<'a> ThresholdSearch<'a> {
 
 /// Learns a vocabulary.
 ///
-/// It may be larger or much smaller than requested, as in TensorFlow Text. When a vocabulary is extended, what exceeds the
-/// requested size is cut off.
+/// It may be larger or much smaller than requested, as in TensorFlow Text. When a vocabulary is extended, what exceeds
+/// the requested size is cut off.
 pub(in super::super) fn learn(
     task: LearningTask<'_>,
     options: &TopDownOptions,

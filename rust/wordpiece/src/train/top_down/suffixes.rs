@@ -18,10 +18,10 @@ const LANES: usize = 16;
 
 /// The distinct non-empty suffixes of all words, numbered.
 ///
-/// There are two kinds: *plain* suffixes, which are entire words, and *marked* ones, which begin inside a word and have the
-/// continuation prefix as tokens. Plain suffixes come first and have the numbers of their words; marked suffixes follow in
-/// string order. A suffix that is a prefix of another one of its kind therefore has the smaller number. Without
-/// `include_joiner` there is one kind only, and all suffixes are marked.
+/// There are two kinds: *plain* suffixes, which are entire words, and *marked* ones, which begin inside a word and have
+/// the continuation prefix as tokens. Plain suffixes come first and have the numbers of their words; marked suffixes
+/// follow in string order. A suffix that is a prefix of another one of its kind therefore has the smaller number.
+/// Without `include_joiner` there is one kind only, and all suffixes are marked.
 pub(super) struct WordSuffixes<'a> {
     /// The words with their counts, in string order.
     words: Vec<(&'a str, u64)>,
@@ -81,8 +81,8 @@ impl<'a> WordSuffixes<'a> {
 
     /// Numbers the distinct suffixes, marked ones in the order in which they are found.
     ///
-    /// A marked suffix is a character followed by a shorter marked suffix, so going backwards through a word, two numbers
-    /// identify it, and no text is hashed.
+    /// A marked suffix is a character followed by a shorter marked suffix, so going backwards through a word, two
+    /// numbers identify it, and no text is hashed.
     fn number(&mut self, monitor: &mut Monitor<'_>) -> Result<()> {
         let has_plain = !self.prefix.is_empty();
         let hash = |(c, next): (char, u32)| {
@@ -148,8 +148,8 @@ impl<'a> WordSuffixes<'a> {
 
     /// Finds for each suffix the longest shorter one of its kind that it begins with.
     ///
-    /// In string order, the prefixes of a suffix that are suffixes themselves are on a stack: each comes directly after its
-    /// own longest prefix or after texts that begin with it.
+    /// In string order, the prefixes of a suffix that are suffixes themselves are on a stack: each comes directly after
+    /// its own longest prefix or after texts that begin with it.
     fn link_prefixes(&mut self) {
         let mut prefix_link = vec![NONE; self.count()];
         // The prefixes of the present suffix, the longest last.
@@ -259,8 +259,8 @@ impl<'a> WordSuffixes<'a> {
 
     /// Segments all words into their longest pieces and counts the suffixes at which the pieces start.
     ///
-    /// The start of the next piece is known only when the cell of the present one has arrived from memory. [`LANES`] words
-    /// are therefore segmented at the same time, so that their cache misses overlap.
+    /// The start of the next piece is known only when the cell of the present one has arrived from memory. [`LANES`]
+    /// words are therefore segmented at the same time, so that their cache misses overlap.
     fn segment_all(&self, cells: &mut [SuffixCell], monitor: &mut Monitor<'_>) -> Result<()> {
         // For each lane, the position and the end of the word in `at`, and its count. Lanes `..live` have a word.
         let mut lanes = [(0, 0, 0u64); LANES];
