@@ -1,5 +1,5 @@
-# The compiled part: what the classes of wordpiece_bert.tokenizer, wordpiece_bert.batch and wordpiece_bert.training
-# stand on. Where it takes any object, it refuses the wrong ones itself with an InputError.
+# Types of the compiled part, which the classes of the package wrap. The binding checks what is typed `object` here and
+# raises InputError for a value that it cannot use.
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, Self, final

@@ -1,4 +1,4 @@
-//! The rows of a batch: arrays of NumPy that own the core's buffers.
+//! The rows of a batch as NumPy arrays, which take over the core's buffers without copying.
 
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use wordpiece::{BatchRows, Columns};
 
 use crate::error;
 
-/// The rows of a batch as flat arrays, not copied; None for what was not asked for.
+/// The rows of a batch as flat arrays. A column that was not requested is None.
 #[pyclass(frozen, get_all, module = "wordpiece_bert._core")]
 pub struct Rows {
     ids: Py<PyAny>,
@@ -20,11 +20,12 @@ pub struct Rows {
     overflow_to_sample: Option<Py<PyArray1<i64>>>,
     n_tokens: Option<Py<PyArray1<i64>>>,
     truncated: Py<PyArray1<bool>>,
-    /// The number of rows and their length, if they have one.
+    /// The number of rows and their length, if all rows have the same length.
     shape: Option<(usize, usize)>,
 }
 
 impl Rows {
+    /// Wraps the rows of the core; only the requested columns become arrays.
     pub fn new<N: Element>(py: Python<'_>, rows: BatchRows<N>, columns: &Columns) -> PyResult<Rows> {
         let n = rows.ids.len();
         let shape = rows.shape();
@@ -49,11 +50,12 @@ impl Rows {
     }
 }
 
+/// Returns an array that owns a buffer.
 fn array<T: Element>(py: Python<'_>, buffer: Vec<T>) -> Py<PyArray1<T>> {
     PyArray1::from_vec(py, buffer).unbind()
 }
 
-/// The columns with these names, which are those of the attributes of [`Rows`].
+/// Returns the columns with these names, which are the names of the attributes of [`Rows`].
 pub fn columns(names: &[String]) -> PyResult<Columns> {
     let mut columns = Columns::default();
     for name in names {

@@ -1,4 +1,4 @@
-//! One row with everything that is known about it, and the questions people ask it.
+//! The class `Encoding`: one encoded row and the lookups on it.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -11,29 +11,30 @@ use wordpiece::inputs::{PadLength, Padding};
 use crate::convert::{HeldInput, position};
 use crate::error::{self, guarded, to_py};
 
-/// What a text, or a pair of texts, became: one row for the model, with everything there is to know about it.
+/// An encoded text or pair of texts: one row of model input, with the origin of each token.
 ///
-/// Nothing changes it; every list is made when it is asked for and belongs to the caller. All lists have one entry a token.
-/// A token or position that is not there is None; a negative one is an InputError.
+/// An Encoding never changes. Every list is made on access and belongs to the caller; all lists have one item for each
+/// token. Lookups return None for a token or position that does not exist, and raise InputError for a negative one.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct Encoding {
-    /// The row, or one that this is a window of: held by all its windows.
+    /// The row, or the row that this is a window of; shared by all windows of a row.
     root: Arc<wordpiece::Encoding>,
-    /// Which window of which window of … the row this is.
+    /// The indices that lead from the row to this window, one for each level of nesting; empty for the row itself.
     path: Vec<usize>,
-    /// Where the windows of a row that was cut come from, for it brings none of its own.
+    /// Computes the windows of a truncated row, which does not store them.
     more: Option<Windows>,
 }
 
-/// The windows of a row, worked out when they are first asked for: those of a pair are as many as the windows of one text
-/// times those of the other, and hardly anybody looks at them.
+/// The windows of a truncated row, computed on first access.
+///
+/// A pair has the windows of one text times those of the other, and few callers look at them.
 pub struct Windows {
     source: WindowSource,
     item: HeldInput,
     row: OnceLock<Arc<wordpiece::Encoding>>,
 }
 
-/// What works windows out; the rows of a batch share it.
+/// The tokenizer and options that compute windows, shared by the rows of a batch.
 #[derive(Clone)]
 pub struct WindowSource {
     tokenizer: Arc<wordpiece::Tokenizer>,
@@ -41,17 +42,18 @@ pub struct WindowSource {
 }
 
 impl WindowSource {
-    /// For rows that came out of `options`; where those fill up to the longest row, that has `longest` tokens.
+    /// Returns the source of windows for rows encoded with `options`. If these pad to the longest row of the batch, its
+    /// length is `longest` tokens.
     pub fn new(tokenizer: &Arc<wordpiece::Tokenizer>, options: &EncodeOptions, longest: usize) -> WindowSource {
         let mut options = EncodeOptions { overflow: true, ..options.clone() };
         if let Some(padding) = options.padding.take_if(|padding| padding.length == PadLength::Longest) {
-            // The row will be alone, its windows filled up as far as the batch was.
+            // The row is encoded again by itself, so the length of the batch must be fixed.
             options.padding = Some(Padding { length: PadLength::Fixed(longest), multiple_of: None, ..padding });
         }
         WindowSource { tokenizer: Arc::clone(tokenizer), options: Arc::new(options) }
     }
 
-    /// The windows of one row.
+    /// Returns the windows of one row, not yet computed.
     pub fn of(&self, item: HeldInput) -> Windows {
         Windows { source: self.clone(), item, row: OnceLock::new() }
     }
@@ -66,13 +68,13 @@ impl Encoding {
         self.path.iter().fold(&self.root, |row, &i| &row.overflowing[i])
     }
 
-    /// The row that brings this one's windows, and where it is in it.
+    /// Returns the row that holds the windows, and the row within it that this Encoding shows.
     fn whole(&self, py: Python<'_>) -> PyResult<(&Arc<wordpiece::Encoding>, &wordpiece::Encoding)> {
         let Some(Windows { source, item, row }) = &self.more else { return Ok((&self.root, self.row())) };
         if row.get().is_none() {
             let input = item.input(py)?;
             let found = py.detach(|| source.tokenizer.encode(&input, &source.options)).map_err(to_py)?;
-            // Two threads that ask at once both work it out, and get the same: no lock is held meanwhile.
+            // Two threads may compute the same row at once; no lock is held, and one of the equal results is kept.
             let _ = row.set(Arc::new(found));
         }
         let row = row.get().expect("set above");
@@ -86,21 +88,21 @@ fn ends(range: Range<usize>) -> (usize, usize) {
 
 #[pymethods]
 impl Encoding {
-    /// Ids of the tokens, list of int.
+    /// The ids of the tokens, list of int.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.row().ids)
     }
 
-    /// The tokens as text, list of str; of an added token what stood in the text, white space that it took included.
+    /// The tokens, list of str; for an added token the matched text, with the white space that it consumed.
     #[getter]
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.row().tokens)
     }
 
-    /// Start and end of each token in its text (of a text given as words: in its word), list of (int, int).
+    /// The start and end of each token in its text, or in its word for a text given as words, list of (int, int).
     ///
-    /// In characters, or in what `offset_unit` asked for; (0, 0) at special tokens and padding.
+    /// In characters or in the requested `offset_unit`; (0, 0) for special tokens and padding.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.row().offsets)
@@ -118,13 +120,13 @@ impl Encoding {
         PyList::new(py, self.row().sequence_ids())
     }
 
-    /// Segment ids, list of int.
+    /// The segment id of each token, list of int.
     #[getter]
     fn token_type_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.row().type_ids)
     }
 
-    /// The same as `token_type_ids`, by the name that `tokenizers` has for it.
+    /// The same as `token_type_ids`, under the name that `tokenizers` uses.
     #[getter]
     fn type_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.token_type_ids(py)
@@ -136,15 +138,15 @@ impl Encoding {
         PyList::new(py, &self.row().attention_mask)
     }
 
-    /// 1 for special tokens that the template put there and for padding, list of int.
+    /// 1 for special tokens of the template and for padding, else 0, list of int.
     #[getter]
     fn special_tokens_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.row().special_tokens_mask)
     }
 
-    /// The windows that truncation cut off, list of Encoding; of a pair they are nested, as in `tokenizers`.
+    /// The windows that truncation cut off, list of Encoding; those of a pair are nested, as in `tokenizers`.
     ///
-    /// They are worked out when they are first asked for.
+    /// They are computed on first access.
     #[getter]
     fn overflowing(&self, py: Python<'_>) -> PyResult<Vec<Encoding>> {
         guarded(|| {
@@ -155,7 +157,7 @@ impl Encoding {
         })
     }
 
-    /// Whether truncation took anything from the row.
+    /// Whether truncation removed tokens from the row.
     #[getter]
     fn truncated(&self) -> bool {
         self.row().truncated
@@ -167,7 +169,7 @@ impl Encoding {
         self.row().n_tokens
     }
 
-    /// The number of texts that the row is made of.
+    /// The number of texts in the row, 1 or 2.
     #[getter]
     fn n_sequences(&self) -> usize {
         self.row().n_sequences()
@@ -193,7 +195,7 @@ impl Encoding {
         Ok(self.row().char_to_word(position("char_pos", char_pos)?, sequence(sequence_index)?))
     }
 
-    /// Return start and end of a token in its text, (int, int); None for a special token.
+    /// Return the start and end of a token in its text, (int, int); None for a special token.
     fn token_to_chars(&self, token_index: &Bound<'_, PyAny>) -> PyResult<Option<(u32, u32)>> {
         let found = self.row().token_to_chars(position("token_index", token_index)? as usize);
         Ok(found.map(|(_, offsets)| offsets))
@@ -209,7 +211,7 @@ impl Encoding {
         Ok(self.row().token_to_sequence(position("token_index", token_index)? as usize))
     }
 
-    /// Return the first token of a word and the one behind its last, (int, int) or None.
+    /// Return the first token of a word and the one after its last, (int, int) or None.
     #[pyo3(signature = (word_index, sequence_index=None))]
     fn word_to_tokens(
         &self,
@@ -219,7 +221,7 @@ impl Encoding {
         Ok(self.row().word_to_tokens(position("word_index", word_index)?, sequence(sequence_index)?).map(ends))
     }
 
-    /// Return start and end of a word in its text, (int, int) or None.
+    /// Return the start and end of a word in its text, (int, int) or None.
     #[pyo3(signature = (word_index, sequence_index=None))]
     fn word_to_chars(
         &self,
@@ -263,7 +265,7 @@ fn sequence(index: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
     index.map_or(Ok(0), |index| position("sequence_index", index))
 }
 
-/// What a pickle holds.
+/// The contents of a pickled Encoding.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
 pub struct State {
@@ -310,7 +312,7 @@ impl State {
         ];
         let inside = self.sequence_ranges.iter().all(|&(_, start, end)| start <= end && end <= n);
         if lengths.iter().any(|&length| length != n) || !inside {
-            return Err(error::input("this is no pickled Encoding: its lists do not fit together".to_owned()));
+            return Err(error::input("this is not a pickled Encoding: its lists have different lengths".to_owned()));
         }
         let bits = |mask: Vec<u32>| mask.into_iter().map(|bit| u8::from(bit != 0)).collect();
         Ok(wordpiece::Encoding {
@@ -329,7 +331,7 @@ impl State {
     }
 }
 
-/// Make an Encoding of what a pickle holds.
+/// Make an Encoding from the contents of its pickle.
 #[pyfunction]
 pub fn _restore_encoding(state: State) -> PyResult<Encoding> {
     guarded(|| Ok(Encoding::new(state.row()?, None)))

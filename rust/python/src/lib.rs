@@ -1,10 +1,13 @@
-//! The binding of the crates `wordpiece` and `wordpiece_kernels`: the only code that knows both Rust and Python.
+//! The Python binding of the crates `wordpiece` and `wordpiece_kernels`; no other code knows both languages.
 //!
-//! It converts (`convert` and `arrow`: texts in, `options`: settings in and out, `encoding` and `batch`: results out,
-//! `files`: texts out of files; `kernels`: the weights and arrays of a model), releases the interpreter while the core works
-//! (`tokenizer`, `training`), chooses the threads (`threads`) and turns what goes wrong into the exceptions of
-//! `wordpiece_bert.errors` (`error`). What the Python package shows to its users stands in `python/wordpiece_bert`; nothing
-//! here is public.
+//! - Texts in: `convert` and `arrow`, with `location` for error messages; `files` reads them from files.
+//! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
+//! - Results out: `encoding` for one row, `batch` for arrays of rows.
+//! - Models and training: `kernels` and `training`.
+//! - Everywhere: `threads` chooses the thread pool, `error` raises the exceptions of `wordpiece_bert.errors`.
+//!
+//! The interpreter is released while a core crate works. The module does not rely on the GIL: its classes are immutable or
+//! synchronise themselves. Nothing here is public; the package `python/wordpiece_bert` is what users import.
 
 mod arrow;
 mod batch;

@@ -1,7 +1,7 @@
-//! Truncation, padding and the other options of a call ↔ the core's.
+//! Converts truncation, padding and the other options of a call between Python and the core.
 //!
-//! What is asked for has been worked out and checked in `options.py`; the dictionaries have the keys and words of
-//! `tokenizers`.
+//! `options.py` resolves and checks what a call requests; here it only changes its representation. The dictionaries have
+//! the keys and values of `tokenizers`.
 
 use pyo3::prelude::*;
 use wordpiece::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy};
@@ -18,16 +18,18 @@ const SIDES: [(&str, Side); 2] = [("right", Side::Right), ("left", Side::Left)];
 const UNITS: [(&str, OffsetUnit); 3] =
     [("char", OffsetUnit::Char), ("byte", OffsetUnit::Byte), ("utf16", OffsetUnit::Utf16)];
 
+/// Returns the value that a table gives a word; an InputError for another word.
 fn named<T: Copy>(words: &[(&str, T)], word: &str) -> PyResult<T> {
     let found = words.iter().find(|(name, _)| *name == word);
     found.map(|(_, value)| *value).ok_or_else(|| error::input(format!("unknown option {word:?}")))
 }
 
+/// Returns the word that a table gives a value.
 fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> String {
     words.iter().find(|(_, known)| known == value).map_or(String::new(), |(name, _)| (*name).to_owned())
 }
 
-/// Truncation as a dictionary.
+/// Truncation as a dictionary. Lengths are in tokens.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
 pub struct TruncationSettings {
@@ -59,7 +61,7 @@ impl TruncationSettings {
     }
 }
 
-/// Padding as a dictionary; `length` is `None` for the longest row of a batch.
+/// Padding as a dictionary. Lengths are in tokens; a `length` of `None` pads to the longest row of a batch.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
 pub struct PaddingSettings {
@@ -100,7 +102,7 @@ impl PaddingSettings {
     }
 }
 
-/// How texts are encoded: every option of a call, decided.
+/// The options of a call, all decided.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct Options {
     pub core: EncodeOptions,
@@ -122,6 +124,7 @@ impl Options {
 }
 
 impl Options {
+    /// Builds the options from their Python form; an InputError for a word that no table has.
     pub fn build(
         add_special_tokens: bool,
         truncation: Option<TruncationSettings>,

@@ -1,4 +1,7 @@
-//! The tokenizer: one core tokenizer, the calls it answers, and where it comes from.
+//! The class `_core.Tokenizer`: one core tokenizer and the calls that it answers.
+//!
+//! Every method converts its arguments, releases the interpreter for the work, and converts the result. What a BERT
+//! tokenizer is, and how files are read and written, is the core's business.
 
 use std::sync::Arc;
 
@@ -19,17 +22,17 @@ use crate::location::Location;
 use crate::options::{Options, PaddingSettings, TruncationSettings};
 use crate::{instruction_sets, threads, vocab};
 
-/// A single text shorter than this is encoded without releasing the interpreter: to get it back may mean to wait for a
-/// thread that computes, which is a thousand times longer than the text takes.
+/// A single input of fewer bytes is encoded without releasing the interpreter. Getting it back may mean waiting for a
+/// thread that computes, a thousand times longer than the encoding of such a text takes.
 const DETACH_BYTES: usize = 4 << 10;
 
-/// Content and the flags single_word, lstrip, rstrip, normalized, special.
+/// The fields of an added token: content, single_word, lstrip, rstrip, normalized, special.
 type TokenFields<T> = (T, bool, bool, bool, bool, bool);
 
-/// A tokenizer, immutable. `wordpiece_bert.Tokenizer` is its face.
+/// An immutable tokenizer, which `wordpiece_bert.Tokenizer` wraps.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct Tokenizer {
-    /// Shared with the encodings that may be asked for more.
+    /// Shared with the encodings, which compute their windows on request.
     pub core: Arc<wordpiece::Tokenizer>,
 }
 
@@ -38,7 +41,7 @@ impl Tokenizer {
         Ok(Tokenizer { core: Arc::new(wordpiece::Tokenizer::new(definition).map_err(to_py)?) })
     }
 
-    /// What it is made of.
+    /// Returns the definition of the tokenizer.
     pub fn definition(&self) -> &Definition {
         self.core.definition()
     }
@@ -91,7 +94,7 @@ impl Tokenizer {
         guarded(|| Ok(py.detach(|| tokenizer_json::write(self.definition()))))
     }
 
-    /// Return the text of a vocab.txt; None when a vocab.txt cannot hold the vocabulary.
+    /// Return the text of a vocab.txt; None if the lines of one cannot represent the vocabulary.
     fn to_vocab_txt(&self) -> PyResult<Option<String>> {
         guarded(|| Ok(vocab_txt::write(&self.core.definition().vocab).ok()))
     }
@@ -231,7 +234,7 @@ impl Tokenizer {
         self.core.definition().padding.as_ref().map(PaddingSettings::from)
     }
 
-    /// The bytes that words remembered between texts may take, for each thread at work.
+    /// The most bytes that the cache of words may use, for each thread at work.
     #[getter]
     fn memory_bytes_per_thread(&self) -> usize {
         self.core.memory_bytes_per_thread()
@@ -244,7 +247,7 @@ impl Tokenizer {
         definition.vocab.id(&definition.unk_token)
     }
 
-    /// Return the options of a call; an error where truncation leaves no room for a single text.
+    /// Return the options of a call; an InputError if truncation leaves no room for a single text.
     fn options(
         &self,
         add_special_tokens: bool,
@@ -297,7 +300,7 @@ impl Tokenizer {
         })
     }
 
-    /// Encode a batch, with everything there is to know about each row.
+    /// Encode a batch into one Encoding for each item.
     fn encodings(
         &self,
         py: Python<'_>,
@@ -323,7 +326,7 @@ impl Tokenizer {
                 self.core.encodings(&inputs, &options.core, pool)
             });
             let rows = rows.map_err(to_py)?;
-            // Where rows are filled up to the longest they are all of one length.
+            // With padding to the longest row, all rows have the length of the first.
             let source = rows.first().map(|row| WindowSource::new(&self.core, &options.core, row.len()));
             let more = |item, truncated| source.as_ref().filter(|_| truncated).map(|source| source.of(item));
             Ok(rows
@@ -337,7 +340,7 @@ impl Tokenizer {
         })
     }
 
-    /// Encode a batch into flat arrays, with the columns that are named; `wide`: ids, segment ids and masks as int64.
+    /// Encode a batch into flat arrays with the named columns. With `wide`, ids, segment ids and masks are int64.
     #[allow(clippy::too_many_arguments, reason = "everything a batch can be asked for")]
     fn encode_batch(
         &self,
@@ -383,7 +386,7 @@ impl Tokenizer {
         })
     }
 
-    /// Whether an argument is one text rather than a batch.
+    /// Return whether an argument is one text rather than a batch.
     #[staticmethod]
     fn is_single(text: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
         convert::is_single(text, split)
@@ -441,12 +444,12 @@ impl Tokenizer {
         Ok(self.core.id_to_token(convert::id(token_id, Location::argument("token_id"))?))
     }
 
-    /// Whether an id is that of a special added token.
+    /// Return whether an id is that of a special added token.
     fn is_special(&self, token_id: u32) -> bool {
         self.core.is_special(token_id)
     }
 
-    /// Return tokens and ids.
+    /// Return a dict of tokens and ids.
     fn vocab<'py>(&self, py: Python<'py>, with_added_tokens: bool) -> PyResult<Bound<'py, PyDict>> {
         let vocab = PyDict::new(py);
         match with_added_tokens {
@@ -461,7 +464,7 @@ impl Tokenizer {
         self.core.vocab_size(with_added_tokens)
     }
 
-    /// Return the number of special tokens put around one text, or around two.
+    /// Return the number of special tokens that are added to one text, or to a pair.
     fn special_tokens_added(&self, pair: bool) -> usize {
         self.core.special_tokens_added(pair)
     }
