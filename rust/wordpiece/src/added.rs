@@ -1,4 +1,24 @@
-//! Added and special tokens, found in the text as they are.
+//! Added and special tokens: searched for in a text before it is split into words.
+//!
+//! Tokens such as `[MASK]` must not be normalized or split. [`AddedTokens`] finds them in the original text, and those that
+//! ask for it in the normalized text, and divides the text into [`Segment`]s; only the segments between added tokens go
+//! through the rest of the pipeline. Results equal `AddedVocabulary` of `tokenizers` 0.23.3 except where the reference
+//! assigns one id to two tokens, panics, or depends on the order of a hash map.
+//!
+//! # Rules
+//!
+//! - At each position the longest token matches, from left to right, without overlaps.
+//! - `single_word` rejects a match next to a word character. The text of a rejected match is not searched again.
+//! - `lstrip` and `rstrip` extend a match over the white space next to it, but not over the match before.
+//!
+//! # Cost
+//!
+//! One pass of an Aho-Corasick automaton over the text. If all tokens begin with one of at most three bytes (`[` in most
+//! models), `memchr` first checks whether one of those bytes occurs at all.
+//!
+//! # Example
+//!
+//! With the special token `[MASK]` and `lstrip`, `"the [MASK] sat"` has the segments `the`, ` [MASK]` and ` sat`.
 
 use std::ops::Range;
 
@@ -10,25 +30,25 @@ use crate::normalize::{Normalized, Normalizer};
 use crate::unicode;
 use crate::vocab::Vocab;
 
-/// A token that is found in the text before the model sees it.
+/// A token that is searched for in a text before the text is split into words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AddedToken {
     /// The text of the token.
     pub content: String,
-    /// Matches only where no word character stands beside it.
+    /// Match only if neither the character before nor the one after is a word character.
     pub single_word: bool,
-    /// Takes the white space before it along.
+    /// Absorb the white space before it.
     pub lstrip: bool,
-    /// Takes the white space after it along.
+    /// Absorb the white space after it.
     pub rstrip: bool,
-    /// Is searched for, normalized, in the normalized text; else as it is in the text as it is.
+    /// Search for its normalized form in the normalized text, instead of its content in the original text.
     pub normalized: bool,
-    /// Is left out by decoding on request.
+    /// Skip it in decoding, on request.
     pub special: bool,
 }
 
 impl AddedToken {
-    /// A special token: found in the raw text, left out by decoding on request.
+    /// Returns a special token that is searched for in the original text, with all other options off.
     pub fn special(content: impl Into<String>) -> AddedToken {
         AddedToken {
             content: content.into(),
@@ -41,10 +61,11 @@ impl AddedToken {
     }
 }
 
-/// The ids that added tokens get, in order: that of the vocabulary where the token is in it, else the next free one.
+/// Returns the id of each added token: its id in the vocabulary if it has one, otherwise the next free id.
 ///
-/// The next free id begins at the number of tokens. In a vocabulary with gaps that id can be taken; then ids go on after
-/// the largest (the reference would give one id to two tokens), and where there is none after it, in the gaps.
+/// Free ids start at the number of tokens in the vocabulary. In a vocabulary with gaps that id can be taken; assignment
+/// then continues after the largest id, or in the gaps if there is no larger one. (The reference would assign one id to two
+/// tokens.) A repeated token has one id.
 pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
     let mut ids: Vec<u32> = Vec::with_capacity(tokens.len());
     let mut by_content: HashMap<&str, u32> = HashMap::new();
@@ -73,30 +94,38 @@ pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
     ids
 }
 
-/// The added tokens of a tokenizer, ready to be searched for.
+/// The added tokens of a tokenizer, and the automata that search for them.
+///
+/// Tokens are numbered in the order in which they were added; the lists by token are parallel.
 #[derive(Debug, Clone)]
 pub(crate) struct AddedTokens {
     tokens: Vec<AddedToken>,
+    /// The id of each token.
     ids: Vec<u32>,
-    /// Whether each is special, or was in an earlier registration: so the reference decides what it leaves to the model.
+    /// Whether each token is special or was in an earlier registration. The reference decides by this which tokens
+    /// `encode_special_tokens` leaves to the model.
     ever_special: Vec<bool>,
-    /// The text that stands for each token outside: the normalized form of a normalized one.
-    shown: Vec<String>,
-    /// Whether a token has white space in it, as it is or normalized.
-    cross_spaces: bool,
+    /// The text to search for, which is also the text of the id: the content, or its normalized form.
+    patterns: Vec<String>,
+    /// Whether any content or pattern contains white space.
+    contain_spaces: bool,
+    /// The token with a content.
     by_content: HashMap<String, usize>,
+    /// The token with an id.
     by_id: HashMap<u32, usize>,
+    /// Finds the tokens to search for in the original text; `None` if there are none.
     raw: Option<Finder>,
+    /// Finds the tokens to search for in the normalized text; `None` if there are none.
     normalized: Option<Finder>,
 }
 
-/// A search for some of the tokens.
+/// Searches for some of the added tokens.
 #[derive(Debug, Clone)]
 struct Finder {
     automaton: AhoCorasick,
-    /// Which token each pattern is.
+    /// The token of each pattern of the automaton.
     tokens: Vec<usize>,
-    /// The bytes that tokens begin with.
+    /// The distinct first bytes of the patterns, ascending.
     starts: Vec<u8>,
 }
 
@@ -110,8 +139,14 @@ pub(crate) struct Segment {
 }
 
 impl AddedTokens {
-    /// Takes the tokens in the order in which they were added. Empty ones are passed over; one that comes again replaces
-    /// the flags of the first.
+    /// Builds the search for `tokens`, in the order in which they were added.
+    ///
+    /// Tokens without content are ignored. A repeated content replaces the options of the first and keeps its position.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::EmptyAddedToken`] if a token normalizes to the empty string, [`Error::TooLarge`] if the automaton
+    /// does not fit in memory, and the errors of the normalizer.
     pub fn new(vocab: &Vocab, normalizer: Option<&Normalizer>, tokens: &[AddedToken]) -> Result<AddedTokens> {
         let mut kept: Vec<AddedToken> = Vec::with_capacity(tokens.len());
         let mut ever_special: Vec<bool> = Vec::with_capacity(tokens.len());
@@ -131,7 +166,7 @@ impl AddedTokens {
         }
         let ids = assign_ids(vocab, &kept);
         let by_id = ids.iter().enumerate().map(|(i, &id)| (id, i)).collect();
-        let mut shown = Vec::with_capacity(kept.len());
+        let mut patterns = Vec::with_capacity(kept.len());
         for token in &kept {
             let mut form = Normalized::default();
             form.reset(&token.content, 0, false);
@@ -141,65 +176,78 @@ impl AddedTokens {
             if form.text.is_empty() {
                 return Err(Error::EmptyAddedToken { content: token.content.clone() });
             }
-            shown.push(form.text);
+            patterns.push(form.text);
         }
         let finder = |normalized: bool| {
             let tokens: Vec<usize> = (0..kept.len()).filter(|&i| kept[i].normalized == normalized).collect();
-            Finder::new(tokens, &shown)
+            Finder::new(tokens, &patterns)
         };
         let (raw, normalized) = (finder(false)?, finder(true)?);
         let has_space = |text: &str| text.chars().any(unicode::is_whitespace);
-        let cross_spaces = kept.iter().zip(&shown).any(|(token, shown)| has_space(&token.content) || has_space(shown));
-        Ok(AddedTokens { tokens: kept, cross_spaces, ids, ever_special, shown, by_content, by_id, raw, normalized })
+        let contain_spaces =
+            kept.iter().zip(&patterns).any(|(token, pattern)| has_space(&token.content) || has_space(pattern));
+        Ok(AddedTokens {
+            tokens: kept,
+            contain_spaces,
+            ids,
+            ever_special,
+            patterns,
+            by_content,
+            by_id,
+            raw,
+            normalized,
+        })
     }
 
-    /// All tokens with their ids, in the order in which they were added.
+    /// Returns all tokens with their ids, in the order in which they were added.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, &AddedToken)> {
         self.ids.iter().copied().zip(&self.tokens)
     }
 
-    /// The id of a token.
+    /// Returns the id of the token with a content.
     pub fn id_of(&self, content: &str) -> Option<u32> {
         self.by_content.get(content).map(|&i| self.ids[i])
     }
 
-    /// The id of the token that was found.
+    /// Returns the id of a token, given [`Segment::added_token`].
     pub fn id(&self, token: usize) -> u32 {
         self.ids[token]
     }
 
-    /// The text of an id.
+    /// Returns the text of an id; for a normalized token, its normalized form.
     pub fn token(&self, id: u32) -> Option<&str> {
-        self.by_id.get(&id).map(|&i| self.shown[i].as_str())
+        self.by_id.get(&id).map(|&i| self.patterns[i].as_str())
     }
 
-    /// Whether an id is that of a special token.
+    /// Returns whether an id is that of a special token.
     pub fn is_special(&self, id: u32) -> bool {
         self.by_id.get(&id).is_some_and(|&i| self.tokens[i].special)
     }
 
-    /// Whether any token is searched for in the normalized text.
+    /// Returns whether any token is searched for in the normalized text.
     pub fn searches_normalized(&self) -> bool {
         self.normalized.is_some()
     }
 
-    /// Whether a token can be found across a space.
-    pub fn cross_spaces(&self) -> bool {
-        self.cross_spaces
+    /// Returns whether any token contains white space, so that a match can cross it.
+    pub fn contain_spaces(&self) -> bool {
+        self.contain_spaces
     }
 
-    /// Cuts a raw text at the tokens that are found in it as they are.
+    /// Replaces `segments` with those of an original text. With `skip_special`, special tokens remain ordinary text.
     pub fn cut_raw(&self, text: &str, skip_special: bool, segments: &mut Vec<Segment>) {
         self.cut(self.raw.as_ref(), text, skip_special, segments);
     }
 
-    /// Whether none of the tokens that are searched for as they are is in a text.
+    /// Returns whether an original text contains none of the tokens that [`cut_raw`](AddedTokens::cut_raw) searches for.
+    ///
+    /// Can be false although `cut_raw` finds nothing: `single_word` is not considered.
     pub fn has_no_raw(&self, text: &str, skip_special: bool) -> bool {
         let Some(finder) = &self.raw else { return true };
         !finder.may_begin(text) || finder.find(text).all(|(token, _)| skip_special && self.ever_special[token])
     }
 
-    /// Cuts a normalized text at the tokens that are found in it normalized.
+    /// Replaces `segments` with those of a normalized text. With `skip_special`, special tokens remain ordinary text.
     pub fn cut_normalized(&self, text: &str, skip_special: bool, segments: &mut Vec<Segment>) {
         self.cut(self.normalized.as_ref(), text, skip_special, segments);
     }
@@ -208,20 +256,20 @@ impl AddedTokens {
         segments.clear();
         let finder = finder.filter(|finder| finder.may_begin(text));
         let mut end = 0;
-        // The run of white space looked at last: matches inside it need not read it again.
+        // The run of white space examined last. Tokens inside it must not examine it again, or time would be quadratic.
         let mut blank = 0..0;
         for (token, found) in finder.into_iter().flat_map(|finder| finder.find(text)) {
             let flags = &self.tokens[token];
-            // A match that is turned down has still used up its text: no other is looked for inside it.
+            // The text of a rejected match is not searched again, as in the reference.
             if skip_special && self.ever_special[token] {
                 continue;
             }
-            if flags.single_word && !stands_alone(text, &found) {
+            if flags.single_word && !is_single_word(text, &found) {
                 continue;
             }
             let Range { mut start, end: mut stop } = found;
             if flags.lstrip {
-                // Never back over what the match before took.
+                // Do not extend over the match before.
                 let before = text.get(end..start).unwrap_or_default();
                 start = end.max(start.min(end + before.trim_end_matches(unicode::is_whitespace).len()));
             }
@@ -233,7 +281,7 @@ impl AddedTokens {
                 stop = stop.max(blank.end);
             }
             if start >= stop {
-                // All of it lies in the white space that the token before it took.
+                // The entire match lies in the white space that the token before it absorbed.
                 continue;
             }
             if end < start {
@@ -248,28 +296,31 @@ impl AddedTokens {
     }
 }
 
-fn stands_alone(text: &str, found: &Range<usize>) -> bool {
+/// Returns whether neither neighbour of a match is a word character.
+fn is_single_word(text: &str, found: &Range<usize>) -> bool {
     let before = text[..found.start].chars().next_back();
     let after = text[found.end..].chars().next();
     !before.is_some_and(unicode::is_word) && !after.is_some_and(unicode::is_word)
 }
 
 impl Finder {
-    fn new(tokens: Vec<usize>, shown: &[String]) -> Result<Option<Finder>> {
+    /// Builds a search for the patterns of some tokens; `None` if there are no tokens.
+    fn new(tokens: Vec<usize>, patterns: &[String]) -> Result<Option<Finder>> {
         if tokens.is_empty() {
             return Ok(None);
         }
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
-            .build(tokens.iter().map(|&i| shown[i].as_bytes()))
+            .build(tokens.iter().map(|&i| patterns[i].as_bytes()))
             .map_err(|_| Error::TooLarge { what: "the automaton over the added tokens", size: tokens.len() })?;
-        let mut starts: Vec<u8> = tokens.iter().filter_map(|&i| shown[i].bytes().next()).collect();
+        let mut starts: Vec<u8> = tokens.iter().filter_map(|&i| patterns[i].bytes().next()).collect();
         starts.sort_unstable();
         starts.dedup();
         Ok(Some(Finder { automaton, tokens, starts }))
     }
 
-    /// Whether a byte that a token begins with is in a text; true where that is not worth a look.
+    /// Returns false if no first byte of a pattern occurs in `text`. Patterns with more than three first bytes are not
+    /// checked.
     #[inline]
     fn may_begin(&self, text: &str) -> bool {
         let text = text.as_bytes();
@@ -281,7 +332,7 @@ impl Finder {
         }
     }
 
-    /// The matches, from left to right, at each place the longest; of equal forms the one added first.
+    /// Returns the matches from left to right, at each position the longest; of equal patterns, the token added first.
     fn find<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, Range<usize>)> + 'a {
         self.automaton.find_iter(text).map(|found| (self.tokens[found.pattern().as_usize()], found.range()))
     }
@@ -304,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_never_given_twice() {
+    fn no_id_is_assigned_twice() {
         assert_eq!(assigned(&[("a", 2), ("b", 3), ("c", 4)], &["x", "y", "z"]), [5, 6, 7]);
         assert_eq!(assigned(&[("a", 0), ("b", 4)], &["x", "y", "z", "w"]), [2, 3, 5, 6]);
         assert_eq!(assigned(&[("a", 1), ("b", u32::MAX)], &["x", "y", "z"]), [2, 3, 4]);

@@ -1,9 +1,24 @@
 //! WordPiece tokenization: text to BERT inputs.
 //!
-//! A [`Definition`] says what a tokenizer is made of (files are read into one by [`format`]); a [`Tokenizer`] is a
-//! definition made ready. It turns texts and pairs of texts into an [`Encoding`] each, or many of them into flat arrays
-//! over threads. Every output equals that of the reference implementation, Hugging Face `tokenizers`, but for documented
-//! differences.
+//! A [`Definition`] describes a tokenizer as data; [`format`](mod@format) reads it from `tokenizer.json` or `vocab.txt`. A
+//! [`Tokenizer`] is built from a definition. It encodes texts and pairs of texts, one at a time as an [`Encoding`], or in
+//! batches over threads as the flat arrays of [`BatchRows`]. Every output equals that of Hugging Face `tokenizers` 0.23.3,
+//! apart from documented differences.
+//!
+//! A text passes through these steps, one module each:
+//!
+//! 1. `added` finds added tokens such as `[MASK]`;
+//! 2. [`normalize`] cleans up, lower-cases and strips accents, keeping track of positions;
+//! 3. [`split`] divides the result into words;
+//! 4. `matcher` divides each word into pieces;
+//! 5. [`inputs`] truncates, adds special tokens and pads.
+//!
+//! Ordinary BERT definitions take a fast path through steps 2 to 4 that uses SIMD instructions; it gives the same results.
+//! The module `reference` (feature `reference`) is a slow second implementation that the tests compare everything with.
+//!
+//! Further modules read texts from [`files`] and [`train`] vocabularies; [`unicode`] has the properties of characters.
+//!
+//! # Example
 //!
 //! ```
 //! use wordpiece::{Definition, EncodeOptions, Input, Tokenizer, Vocab};
@@ -60,9 +75,9 @@ pub use wordpiece_parallel::InstructionSet;
 mod tests {
     use super::*;
 
-    /// The promise about threads, compiled.
+    /// Public types can be shared between threads and used after a caught panic; checked by the compiler.
     #[test]
-    fn a_tokenizer_is_shared_by_threads_and_survives_panics() {
+    fn public_types_are_send_sync_and_unwind_safe() {
         fn check<T: Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
         check::<Tokenizer>();
         check::<Encoding>();
