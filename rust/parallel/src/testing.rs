@@ -10,12 +10,12 @@ use crate::InstructionSet;
 /// A test fails if one of them is not available, where it would otherwise be skipped without notice.
 pub const REQUIRED: &str = "WORDPIECE_REQUIRE_INSTRUCTION_SETS";
 
-/// The environment variable that skips exhaustive tests, for runs under emulation (qemu): set it to `1`.
+/// The environment variable that reduces exhaustive tests, for runs under emulation (qemu): set it to `1`.
 pub const EMULATED: &str = "WORDPIECE_EMULATED";
 
-/// Returns whether the exhaustive test `name` should be skipped, and reports it on standard error if so.
+/// Returns whether the exhaustive test `name` should visit only a sample, or nothing, and reports it on standard error if so.
 ///
-/// Tests that visit every character take minutes where each instruction is emulated. They are skipped under Miri, and where
+/// Tests that visit every character take minutes where each instruction is emulated. This is the case under Miri, and where
 /// [`EMULATED`] is set to anything but `0` or the empty string.
 pub fn skips_exhaustive_test(name: &str) -> bool {
     let reason = match std::env::var(EMULATED) {
@@ -24,7 +24,7 @@ pub fn skips_exhaustive_test(name: &str) -> bool {
         _ => return false,
     };
     // Written directly: `eprintln!` would be captured and shown only for failing tests.
-    let _ = writeln!(std::io::stderr(), "skipped the exhaustive test {name}: {reason}");
+    let _ = writeln!(std::io::stderr(), "not exhaustive: {name} ({reason})");
     true
 }
 

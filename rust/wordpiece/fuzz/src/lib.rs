@@ -3,7 +3,6 @@
 //! They are shared by the binaries in `fuzz_targets/`, which libFuzzer drives, and by `tests/fuzz_regressions.rs`, which
 //! replays seeds and past crashers on a stable compiler.
 
-pub mod arrow_column;
 pub mod encode_equals_reference;
 pub mod jsonl_field;
 pub mod tokenizer_json;
@@ -17,7 +16,6 @@ pub type Check = fn(&[u8]);
 
 /// All targets, each with the name of its binary.
 pub const TARGETS: &[(&str, Check)] = &[
-    ("arrow_column", arrow_column::check),
     ("encode_equals_reference", encode_equals_reference::check),
     ("jsonl_field", jsonl_field::check),
     ("tokenizer_json", tokenizer_json::check),

@@ -1,9 +1,9 @@
-"""Write tables.rs from char_classes.json.
+"""Generate tables.rs from char_classes.json.
 
-    python generate.py            # writes tables.rs beside this file
-    python generate.py --check    # compares instead, and exits 1 when they differ
+    python generate.py            # writes tables.rs next to this file
+    python generate.py --check    # compares instead; exits with 1 if they differ
 
-Needs nothing but Python. The layout is explained in mod.rs, where the tables are read.
+Requires only Python. mod.rs, which reads the tables, documents their layout.
 """
 
 import json
@@ -17,7 +17,7 @@ TARGET = HERE / "tables.rs"
 CODE_POINTS = 0x110000
 HANGUL = range(0xAC00, 0xD7A4)
 
-# Bits of a class, in the order of the constants of CharClass in mod.rs.
+# The bits of a class, in the order of the constants of CharClass in mod.rs, with the key of each in the file.
 FLAGS = (
     ("WHITESPACE", "whitespace"),
     ("REMOVED", "clean_removed"),
@@ -34,7 +34,7 @@ FLAGS = (
 
 
 def members(data: dict, key: str) -> set[int]:
-    """The code points that have a property, from whatever shape the file keeps it in."""
+    """Return the code points that have a property, whichever form the file stores it in."""
     if key == "lowercase":
         return {int(k, 16) for k in data[key]}
     if key == "nfd":
@@ -45,7 +45,7 @@ def members(data: dict, key: str) -> set[int]:
 
 
 def number(values: Sequence[int], *, signed: bool = False) -> str:
-    """The smallest Rust integer type that holds all of the values."""
+    """Return the smallest Rust integer type that can hold all values."""
     for bits in (8, 16, 32):
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         if low <= min(values) and max(values) <= high:
@@ -54,7 +54,7 @@ def number(values: Sequence[int], *, signed: bool = False) -> str:
 
 
 def array(name: str, doc: str, kind: str, values: Sequence[int | str]) -> str:
-    """One static array, lines filled to the width of the project."""
+    """Return the source of a static array, with lines filled to the line width of the project."""
     lines, line = [], "   "
     for value in values:
         item = f" {value},"
@@ -68,10 +68,10 @@ def array(name: str, doc: str, kind: str, values: Sequence[int | str]) -> str:
 
 
 def two_stages(values: Sequence[int]) -> tuple[int, list[int], list[int]]:
-    """Cut a value per code point into equal blocks and keep each distinct block once.
+    """Divide one value per code point into blocks of equal size, and store each distinct block once.
 
-    Returns the number of low bits that index into a block, the block of each run of code points (cut after the last
-    run that is not all zero), and the blocks. The block size is the one that makes the two together smallest.
+    Returns the number of low bits that index into a block, the number of the block of each run of code points (up to
+    the last run that is not all zero), and the concatenated blocks. The block size minimizes the total size in bytes.
     """
     best = None
     width = 1 if max(values) < 256 else 2
@@ -89,6 +89,7 @@ def two_stages(values: Sequence[int]) -> tuple[int, list[int], list[int]]:
 
 
 def two_stage_arrays(name: str, what: str, values: Sequence[int]) -> str:
+    """Return the source of a two-stage table; `what` documents its blocks."""
     shift, index, blocks = two_stages(values)
     return "\n".join(
         (
@@ -101,7 +102,7 @@ def two_stage_arrays(name: str, what: str, values: Sequence[int]) -> str:
 
 
 def render(data: dict) -> str:
-    """The text of tables.rs."""
+    """Return the text of tables.rs."""
     classes = [0] * CODE_POINTS
     flags = []
     for bit, (name, key) in enumerate(FLAGS):
@@ -113,8 +114,8 @@ def render(data: dict) -> str:
     for c, k in data["combining_class"]:
         combining[c] = k
 
-    # Lower case: the step to the lower-case letter, of which there are few different ones. The single expansion of
-    # Unicode (U+0130) is kept by mod.rs; another one must not pass unseen.
+    # Lower case: the difference to the lower-case letter, of which there are few distinct values. mod.rs handles the
+    # only expansion of Unicode (U+0130); the assertion fails if a new version adds another.
     steps: dict[int, int] = {0: 0}
     lower = [0] * CODE_POINTS
     expansions = []
@@ -125,7 +126,7 @@ def render(data: dict) -> str:
         lower[c] = steps.setdefault(target[0] - c, len(steps))
     assert expansions == [(0x130, [0x69, 0x307])], f"mod.rs knows one expansion, the measurement has {expansions}"
 
-    assert data["nfd_hangul"] == [[HANGUL.start, HANGUL.stop - 1]], "the Hangul arithmetic does not hold"
+    assert data["nfd_hangul"] == [[HANGUL.start, HANGUL.stop - 1]], "Hangul syllables do not decompose by arithmetic"
     parts: list[int] = []
     starts = [0]
     decomposition = [0] * CODE_POINTS
@@ -172,7 +173,7 @@ def main() -> int:
     text = render(json.loads(SOURCE.read_text(encoding="utf-8")))
     if "--check" in sys.argv[1:]:
         same = TARGET.exists() and text == TARGET.read_text(encoding="utf-8")
-        print("tables.rs", "is up to date" if same else "is NOT what generate.py makes of char_classes.json")
+        print("tables.rs", "is up to date" if same else "is NOT what generate.py generates from char_classes.json")
         return 0 if same else 1
     TARGET.write_text(text, encoding="utf-8")
     return 0

@@ -1,20 +1,20 @@
-r"""Measure what a character is for tokenizers, and write char_classes.json beside this file.
+r"""Measure the character properties that tokenizers uses, and write char_classes.json next to this file.
 
-    python measure_char_classes.py            # needs the tokenizers wheel; writes char_classes.json
-    python measure_char_classes.py --check    # measures again and exits 1 when the file says something else
+    python measure_char_classes.py            # requires the tokenizers wheel; writes char_classes.json
+    python measure_char_classes.py --check    # measures again; exits with 1 if the file differs
 
-Every property is read off the installed wheel, code point by code point, because the wheel mixes three versions of
-Unicode and no single table of the Unicode Consortium gives the same answers. Only the *numbers* of the canonical
-combining classes come from Python's unicodedata (a wheel shows their order, never their value); they never change once
-a character is assigned. Fifteen seconds. After it, run generate.py.
+Every property is measured on the installed wheel, code point by code point, because the wheel mixes several versions
+of Unicode and no single table of the Unicode Consortium gives the same answers. Only the *values* of the canonical
+combining classes come from Python's unicodedata (the wheel reveals their order, not their values); they never change
+once a character is assigned. Takes fifteen seconds. Run generate.py afterwards.
 
 Keys of the file; ranges are inclusive [first, last] code points:
 
 clean_removed     BertNormalizer(clean_text) removes it: NUL, U+FFFD, and Cc, Cf, Co of Unicode 8.0 but not tab, LF, CR
 clean_to_space    BertNormalizer(clean_text) turns it into U+0020
 cjk               BertNormalizer(handle_chinese_chars) puts spaces around it
-mn                BertNormalizer(strip_accents) leaves nothing of it: Mn of Unicode 8.0, and what decomposes
-                  into nothing else, which is Mn itself
+mn                BertNormalizer(strip_accents) deletes it: Mn of Unicode 8.0, and characters that decompose into
+                  nothing else, which are Mn themselves
 punctuation       BertPreTokenizer isolates it: ASCII symbols, and P* of Unicode 8.0
 whitespace        BertPreTokenizer drops it: White_Space
 word_regex        single_word added tokens do not match before it: \w of the regex crate, Unicode 16.0
@@ -24,7 +24,7 @@ combining_class   [code point, class] where the class is not 0, Unicode 9.0
 lowercase         BertNormalizer(lowercase) turns it into these, Unicode 17.0
 nfd               NFD turns it into these, Unicode 9.0; without the Hangul syllables, which follow the arithmetic of
                   chapter 3.12 of the standard
-nfd_hangul        the syllables for which that arithmetic was seen to hold: all of them
+nfd_hangul        the syllables for which that arithmetic was verified: all of them
 """
 
 import json
@@ -44,7 +44,7 @@ Ranges = list[list[int]]
 
 
 def ranges(code_points: Iterable[int]) -> Ranges:
-    """Ascending code points as inclusive [first, last] ranges."""
+    """Return ascending code points as inclusive [first, last] ranges."""
     found: Ranges = []
     for c in code_points:
         if found and found[-1][1] == c - 1:
@@ -55,24 +55,24 @@ def ranges(code_points: Iterable[int]) -> Ranges:
 
 
 def bert(**on: bool) -> Callable[[str], str]:
-    """A BertNormalizer with everything off but what is named."""
+    """Return the function of a BertNormalizer with only the given options on."""
     off = {"clean_text": False, "handle_chinese_chars": False, "strip_accents": False, "lowercase": False}
     return normalizers.BertNormalizer(**{**off, **on}).normalize_str
 
 
 def hangul_parts(c: int) -> str:
-    """The jamo of a Hangul syllable, by the standard's arithmetic."""
+    """Return the jamo of a Hangul syllable, by the arithmetic of the standard."""
     index = c - 0xAC00
     lead, vowel, tail = 0x1100 + index // 588, 0x1161 + index % 588 // 28, 0x11A7 + index % 28
     return chr(lead) + chr(vowel) + (chr(tail) if tail != 0x11A7 else "")
 
 
 def combining_classes(nfd: Callable[[str], str], decomposed: set[int]) -> list[list[int]]:
-    """Every code point with a class other than 0, by how NFD orders it against one character of each known class."""
+    """Return every code point whose class is not 0, by how NFD orders it against one character of each known class."""
     representative: dict[int, str] = {}
     for c in SCALARS:
         k = unicodedata.combining(chr(c))
-        # A representative must be old enough for the wheel to know it: it moves in front of a mark of another class.
+        # A representative must be assigned in the wheel's version of Unicode: NFD then reorders it with another class.
         if k and k not in representative and c not in decomposed:
             other = "\u0301" if k != 230 else "\u0345"  # classes 230 and 240
             if nfd(chr(c) + other) != nfd(other + chr(c)):
@@ -81,8 +81,8 @@ def combining_classes(nfd: Callable[[str], str], decomposed: set[int]) -> list[l
     classes = sorted(representative)
 
     def class_of(ch: str) -> int:
-        # Two marks of different classes come out of NFD in one order; marks of one class, and anything beside a
-        # character of class 0, stay as they were.
+        # NFD puts two marks of different classes in one order, whichever order they are given in. It does not reorder
+        # marks of the same class, or anything next to a character of class 0.
         low, high = 0, len(classes) - 1
         while low <= high:
             middle = (low + high) // 2
@@ -103,7 +103,7 @@ def combining_classes(nfd: Callable[[str], str], decomposed: set[int]) -> list[l
 
     found = []
     for c in SCALARS:
-        # A decomposed mark is never seen by the ordering; its class is that of the standard.
+        # A mark that decomposes never takes part in the ordering; its class is that of the standard.
         k = unicodedata.combining(chr(c)) if c in decomposed else class_of(chr(c))
         if k:
             found.append([c, k])
@@ -111,7 +111,7 @@ def combining_classes(nfd: Callable[[str], str], decomposed: set[int]) -> list[l
 
 
 def measure() -> dict[str, object]:
-    """All properties, in the order of the file."""
+    """Measure all properties, in the order of the file."""
     clean, cjk = bert(clean_text=True), bert(handle_chinese_chars=True)
     accents, lower = bert(strip_accents=True), bert(lowercase=True)
     nfd, strip = normalizers.NFD().normalize_str, normalizers.StripAccents().normalize_str
@@ -164,7 +164,7 @@ def measure() -> dict[str, object]:
             seen["whitespace"].append(c)
         if len(digits("a" + ch + "b")) == 3:
             seen["numeric"].append(c)
-        if words.encode("zz" + ch).ids[0] == 0:  # the added token (id 1) was refused: the whole is one unknown word
+        if words.encode("zz" + ch).ids[0] == 0:  # the added token (id 1) did not match, so the text is one unknown word
             seen["word_regex"].append(c)
     about = (
         f"ranges are inclusive code points, measured with tokenizers {tokenizers.__version__} by "
@@ -187,7 +187,7 @@ def main() -> int:
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     if "--check" in sys.argv[1:]:
         same = text == PATH.read_text(encoding="utf-8")
-        print("char_classes.json", "is what the wheel does" if same else "is NOT what the wheel does")
+        print("char_classes.json", "agrees with the wheel" if same else "does NOT agree with the wheel")
         return 0 if same else 1
     PATH.write_text(text, encoding="utf-8")
     return 0
