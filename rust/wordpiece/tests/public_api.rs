@@ -8,7 +8,7 @@
 //!
 //! The lists are derived from the source with `syn`: everything reachable from `lib.rs` through public modules and
 //! re-exports, with signatures, public fields, variants, public methods and implemented traits. Items with
-//! `#[doc(hidden)]` or `#[cfg(test)]` are not part of the interface. Methods and traits are attached to types by name.
+//! `#[doc(hidden)]` or `#[cfg(test)]` are not part of the interface. Items that macros generate are not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl Source {
                 Item::Use(re_export) if is_public(&re_export.vis) => {
                     self.list_use(module, &re_export.tree, &mut Vec::new(), prefix, lines);
                 }
-                item => self.list_item(item, name_of(item), prefix, lines),
+                item => self.list_item(module, item, name_of(item), prefix, lines),
             }
         }
     }
@@ -146,7 +146,7 @@ impl Source {
                     }
                 }
                 item if name_of(item).as_deref() == Some(name) => {
-                    self.list_item(item, Some(public_name.clone()), prefix, lines);
+                    self.list_item(&target, item, Some(public_name.clone()), prefix, lines);
                 }
                 _ => {}
             }
@@ -173,8 +173,30 @@ impl Source {
         Some(at)
     }
 
-    /// Lists a public item with everything public in it.
-    fn list_item(&self, item: &Item, name: Option<String>, prefix: &str, lines: &mut BTreeSet<String>) {
+    /// Returns the module that defines the type that `name` means in `module`, or `None` for a type of another crate.
+    fn definition(&self, module: &ModulePath, name: &str) -> Option<ModulePath> {
+        let items = self.modules.get(module)?;
+        let defines =
+            |item: &Item| matches!(item, Item::Struct(_) | Item::Enum(_)) && name_of(item).as_deref() == Some(name);
+        if items.iter().any(defines) {
+            return Some(module.clone());
+        }
+        let imports =
+            items.iter().filter_map(|item| if let Item::Use(item) = item { Some(leaves(&item.tree)) } else { None });
+        let (path, _) = imports.flatten().find(|(_, found)| found == name)?;
+        let target = self.resolve(module, &path)?;
+        if target == *module { None } else { self.definition(&target, name) }
+    }
+
+    /// Lists a public item, defined in `module`, with everything public in it.
+    fn list_item(
+        &self,
+        module: &ModulePath,
+        item: &Item,
+        name: Option<String>,
+        prefix: &str,
+        lines: &mut BTreeSet<String>,
+    ) {
         let Some(name) = name else { return };
         let path = format!("{prefix}::{name}");
         let public = match item {
@@ -213,7 +235,7 @@ impl Source {
                     let field_name = field.ident.as_ref().map_or_else(|| i.to_string(), ToString::to_string);
                     lines.insert(format!("struct {path}: field {field_name}: {}", tokens(&field.ty)));
                 }
-                self.list_impls(&item.ident.to_string(), &path, &item.attrs, lines);
+                self.list_impls(module, &item.ident.to_string(), &path, &item.attrs, lines);
             }
             Item::Enum(item) => {
                 lines.insert(format!("enum {path}{}", tokens(&item.generics)));
@@ -225,27 +247,37 @@ impl Source {
                     let fields: Vec<String> = fields.collect();
                     lines.insert(format!("enum {path}: variant {}({})", variant.ident, fields.join(", ")));
                 }
-                self.list_impls(&item.ident.to_string(), &path, &item.attrs, lines);
+                self.list_impls(module, &item.ident.to_string(), &path, &item.attrs, lines);
             }
             _ => {}
         }
     }
 
-    /// Lists the public methods and the traits of the type `name`.
-    fn list_impls(&self, name: &str, path: &str, attributes: &[Attribute], lines: &mut BTreeSet<String>) {
+    /// Lists the public methods and the traits of the type `name` that `module` defines.
+    fn list_impls(
+        &self,
+        module: &ModulePath,
+        name: &str,
+        path: &str,
+        attributes: &[Attribute],
+        lines: &mut BTreeSet<String>,
+    ) {
         for derive in attributes.iter().filter(|attribute| attribute.path().is_ident("derive")) {
             let _ = derive.parse_nested_meta(|derived| {
                 lines.insert(format!("{path}: derives {}", tokens(&derived.path)));
                 Ok(())
             });
         }
-        for item in self.modules.values().flatten() {
+        for (at, item) in self.modules.iter().flat_map(|(at, items)| items.iter().map(move |item| (at, item))) {
             let Item::Impl(block) = item else { continue };
             let syn::Type::Path(of) = &*block.self_ty else { continue };
             if of.path.segments.last().is_none_or(|last| last.ident != name) {
                 continue;
             }
-            if let Some((_, implemented, _)) = &block.trait_ {
+            if of.path.segments.len() == 1 && self.definition(at, name).as_ref() != Some(module) {
+                continue; // another type with the same name
+            }
+            if let Some((implemented, _)) = &block.trait_ {
                 lines.insert(format!("{path}: implements {}", tokens(implemented)));
                 continue;
             }
