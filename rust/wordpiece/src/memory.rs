@@ -1,4 +1,6 @@
-//! Hints to the operating system and the CPU about memory. None of them changes what a program computes.
+//! Hints to the operating system and the CPU about memory: huge pages for large results, and prefetching.
+//!
+//! None of them changes what a program computes, and each does nothing where it is not supported.
 
 /// Lists of fewer bytes are not worth a system call.
 const MIN_ADVISED_BYTES: usize = 1 << 22;

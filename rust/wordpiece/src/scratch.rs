@@ -1,4 +1,8 @@
 //! The scratch buffers of encoding: what the steps write to, kept from text to text so that none allocates.
+//!
+//! A tokenizer has a pool of them; a call checks one out for each thread at work. They hold what the fast path
+//! remembers of words, which makes later calls faster, and nothing that changes results. After each call, buffers that
+//! a huge text has made large are freed, whichever they are: every list counts towards the limit.
 
 use std::ops::Range;
 
@@ -75,8 +79,8 @@ mod tests {
         Tokenizer::new(Definition { normalizer, added_tokens: vec![token], ..Definition::bert(vocab) }).unwrap()
     }
 
-    /// Texts that fill different buffers: words, pieces of one word, added tokens before and after normalizing, and marks
-    /// that only the pipeline normalizes. Each is long enough that its buffers exceed the limit.
+    /// Texts that fill different buffers: words, pieces of one word, added tokens before and after normalizing, and
+    /// marks that only the pipeline normalizes. Each is long enough that its buffers exceed the limit.
     #[test]
     fn buffers_of_a_huge_text_are_freed() {
         let n = 1 << 18;

@@ -1,7 +1,7 @@
 //! A run of inputs → its rows, without padding.
 //!
-//! Each input takes one of two ways: plain texts together ([`plain`](super::plain)), everything else by itself, slot by slot
-//! of its layout. Both append to the same columns, and write the same rows for the inputs that both accept.
+//! Each input takes one of two ways: plain texts together ([`plain`](super::plain)), everything else by itself, slot by
+//! slot of its layout. Both append to the same columns, and write the same rows for the inputs that both accept.
 
 use std::ops::Range;
 
@@ -23,7 +23,8 @@ pub(super) struct RowChunk {
     pub rows: BatchRows,
     /// The segment ids of all rows.
     pub type_ids: TypeIds,
-    /// The sequence id of each row's padding: −1, but 0 where sequences are not known. Only if sequence ids are requested.
+    /// The sequence id of each row's padding: −1, but 0 where sequences are not known. Only if sequence ids are
+    /// requested.
     pub pad_sequence_ids: Vec<i32>,
     /// Length of the longest row that is not an overflowing window, in tokens.
     pub longest: usize,

@@ -1,4 +1,8 @@
-//! What a batch is requested to return, and what it returns.
+//! What a batch is requested to return, and what it returns: flat arrays that NumPy, Arrow and models use without
+//! conversion.
+//!
+//! A row is one input, or one window of it. The tokens of row `i` are those from `row_offsets[i]` to `row_offsets[i +
+//! 1]`, in every column with a value for each token; offsets have two.
 
 /// What a batch returns beside ids. What is not requested is not computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,13 +27,29 @@ pub struct Columns {
 
 /// Rows as flat arrays, one row after the other. Columns that were not requested are empty.
 ///
+/// ```
+/// use wordpiece::{Columns, Definition, EncodeOptions, Input, Tokenizer, Vocab};
+/// use wordpiece::inputs::Padding;
+///
+/// let tokenizer = Tokenizer::new(Definition::bert(Vocab::new([("[UNK]", 0), ("a", 1), ("b", 2), ("[PAD]", 3)])?))?;
+/// let options = EncodeOptions { padding: Some(Padding::longest(3, "[PAD]")), ..EncodeOptions::default() };
+/// let columns = Columns { attention_mask: true, ..Columns::default() };
+/// let inputs = [Input::single("a b"), Input::single("b")];
+/// let rows = tokenizer.encode_batch::<i64>(&inputs, &options, &columns, None)?;
+/// assert_eq!(rows.shape(), Some((2, 2)));
+/// assert_eq!(rows.ids, [1, 2, 2, 3]);
+/// assert_eq!(rows.attention_mask, [1, 1, 1, 0]);
+/// assert!(rows.type_ids.is_empty(), "not requested");
+/// # Ok::<(), wordpiece::Error>(())
+/// ```
+///
 /// `N` is the number type of what a model is called with: ids, segment ids and masks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BatchRows<N = u32> {
     /// Ids of all rows.
     pub ids: Vec<N>,
-    /// Where each row begins in `ids`, and where the last one ends: one number more than there are rows. The other columns
-    /// with a value for each token are divided in the same way.
+    /// Where each row begins in `ids`, and where the last one ends: one number more than there are rows. The other
+    /// columns with a value for each token are divided in the same way.
     pub row_offsets: Vec<i64>,
     /// Segment ids.
     pub type_ids: Vec<N>,
@@ -62,7 +82,7 @@ impl<N> BatchRows<N> {
     }
 }
 
-/// A number type of model inputs.
+/// A number type of model inputs: `i64` for PyTorch and ONNX, `u32` for everything that stays here.
 pub trait Number: Copy + Send {
     /// Converts a number.
     fn of(number: u32) -> Self;

@@ -166,8 +166,8 @@ impl<'a> BatchLayout<'a> {
 
     /// Writes a column of `width` values for each token, divided among threads by chunks if it is large.
     ///
-    /// `write` must initialise all elements of the slice that it is
-    /// given, with the values of the tokens in a range of the chunk; `pad` returns the padding of the chunk's `i`-th row.
+    /// `write` must initialise all elements of the slice that it is given, with the values of the tokens in a range of
+    /// the chunk; `pad` returns the padding of the chunk's `i`-th row.
     fn column<T: Copy + Send>(
         &self,
         width: usize,
@@ -207,9 +207,9 @@ impl<'a> BatchLayout<'a> {
         let pool = self.pool.filter(|_| total * size_of::<T>() >= MIN_BYTES_FOR_THREADS);
         map_with(parts, pool, || (), |(), part| write_part(part));
         assert!(rest.is_empty(), "the chunks have the size of the column");
-        // SAFETY: the parts cover the first `total` elements of the spare capacity, and the rows of a chunk cover its part, as
-        // the two assertions check. Of each row `write` initialised all tokens, and `fill` the padding. A thread that
-        // panicked would have unwound through `map_with`.
+        // SAFETY: the parts cover the first `total` elements of the spare capacity, and the rows of a chunk cover its
+        // part, as the two assertions check. Of each row `write` initialised all tokens, and `fill` the padding. A
+        // thread that panicked would have unwound through `map_with`.
         unsafe { all.set_len(total) };
         all
     }

@@ -22,7 +22,8 @@ const MAX_RUN_BYTES: usize = 1 << 16;
 const RUNS_PER_THREAD: usize = 4;
 
 impl Tokenizer {
-    /// Encodes many inputs into flat arrays, on this thread and those of the pool. The result does not depend on the pool.
+    /// Encodes many inputs into flat arrays, on this thread and those of the pool. The result does not depend on the
+    /// pool.
     ///
     /// ```
     /// use wordpiece::{Columns, Definition, EncodeOptions, Input, Tokenizer, Vocab};
@@ -82,8 +83,8 @@ impl Tokenizer {
     }
 }
 
-/// Calls `f` with runs of consecutive inputs and the index of the first of each; returns all results in the order of the
-/// inputs, or the first error.
+/// Calls `f` with runs of consecutive inputs and the index of the first of each; returns all results in the order of
+/// the inputs, or the first error.
 fn map_runs<T: Send>(
     tokenizer: &Tokenizer,
     inputs: &[Input<'_>],

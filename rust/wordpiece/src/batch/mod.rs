@@ -1,8 +1,8 @@
 //! Many inputs over threads → flat arrays.
 //!
-//! Inputs are divided into runs of consecutive ones; a thread encodes a run into a [`RowChunk`](chunk::RowChunk), and the
-//! chunks are copied one after the other into the arrays of the batch, where padding is added. The result does not depend
-//! on the number of threads.
+//! Inputs are divided into runs of consecutive ones; a thread encodes a run into a [`RowChunk`](chunk::RowChunk), and
+//! the chunks are copied one after the other into the arrays of the batch, where padding is added. The result does not
+//! depend on the number of threads.
 //!
 //! - [`columns`]: what is requested and what is returned, plain data;
 //! - [`encode`]: the division into runs;

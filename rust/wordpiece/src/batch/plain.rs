@@ -1,7 +1,7 @@
 //! The rows of plain texts, written straight out of the ids of many of them.
 //!
-//! The general way writes a row slot by slot, from pieces that were copied for it. Here all texts of a lookup share one list
-//! of pieces, and each row is a slice of it between special tokens.
+//! The general way writes a row slot by slot, from pieces that were copied for it. Here all texts of a lookup share one
+//! list of pieces, and each row is a slice of it between special tokens.
 
 use super::chunk::{ChunkEncoder, RowChunk};
 use crate::fast::{PieceFields, TextPieces};
@@ -11,8 +11,8 @@ use crate::scratch::EncodeScratch;
 use crate::tokenizer::{Input, PlainLayout, Text};
 
 impl ChunkEncoder<'_> {
-    /// Appends the rows of the first inputs as long as they are plain texts; returns how many there were. The first input
-    /// has index `first` in the batch.
+    /// Appends the rows of the first inputs as long as they are plain texts; returns how many there were. The first
+    /// input has index `first` in the batch.
     pub(super) fn append_plain(
         &self,
         plain: &PlainLayout<'_>,

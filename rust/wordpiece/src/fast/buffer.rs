@@ -11,8 +11,8 @@
 //!
 //! # Example
 //!
-//! From `Héé, x!` with accents stripped come the text `hee, x!`, words at 0..3, 3..4, 5..6 and 6..7, and origins in bytes of
-//! the original: 0..1, 1..3, 3..5, 5..6, 6..7, 7..8 and 8..9. Spaces stay in the text, between words.
+//! From `Héé, x!` with accents stripped come the text `hee, x!`, words at 0..3, 3..4, 5..6 and 6..7, and origins in
+//! bytes of the original: 0..1, 1..3, 3..5, 5..6, 6..7, 7..8 and 8..9. Spaces stay in the text, between words.
 
 use crate::offsets::Span;
 
@@ -27,9 +27,9 @@ pub(super) struct NormalizedBuffer {
     starts: Vec<u32>,
     /// Where words end, in bytes of `text`.
     ends: Vec<u32>,
-    /// For each byte of `text`, the first byte of the original that it stands for.
+    /// For each byte of `text`, the first byte of the original that it comes from.
     origin_starts: Vec<u32>,
-    /// For each byte of `text`, the byte behind the last one of the original that it stands for.
+    /// For each byte of `text`, the byte behind the last one of the original that it comes from.
     origin_ends: Vec<u32>,
     /// Whether a word has begun and not ended.
     pub open: bool,
@@ -88,8 +88,8 @@ pub(super) struct SpareCapacity {
     pub base: u32,
 }
 
-/// Number of bytes that can be read behind the end of the text (a word is read as a key of 16 bytes, whatever its length),
-/// and of each list that can be written behind the room that was asked for.
+/// Number of bytes that can be read behind the end of the text (a word is read as a key of 16 bytes, whatever its
+/// length), and of each list that can be written behind the room that was asked for.
 pub(super) const SLACK: usize = 64;
 
 /// The longest text in bytes whose positions fit into `u32`.
@@ -164,7 +164,7 @@ impl NormalizedBuffer {
         self.open = false;
     }
 
-    /// Returns the bytes of the original that `text[start..end]` stands for; 0 and 0 if origins are not recorded.
+    /// Returns the bytes of the original that `text[start..end]` comes from; 0 and 0 if origins are not recorded.
     #[inline]
     pub fn span(&self, start: usize, end: usize) -> Span {
         match self.aligned {
@@ -211,8 +211,8 @@ impl NormalizedBuffer {
         }
     }
 
-    /// Appends what was written into the spare capacity: so many bytes (and their origins, if the buffer is aligned), for
-    /// which `consumed` bytes of the original were read, and starts and ends of words.
+    /// Appends what was written into the spare capacity: `bytes` bytes (and their origins, if the buffer is aligned),
+    /// for which `consumed` bytes of the original were read, and starts and ends of words.
     ///
     /// # Safety
     ///
@@ -257,7 +257,7 @@ impl NormalizedBuffer {
         }
     }
 
-    /// Appends bytes of a word, which stand for the next `consumed` bytes of the original. They begin a word if none is
+    /// Appends bytes of a word, which come from the next `consumed` bytes of the original. They begin a word if none is
     /// open; no bytes begin none.
     #[inline(always)]
     pub fn push_in_word(&mut self, bytes: &[u8], consumed: u32) {
@@ -288,8 +288,8 @@ impl NormalizedBuffer {
         self.origin += consumed;
     }
 
-    /// Appends a space, which ends the open word and stands for the next `consumed` bytes of the original. Does not
-    /// advance `origin`: several normalized characters may stand for the same bytes.
+    /// Appends a space, which ends the open word and comes from the next `consumed` bytes of the original. Does not
+    /// advance `origin`: several normalized characters may come from the same bytes.
     #[inline(always)]
     pub fn push_space(&mut self, consumed: u32) {
         self.close();
@@ -317,7 +317,7 @@ impl NormalizedBuffer {
         self.record_origin(consumed);
     }
 
-    /// Records what the bytes appended last stand for, if origins are recorded.
+    /// Records where the bytes appended last come from, if origins are recorded.
     #[inline(always)]
     fn record_origin(&mut self, consumed: u32) {
         if self.aligned {

@@ -1,7 +1,7 @@
 //! What a character that is not ASCII becomes: one table lookup, in a table made for the options of a tokenizer.
 //!
-//! The table is filled by calling the normalizer of the pipeline once for each character of the Basic Multilingual Plane,
-//! so it cannot disagree with it. It takes 576 KiB, and is made once for each tokenizer.
+//! The table is filled by calling the normalizer of the pipeline once for each character of the Basic Multilingual
+//! Plane, so it cannot disagree with it. It takes 576 KiB, and is made once for each tokenizer.
 
 use crate::normalize::{BertNormalizer, Normalized};
 use crate::unicode::{self, CharClass};
@@ -59,8 +59,8 @@ pub(super) struct CharTable {
     options: BertNormalizer,
     /// Whether ideographs get their spaces; see [`CharTable::new`].
     exact_text: bool,
-    /// What to do with each character: one byte where an entry has eight, so that the characters of a script stay in the
-    /// first-level cache.
+    /// What to do with each character: one byte where an entry has eight, so that the characters of a script stay in
+    /// the first-level cache.
     actions: Box<[CharAction; TABLE_LEN]>,
     /// What each character becomes, by code point; surrogates, which no text contains, are `Other`.
     entries: Vec<CharEntry>,
@@ -126,8 +126,8 @@ impl CharTable {
 /// Works out the entry of a character by its classes and, if it changes, by calling the normalizer. `form` is a scratch
 /// buffer.
 ///
-/// A character is `Other` if its neighbours matter (canonical ordering), if it becomes several words, or a word longer than
-/// itself: nothing here can express that, and less than one character in 200 is of these kinds.
+/// A character is `Other` if its neighbours matter (canonical ordering), if it becomes several words, or a word longer
+/// than itself: nothing here can express that, and less than one character in 200 is of these kinds.
 fn make_entry(options: &BertNormalizer, exact_text: bool, c: char, form: &mut Normalized) -> CharEntry {
     let class = unicode::class(c);
     let entry = |kind, text: &str| {

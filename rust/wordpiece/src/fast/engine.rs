@@ -1,17 +1,18 @@
 //! The fast path for one text: normalize a chunk, look its words up, repeat.
 //!
-//! A text is read in chunks of a few KiB, so that everything a chunk needs — its bytes, the bounds of its words, their ids —
-//! stays in the first-level cache. A word that is still open at the end of a chunk is moved to the start of the next one.
-//! Word ids and spans are worked out after the lookup, for all words of a chunk at once, and only if they are requested.
+//! A text is read in chunks of a few KiB, so that everything a chunk needs — its bytes, the bounds of its words, their
+//! ids — stays in the first-level cache. A word that is still open at the end of a chunk is moved to the start of the
+//! next one. Word ids and spans are worked out after the lookup, for all words of a chunk at once, and only if they are
+//! requested.
 //!
-//! Only a word that is not in the table is expensive: the pipeline's matcher divides it into pieces, and the table remembers
-//! them for its next occurrence.
+//! Only a word that is not in the table is expensive: the pipeline's matcher divides it into pieces, and the table
+//! remembers them for its next occurrence.
 //!
 //! # Soundness
 //!
-//! The unsafe code here relies on two properties of a [`NormalizedBuffer`]: its text is valid UTF-8 between the bounds of
-//! words, and its words are not empty, do not overlap and are in order. The buffer is written by the normalizer of this
-//! folder and by nothing else.
+//! The unsafe code here relies on two properties of a [`NormalizedBuffer`]: its text is valid UTF-8 between the bounds
+//! of words, and its words are not empty, do not overlap and are in order. The buffer is written by the normalizer of
+//! this folder and by nothing else.
 
 use wordpiece_parallel::InstructionSet;
 
@@ -83,8 +84,8 @@ pub(super) struct MatchScratch {
 }
 
 impl FastState {
-    /// Frees the scratch buffers if one huge text has made them larger than `max_bytes` in all. What is remembered stays:
-    /// it has its own limit, [`FastPath::MAX_STATE_BYTES`].
+    /// Frees the scratch buffers if one huge text has made them larger than `max_bytes` in all. What is remembered
+    /// stays: it has its own limit, [`FastPath::MAX_STATE_BYTES`].
     pub fn trim(&mut self, max_bytes: usize) {
         if self.scratch_bytes() > max_bytes {
             self.buffer = NormalizedBuffer::default();
@@ -131,7 +132,7 @@ pub(crate) struct PartRequest {
 /// How tokenizing a part ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartOutcome {
-    /// Its pieces were appended, or as many as the limit asks for.
+    /// Its pieces were appended, all or up to the limit.
     Done {
         /// The number of words of the text up to the end of the part.
         words: u32,
@@ -198,8 +199,8 @@ impl FastPath {
         };
         let mut table = WordTable::new(vocab.len());
         for (token, id) in vocab.iter() {
-            // A token that continues words is never a word here: pre-tokenizing splits its prefix off, if that is
-            // punctuation, and else it takes the way of a word that is not in the table.
+            // A token that continues words is not a word: its prefix is punctuation, which pre-tokenizing splits off.
+            // (With any other prefix such a word misses the table, and the matcher decides.)
             if is_word(token) && (prefix.is_empty() || !token.starts_with(prefix)) {
                 table.fill(token.as_bytes(), id);
             }
@@ -229,8 +230,8 @@ impl FastPath {
 
     /// Appends the pieces of a part of a text that contains no added token.
     ///
-    /// With a limit, not much more of the part is read than the limit needs, so a long text that is truncated costs no more
-    /// than what is kept of it.
+    /// With a limit, not much more of the part is read than the limit needs, so a long text that is truncated costs no
+    /// more than what is kept of it.
     pub fn tokenize(
         &self,
         part: &str,
@@ -266,8 +267,8 @@ impl FastPath {
     /// Appends the pieces of a part of a text that contains no raw added token, but may contain normalized ones, which
     /// `tokens` finds and appends. The limit of the request is not used.
     ///
-    /// The part is normalized as one chunk, because a token can match anywhere in it. A token may begin or end inside a word,
-    /// which is then cut there; each side is matched as a word, as in the pipeline.
+    /// The part is normalized as one chunk, because a token can match anywhere in it. A token may begin or end inside a
+    /// word, which is then cut there; each side is matched as a word, as in the pipeline.
     pub fn tokenize_around(
         &self,
         part: &str,
@@ -310,8 +311,8 @@ impl FastPath {
         PartOutcome::Done { words }
     }
 
-    /// Appends the pieces of the closed words of the buffer, of which the first has number `first`; returns how many words
-    /// there are.
+    /// Appends the pieces of the closed words of the buffer, of which the first has number `first`; returns how many
+    /// words there are.
     fn match_buffer(
         &self,
         request: PartRequest,
@@ -330,7 +331,8 @@ impl FastPath {
         n
     }
 
-    /// Appends the pieces of words of the buffer, of which the first has number `first`; returns how many words there are.
+    /// Appends the pieces of words of the buffer, of which the first has number `first`; returns how many words there
+    /// are.
     fn match_words(
         &self,
         request: PartRequest,
@@ -369,8 +371,8 @@ impl FastPath {
         let FastState { table, buffer, matching, counts, .. } = state;
         let n = words.ends.len();
         words.pad(GROUP);
-        // SAFETY: the words are those of the buffer, or segments of them, which are not empty, do not overlap and are in order;
-        // `text_with_slack` has 64 bytes behind the text.
+        // SAFETY: the words are those of the buffer, or parts of them, which are not empty, do not overlap and are
+        // in order; `text_with_slack` has 64 bytes behind the text.
         let ranges = unsafe { WordRanges::new(buffer.text_with_slack(), &words.starts, &words.ends) };
         let output = LookupOutput { ids, counts, count };
         dispatch::look_up(self.instruction_set(), table, ranges, output, &mut |table, word, key, out| {
@@ -379,8 +381,8 @@ impl FastPath {
         words.truncate(n);
     }
 
-    /// Appends the ids of a word that is not in its own line of the table: from another line, or from the matcher. In the
-    /// latter case the table remembers them.
+    /// Appends the ids of a word that is not in its own line of the table: from another line, or from the matcher. In
+    /// the latter case the table remembers them.
     #[cold]
     #[inline(never)]
     fn match_word(
@@ -396,8 +398,8 @@ impl FastPath {
             return;
         }
         ids.clear();
-        // SAFETY: the buffer holds complete characters, and words begin and end between them: the scan marks all bytes of a
-        // character alike, and added tokens are found between characters.
+        // SAFETY: the buffer holds complete characters, and words begin and end between them: the scan marks all bytes
+        // of a character alike, and added tokens are found between characters.
         let text = unsafe { std::str::from_utf8_unchecked(word) };
         match matcher.match_word(text, word_pieces) {
             true => ids.extend(word_pieces.pieces.iter().map(|piece| piece.id)),
@@ -408,8 +410,8 @@ impl FastPath {
     }
 }
 
-/// Sets `cut_words` to the words of a closed buffer in a range of its text, cut off at the ends of the range. Words before
-/// number `first` are not looked at. Returns how many of the others end inside the range.
+/// Sets `cut_words` to the words of a closed buffer in a range of its text, cut off at the ends of the range. Words
+/// before number `first` are not looked at. Returns how many of the others end inside the range.
 fn words_in_range(
     buffer: &NormalizedBuffer,
     first: usize,

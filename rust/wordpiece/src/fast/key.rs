@@ -4,8 +4,9 @@
 //! numbers. A longer word, up to [`WORD_BYTES`], has a hash as its key; the table compares the words themselves then.
 //! Longer words still have no key ([`WordKey::NONE`]) and are never stored.
 //!
-//! Keys are read for [`GROUP`] words at a time, whatever the lengths of the words: 16 bytes from the start of each word,
-//! of which those behind the word are masked away. This is why the text must have 16 readable bytes behind its last word.
+//! Keys are read for [`GROUP`] words at a time, whatever the lengths of the words: 16 bytes from the start of each
+//! word, of which those behind the word are masked away. This is why the text must have 16 readable bytes behind its
+//! last word.
 
 /// Length in bytes of the longest word that its key holds completely.
 pub(super) const KEY_BYTES: usize = 16;
@@ -38,7 +39,8 @@ const KEPT: [WordKey; KEY_BYTES + 1] = {
     kept
 };
 
-/// Multipliers for hashing, without a pattern in their bits: the golden ratio, e, π and the square root of two, as fractions of 2⁶⁴.
+/// Multipliers for hashing, without a pattern in their bits: the golden ratio, e, π and the square root of two, as
+/// fractions of 2⁶⁴.
 pub(super) const FACTORS: [u64; 4] =
     [0x9E37_79B9_7F4A_7C15, 0xADF8_5458_A2BB_4A9B, 0x243F_6A88_85A3_08D3, 0x6A09_E667_F3BC_C909];
 
@@ -143,8 +145,8 @@ impl KeyGroup {
     /// A group whose keys have not been read yet.
     pub const EMPTY: KeyGroup = KeyGroup { keys: [WordKey::NONE; GROUP], line_offsets: [0; GROUP] };
 
-    /// Reads the keys of the words `text[starts[i]..ends[i]]`, one after the other, and their line offsets. Returns a mask
-    /// of the words that are longer than [`KEY_BYTES`], whose keys are not final.
+    /// Reads the keys of the words `text[starts[i]..ends[i]]`, one after the other, and their line offsets. Returns a
+    /// mask of the words that are longer than [`KEY_BYTES`], whose keys are not final.
     ///
     /// # Safety
     ///

@@ -1,7 +1,7 @@
 //! Lines of the word table: two keys and their values in one cache line of 64 bytes.
 //!
-//! The layout is fixed (`repr(C)`), because [`Primitives::find`](super::primitives::Primitives::find) returns the distance
-//! of a value from the start of its line, which the lookup loop adds to a pointer.
+//! The layout is fixed (`repr(C)`), because [`Primitives::find`](super::primitives::Primitives::find) returns the
+//! distance of a value from the start of its line, which the lookup loop adds to a pointer.
 
 use super::key::{LINE_BYTES, WordKey};
 
@@ -10,8 +10,8 @@ pub(super) const INLINE_IDS: usize = 3;
 
 /// The ids of a word, or where they are stored.
 ///
-/// All 16 bytes are initialised data, so a lookup may copy a complete value into the output as four numbers and keep the
-/// first `count` of them.
+/// All 16 bytes are initialised data, so a lookup may copy a complete value into the output as four numbers and keep
+/// the first `count` of them.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(16))]
 pub(super) struct LineValue {
@@ -20,8 +20,8 @@ pub(super) struct LineValue {
     pub ids: [u32; INLINE_IDS],
     /// Number of ids, 1 to 3; 0 if the slot is free; [`STORED`] if the ids are in the store.
     pub count: u8,
-    /// Only used in the first value of a line: bit `i` is set if a word that belongs to this line was put into the line of
-    /// step `i` of `WordTable::lines_of`.
+    /// Only used in the first value of a line: bit `i` is set if a word that belongs to this line was put into the line
+    /// of step `i` of `WordTable::lines_of`.
     pub elsewhere: u8,
     /// Keeps the size at 16 bytes without padding.
     pub unused: u16,

@@ -1,10 +1,10 @@
 //! A faster way to the same ids: BERT's normalizer, pre-tokenizer and WordPiece in two loops.
 //!
-//! The first loop ([`normalizer`], [`scan`]) turns a chunk of text into normalized bytes and the positions where words begin
-//! and end: ASCII in blocks of 64 bytes, other characters one by one through a table ([`chars`]). The second
-//! ([`table::look_up`]) reads each word as a key of 16 bytes and looks its ids up in a table of remembered words; a word
-//! that is not there is matched by the pipeline's matcher and remembered. [`engine`] joins the two for one text, [`texts`]
-//! for several.
+//! The first loop ([`normalizer`], [`scan`]) turns a chunk of text into normalized bytes and the positions where words
+//! begin and end: ASCII in blocks of 64 bytes, other characters one by one through a table ([`chars`]). The second
+//! ([`table::look_up`]) reads each word as a key of 16 bytes and looks its ids up in a table of remembered words; a
+//! word that is not there is matched by the pipeline's matcher and remembered. [`engine`] combines the two for one
+//! text, [`texts`] for several.
 //!
 //! What the loops cannot do is refused without a trace, and the pipeline does that part of the text: characters that
 //! canonical ordering might move, and parts whose normalized form has 4 GiB or more. Every result equals that of the
@@ -21,8 +21,8 @@
 //!
 //! # Cost
 //!
-//! Linear in the length of the text; prose mostly hits the table, so a word costs one cache line. A thread remembers up to
-//! [`FastPath::MAX_STATE_BYTES`] (48 MiB) of words. Measurements are in `docs/benchmarks.md`.
+//! Linear in the length of the text; prose mostly hits the table, so a word costs one cache line. A thread remembers up
+//! to [`FastPath::MAX_STATE_BYTES`] (48 MiB) of words. Measurements are in `docs/benchmarks.md`.
 
 mod buffer;
 mod chars;

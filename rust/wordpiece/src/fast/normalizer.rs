@@ -1,8 +1,8 @@
 //! BERT's normalizer and pre-tokenizer in one loop: text → normalized bytes, and where words begin and end.
 //!
 //! Blocks of 64 bytes go through the [scan](super::scan); characters that become more bytes than they have are appended
-//! one by one, until a block or eight bytes of ASCII fit again. What neither can do — a mark that canonical ordering might
-//! move, or a result too long for 32-bit positions — is refused, and the pipeline does that part of the text.
+//! one by one, until a block or eight bytes of ASCII fit again. What neither can do — a mark that canonical ordering
+//! might move, or a result too long for 32-bit positions — is refused, and the pipeline does that part of the text.
 //!
 //! # Cost
 //!
@@ -24,7 +24,8 @@ const MAX_GROWTH: usize = 3;
 /// Number of bytes that are normalized between two checks of the length of the buffer.
 const CHECK_INTERVAL: usize = 1 << 20;
 
-/// BERT's normalizer and pre-tokenizer for some options, on one instruction set. It does not change, so threads share it.
+/// BERT's normalizer and pre-tokenizer for some options, on one instruction set. It does not change, so threads share
+/// it.
 #[derive(Debug, Clone)]
 pub(super) struct FastNormalizer {
     /// One that [`dispatch::effective`] returns.
@@ -36,8 +37,8 @@ pub(super) struct FastNormalizer {
 }
 
 impl FastNormalizer {
-    /// Returns the normalizer for these options; `None` without cleaning, on which the scan relies. `exact_text` is as in
-    /// [`CharTable::new`].
+    /// Returns the normalizer for these options; `None` without cleaning, on which the scan relies. `exact_text` is as
+    /// in [`CharTable::new`].
     pub fn new(options: BertNormalizer, exact_text: bool, instruction_set: InstructionSet) -> Option<FastNormalizer> {
         let instruction_set = dispatch::effective(instruction_set);
         let chars = || CharTable::new(options, exact_text);
@@ -49,8 +50,8 @@ impl FastNormalizer {
         self.instruction_set
     }
 
-    /// Appends `part[at..end]` to `buffer`, and a few bytes more if `end` is inside a character. Returns where it stopped,
-    /// or `None` if only the pipeline can normalize the text; what is in the buffer then is not complete.
+    /// Appends `part[at..end]` to `buffer`, and a few bytes more if `end` is inside a character. Returns where it
+    /// stopped, or `None` if only the pipeline can normalize the text; what is in the buffer then is not complete.
     ///
     /// A last word stays open: whether it ends here depends on what follows.
     pub fn normalize(&self, part: &str, mut at: usize, end: usize, buffer: &mut NormalizedBuffer) -> Option<usize> {
@@ -96,7 +97,7 @@ impl FastNormalizer {
                     CharKind::Inside | CharKind::Space | CharKind::Word => break,
                     CharKind::Longer => buffer.push_short_in_word(text, len, consumed),
                     CharKind::Ideograph => {
-                        // The spaces around it stand for the same bytes as the ideograph.
+                        // The spaces around it come from the same bytes as the ideograph.
                         buffer.push_space(consumed);
                         buffer.push_word(text, len, consumed);
                         buffer.origin -= consumed;

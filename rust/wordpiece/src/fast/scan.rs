@@ -1,21 +1,21 @@
 //! Normalizing a text 64 bytes at a time: lower case, what cleaning removes, and where words begin and end.
 //!
-//! A block of ASCII becomes masks with a bit for each byte ([`ByteClasses`]): `word` (letters and digits), `punct` (each a
-//! word by itself) and `odd` (first bytes of multi-byte characters, and control characters). Bytes in none of them are
-//! white space or continuation bytes. Odd characters are handled one by one: a table says what each becomes, and mostly
-//! that has no more bytes than the character, so it is written where the character was and its bits are set in the masks.
-//! Bytes that nothing is left of are squeezed out of the block at the end.
+//! A block of ASCII becomes masks with a bit for each byte ([`ByteClasses`]): `word` (letters and digits), `punct`
+//! (each a word by itself) and `odd` (first bytes of multi-byte characters, and control characters). Bytes in none of
+//! them are white space or continuation bytes. Odd characters are handled one by one: a table says what each becomes,
+//! and mostly that has no more bytes than the character, so it is written where the character was and its bits are set
+//! in the masks. Bytes that nothing is left of are squeezed out of the block at the end.
 //!
 //! A word begins where `word` follows something else, and at the first byte of each `punct`. It ends where `word` is
-//! followed by something else, and after the last byte of each `punct`. Two shifts and a few ANDs find both for 64 bytes at
-//! once, without a branch; two bits are carried from block to block.
+//! followed by something else, and after the last byte of each `punct`. Two shifts and a few ANDs find both for 64
+//! bytes at once, without a branch; two bits are carried from block to block.
 //!
 //! A character that becomes more bytes than it has stops the scan: the caller handles it and resumes.
 //!
 //! # Cost
 //!
-//! With AVX-512 some forty instructions for 64 bytes of ASCII, whatever words they contain. Each odd character adds a table
-//! lookup, and a block that shrinks is squeezed once.
+//! With AVX-512 some forty instructions for 64 bytes of ASCII, whatever words they contain. Each odd character adds a
+//! table lookup, and a block that shrinks is squeezed once.
 
 use super::buffer::NormalizedBuffer;
 use super::chars::{CharAction, CharEntry, CharKind, CharTable};
@@ -82,7 +82,7 @@ struct ScanBlock {
 #[derive(Clone, Copy)]
 struct BlockOutput {
     text: *mut u8,
-    /// For each byte of `text` the first byte of the original that it stands for; used only if the buffer is aligned.
+    /// For each byte of `text` the first byte of the original that it comes from; used only if the buffer is aligned.
     origin_starts: *mut u32,
     /// Likewise the byte behind the last one.
     origin_ends: *mut u32,
@@ -97,8 +97,8 @@ struct Carry {
 }
 
 impl Carry {
-    /// Returns masks of the bytes at which words begin, and of those before which words end, in a block of `written` bytes;
-    /// carries on to the next block. A word that ends with the block ends at the start of the next one.
+    /// Returns masks of the bytes at which words begin, and of those before which words end, in a block of `written`
+    /// bytes; carries on to the next block. A word that ends with the block ends at the start of the next one.
     #[inline(always)]
     fn boundaries(&mut self, word: u64, first: u64, last: u64, written: usize) -> (u64, u64) {
         let begin = (word & !(word << 1 | self.in_word)) | first;
@@ -136,10 +136,10 @@ unsafe fn scan_loop<P: Primitives, const LOWER: bool, const ALIGNED: bool>(
     let (mut bytes, mut starts, mut ends, mut consumed) = (0, 0, 0, 0);
     while at < end {
         let n = (end - at).min(BLOCK);
-        // SAFETY: `n` bytes follow `at` in the text, and the CPU has the instructions of `P`. The spare capacity is for 64
-        // of each list more than there are bytes in the range: at most as many bytes, starts and ends (with that of the
-        // open word) have been written as bytes have been consumed, and a block still to be scanned has one or more.
-        // `classify`, `count_up` and `read_odd` initialise all of a block that `squeeze` reads.
+        // SAFETY: `n` bytes follow `at` in the text, and the CPU has the instructions of `P`. The spare capacity is for
+        // 64 of each list more than there are bytes in the range: at most as many bytes, starts and ends (with that of
+        // the open word) have been written as bytes have been consumed, and a block still to be scanned has one or
+        // more. `classify`, `count_up` and `read_odd` initialise all of a block that `squeeze` reads.
         unsafe {
             let output = BlockOutput {
                 text: spare.text.add(bytes),
@@ -184,13 +184,13 @@ unsafe fn scan_loop<P: Primitives, const LOWER: bool, const ALIGNED: bool>(
     at
 }
 
-/// Removes the bytes of a block that are not kept. Returns how many bytes are left, and the masks `word`, `first` and `last`
-/// for them.
+/// Removes the bytes of a block that are not kept. Returns how many bytes are left, and the masks `word`, `first` and
+/// `last` for them.
 ///
 /// # Safety
 ///
-/// The CPU must have the instructions of `P`. `output.text` must have 64 initialised bytes that can be read and written; with
-/// `ALIGNED`, so must `output.origin_starts` and `output.origin_ends` have 64 numbers.
+/// The CPU must have the instructions of `P`. `output.text` must have 64 initialised bytes that can be read and
+/// written; with `ALIGNED`, so must `output.origin_starts` and `output.origin_ends` have 64 numbers.
 #[inline(always)]
 unsafe fn squeeze_block<P: Primitives, const ALIGNED: bool>(
     primitives: P,
@@ -219,8 +219,8 @@ unsafe fn squeeze_block<P: Primitives, const ALIGNED: bool>(
 ///
 /// # Safety
 ///
-/// `at` must be a character boundary of the text, and `odd` mark first bytes of its characters. `output.text` must have 64
-/// initialised bytes that can be read and written; with `ALIGNED`, so must `output.origin_starts` and
+/// `at` must be a character boundary of the text, and `odd` mark first bytes of its characters. `output.text` must have
+/// 64 initialised bytes that can be read and written; with `ALIGNED`, so must `output.origin_starts` and
 /// `output.origin_ends` have 64 numbers.
 #[inline(always)]
 unsafe fn read_odd<const ALIGNED: bool>(
@@ -293,8 +293,8 @@ impl BlockOutput {
     /// `position + len ≤ 64`, and `text` must have 64 initialised bytes that can be read and written.
     #[inline(always)]
     unsafe fn overwrite(self, position: usize, new: [u8; 4], len: usize) {
-        // SAFETY: four bytes are read and written only if they end inside the block, and those behind the first `len` are
-        // written back as they were; otherwise `len` bytes are written, which end inside the block by the contract.
+        // SAFETY: four bytes are read and written only if they end inside the block, and those behind the first `len`
+        // are written back as they were; otherwise `len` bytes are written, which end inside the block by the contract.
         unsafe {
             let to = self.text.add(position);
             if position + 4 <= BLOCK {

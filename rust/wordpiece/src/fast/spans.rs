@@ -1,8 +1,8 @@
 //! Word ids and spans of pieces, worked out for many words at once after their ids are known.
 //!
-//! The lookup returns ids and the number of pieces of each word. From these numbers follow the word ids; with the lengths of
-//! tokens, so do the spans: the pieces of a word cover its normalized bytes without gaps, and the buffer knows which bytes
-//! of the original each normalized byte stands for.
+//! The lookup returns ids and the number of pieces of each word. From these numbers follow the word ids; with the
+//! lengths of tokens, so do the spans: the pieces of a word cover its normalized bytes without gaps, and the buffer
+//! knows which bytes of the original each normalized byte comes from.
 
 use super::buffer::{NormalizedBuffer, WordBounds};
 use crate::offsets::Span;
@@ -28,8 +28,9 @@ impl TokenLengths {
 
     /// Appends the span of each piece: that of its word if it is the only one, else as long as its token.
     ///
-    /// `words` are words of the buffer, which must be aligned; `counts` is the number of pieces of each, and `ids` are the ids
-    /// of all of them. A word without pieces in the vocabulary has one id, that of the unknown token, and one span.
+    /// `words` are words of the buffer, which must be aligned; `counts` is the number of pieces of each, and `ids` are
+    /// the ids of all of them. A word without pieces in the vocabulary has one id, that of the unknown token, and one
+    /// span.
     pub fn push_spans(
         &self,
         buffer: &NormalizedBuffer,
@@ -44,9 +45,9 @@ impl TokenLengths {
         let mut piece = 0;
         for ((&start, &end), &count) in words.starts.iter().zip(&words.ends).zip(counts) {
             if count == 1 {
-                // SAFETY: the buffer is aligned whenever spans are requested, and words are not empty and lie in its text.
-                // The lookup appended `count` ids for each word, so the sum of all counts is `ids.len()`, and `position`,
-                // the old length plus the counts before this word, is less than the new length.
+                // SAFETY: the buffer is aligned whenever spans are requested, and words are not empty and lie in its
+                // text. The lookup appended `count` ids for each word, so the sum of all counts is `ids.len()`, and
+                // `position`, the old length plus the counts before this word, is less than the new length.
                 unsafe {
                     *spans.get_unchecked_mut(position) = buffer.span_unchecked(start as usize, end as usize);
                 }
@@ -76,8 +77,8 @@ pub(super) fn push_word_ids(given: Option<u32>, first: u32, counts: &[u32], word
     word_ids.truncate(end);
 }
 
-/// Replaces `word_ids` by the word ids of the pieces of several texts, each counted from 0. `text_ends` holds the number of
-/// words up to the end of each text.
+/// Replaces `word_ids` by the word ids of the pieces of several texts, each counted from 0. `text_ends` holds the
+/// number of words up to the end of each text.
 pub(super) fn number_words(text_ends: &[usize], counts: &[u32], word_ids: &mut Vec<u32>) {
     let n: u32 = counts.iter().sum();
     word_ids.resize(n as usize + WRITTEN_AT_ONCE, 0);

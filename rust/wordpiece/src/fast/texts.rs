@@ -1,8 +1,8 @@
 //! The fast path for several short texts at once.
 //!
 //! Looking up the words of one short text costs more for its beginning and its end than for its words: keys are read in
-//! groups, and the first lines are waited for. So texts are normalized into one buffer until it holds a chunk; their words
-//! are looked up together, and the pieces are divided at the ends of the texts.
+//! groups, and the first lines are waited for. So texts are normalized into one buffer until it holds a chunk; their
+//! words are looked up together, and the pieces are divided at the ends of the texts.
 
 use super::engine::{CHUNK, FastPath, FastState};
 use super::spans::number_words;
@@ -15,7 +15,7 @@ use crate::offsets::Span;
 pub(crate) struct PieceFields {
     /// The number of the word that each piece belongs to.
     pub word_ids: bool,
-    /// The bytes of the text that each piece stands for.
+    /// The bytes of the text that each piece comes from.
     pub spans: bool,
 }
 
@@ -26,14 +26,14 @@ pub(crate) struct TextPieces<'a> {
     pub ids: &'a [u32],
     /// The number of the word that each piece belongs to; empty unless requested.
     pub word_ids: &'a [u32],
-    /// The bytes of the text that each piece stands for; empty unless requested. Mutable, so that they can be converted to
-    /// another unit where they are.
+    /// The bytes of the text that each piece comes from; empty unless requested. Mutable, so that they can be converted
+    /// to another unit where they are.
     pub spans: &'a mut [Span],
 }
 
 impl FastPath {
-    /// Tokenizes texts that contain no added token, up to the first that only the pipeline can tokenize; returns how many
-    /// it has done. `write` is called with the number of each text and its pieces, in order.
+    /// Tokenizes texts that contain no added token, up to the first that only the pipeline can tokenize; returns how
+    /// many it has done. `write` is called with the number of each text and its pieces, in order.
     pub fn tokenize_texts<'t>(
         &self,
         texts: impl Iterator<Item = &'t str>,
@@ -70,8 +70,8 @@ impl FastPath {
         true
     }
 
-    /// Looks up the words of all gathered texts, of which the first has number `first`, and writes their pieces; returns
-    /// the number of texts.
+    /// Looks up the words of all gathered texts, of which the first has number `first`, and writes their pieces;
+    /// returns the number of texts.
     fn look_up_gathered(
         &self,
         first: usize,

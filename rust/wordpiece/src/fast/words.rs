@@ -1,6 +1,7 @@
 //! Normalized words without their pieces: what counting words needs of the fast path.
 //!
-//! A text is normalized as one chunk, so its words stay in memory until the next one: callers pass texts of moderate length.
+//! A text is normalized as one chunk, so its words stay in memory until the next one: callers pass texts of moderate
+//! length.
 
 use wordpiece_parallel::InstructionSet;
 
@@ -33,8 +34,8 @@ impl WordFinder {
         FastNormalizer::new(options, false, instruction_set).map(WordFinder)
     }
 
-    /// Finds the words of a text that ends where a word does. Returns `None` if there is something in the text that only
-    /// the pipeline handles.
+    /// Finds the words of a text that ends where a word does. Returns `None` if there is something in the text that
+    /// only the pipeline handles.
     pub fn find<'s>(&self, text: &str, buffer: &'s mut WordBuffer) -> Option<NormalizedWords<'s>> {
         let buffer = &mut buffer.0;
         buffer.reset(false, 0);

@@ -1,12 +1,14 @@
-//! What is tokenized: a text or the words of one, alone or as a pair.
+//! What is tokenized: one text or a pair, each as it is or already split into words.
+//!
+//! Inputs borrow their texts, so building one allocates at most a list of words.
 
 /// A text, or the words of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text<'a> {
     /// A text as it is.
     Raw(&'a str),
-    /// A text that was split into words before. Word ids are the indices of these words, and offsets are positions in each
-    /// word; a word may still become several pieces, and is normalized and split like a text.
+    /// A text that was split into words before. Word ids are the indices of these words, and offsets are positions in
+    /// each word; a word may still become several pieces, and is normalized and split like a text.
     Words(Vec<&'a str>),
 }
 

@@ -1,8 +1,8 @@
 //! The tokenizer: what a call passes in, and the pipeline that turns one text into pieces and rows.
 //!
 //! - [`input`], [`options`]: the types of a call, plain data;
-//! - [`pipeline`]: the [`Tokenizer`] itself, and text → pieces: added tokens, normalize, split, match. The steps are called
-//!   from there and nowhere else; no step calls another;
+//! - [`pipeline`]: the [`Tokenizer`] itself, and text → pieces: added tokens, normalize, split, match. The steps are
+//!   called from there and nowhere else; no step calls another;
 //! - [`rows`]: pieces of one input → its rows, as an [`Encoding`](crate::Encoding) or as ids only;
 //! - [`plain`]: the shortest way for single texts of moderate length, used for one text and for batches;
 //! - [`tokens`]: tokens ↔ ids, and ids → text.

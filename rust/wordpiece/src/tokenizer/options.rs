@@ -48,7 +48,7 @@ impl Default for EncodeOptions {
 pub(crate) struct RequestedFields {
     /// The word that each piece belongs to.
     pub word_ids: bool,
-    /// The part of the text that each piece stands for.
+    /// The part of the text that each piece comes from.
     pub spans: bool,
     /// The text of added tokens.
     pub texts: bool,

@@ -1,11 +1,11 @@
 //! The tokenizer, and its pipeline: one text → pieces.
 //!
-//! A text is cut at added tokens first. Each part between them takes the fast path, if the tokenizer has one and the part
-//! can; else it is normalized, cut at normalized added tokens, split into words, and each word is matched. Both ways append
-//! the same pieces.
+//! A text is cut at added tokens first. Each part between them takes the fast path, if the tokenizer has one and the
+//! part can; else it is normalized, cut at normalized added tokens, split into words, and each word is matched. Both
+//! ways append the same pieces.
 //!
-//! Everything a step writes to is in an [`EncodeScratch`], so a text allocates only what its result needs. Cost is linear in
-//! the length of the text, but for patterns of the definition (regular expressions can take longer).
+//! Everything a step writes to is in an [`EncodeScratch`], so a text allocates only what its result needs. Cost is
+//! linear in the length of the text, but for patterns of the definition (regular expressions can take longer).
 
 use wordpiece_parallel::{InstructionSet, ScratchGuard, ScratchPool};
 
@@ -58,8 +58,9 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// Everything that can be wrong with a definition: an empty vocabulary, an unknown token or special tokens that are not
-    /// in it, added tokens that normalize to nothing, templates that do not fit. Encoding does not find further faults.
+    /// Everything that can be wrong with a definition: an empty vocabulary, an unknown token or special tokens that are
+    /// not in it, added tokens that normalize to nothing, templates that do not fit. Encoding does not find further
+    /// faults.
     pub fn new(definition: Definition) -> Result<Tokenizer> {
         let vocab = &definition.vocab;
         if vocab.is_empty() {
@@ -76,8 +77,8 @@ impl Tokenizer {
         Ok(Tokenizer { added, layouts, matcher, unk_id, fast, definition, scratch: ScratchPool::default() })
     }
 
-    /// Returns the same tokenizer with its fast path on another instruction set, or (`None`) without the fast path. Results
-    /// are the same; tests and benchmarks compare them.
+    /// Returns the same tokenizer with its fast path on another instruction set, or (`None`) without the fast path.
+    /// Results are the same; tests and benchmarks compare them.
     ///
     /// A definition that has no fast path has none afterwards either: see [`Tokenizer::instruction_set`].
     pub fn with_instruction_set(mut self, instruction_set: Option<InstructionSet>) -> Tokenizer {
@@ -88,8 +89,8 @@ impl Tokenizer {
         self
     }
 
-    /// Returns the instruction set that the fast path uses; `None` without a fast path. Of a CPU with AVX-512 but without
-    /// VBMI2 that is AVX2.
+    /// Returns the instruction set that the fast path uses; `None` without a fast path. Of a CPU with AVX-512 but
+    /// without VBMI2 that is AVX2.
     pub fn instruction_set(&self) -> Option<InstructionSet> {
         self.fast.as_ref().map(FastPath::instruction_set)
     }
@@ -166,8 +167,8 @@ impl Tokenizer {
     }
 
     /// Returns a prefix of a long text that very probably has `limit` pieces, so that the rest need not be searched for
-    /// added tokens. It ends at a space, which neither a word nor an added token crosses; `None` if a token might, or if
-    /// the text is too short to be worth it.
+    /// added tokens. It ends at a space, which neither a word nor an added token crosses; `None` if a token might, or
+    /// if the text is too short to be worth it.
     ///
     /// Only the last piece of the prefix may differ from that of the text, and that one is cut off: `limit` is one more
     /// than can stay.
@@ -181,8 +182,8 @@ impl Tokenizer {
         text.get(..end)
     }
 
-    /// Appends the pieces of a raw text: those of the added tokens in it, and of the parts between them. Converts their spans
-    /// to the unit of the options at the end.
+    /// Appends the pieces of a raw text: those of the added tokens in it, and of the parts between them. Converts their
+    /// spans to the unit of the options at the end.
     fn tokenize_raw(&self, text: &str, scratch: &mut EncodeScratch, run: &mut TextRun<'_>) -> Result<()> {
         // Positions in a text are 32-bit.
         if text.len() >= u32::MAX as usize {

@@ -1,6 +1,6 @@
 //! One input → its rows.
 //!
-//! Tokenizing gives the pieces of each text; the layout and the truncation divide them into rows. A row becomes an
+//! Tokenizing yields the pieces of each text; the layout and the truncation divide them into rows. A row becomes an
 //! [`Encoding`] here, a list of ids, or part of the arrays of a [batch](crate::batch).
 
 use std::ops::Range;
@@ -94,8 +94,8 @@ impl Tokenizer {
 
     /// Tokenizes the texts of an input and cuts them into the windows of its rows.
     ///
-    /// Where only the kept row is requested, tokenizing stops when it has enough pieces, and starts again without a limit
-    /// in the rare cases where the true lengths decide.
+    /// Where only the kept row is requested, tokenizing stops when it has enough pieces, and starts again without a
+    /// limit in the rare cases where the true lengths decide.
     pub(crate) fn rows<'s>(
         &'s self,
         input: &Input<'_>,
@@ -115,8 +115,8 @@ impl Tokenizer {
         };
         self.tokenize_both(input, options, fields, limits, scratch)?;
         let lengths = [scratch.first.len(), second.map_or(0, |_| scratch.second.len())];
-        // If both texts are longer than a row, an odd token goes to the longer one, so the lengths matter after all. And an
-        // error reports the true lengths.
+        // If both texts are longer than a row, an odd token goes to the longer one, so the lengths matter after all.
+        // And an error reports the true lengths.
         let is_tie = second.is_some() && budget % 2 == 1 && lengths.iter().all(|&length| length > budget);
         let is_error =
             || truncation.is_some_and(|it| it.targets(lengths[0], second.map(|_| lengths[1]), layout.added).is_err());

@@ -1,7 +1,7 @@
 //! Tokens ↔ ids, and ids → text.
 //!
-//! Added tokens come before those of the model's vocabulary: an added token may have the text of one of them, or an id that
-//! the vocabulary has given to another.
+//! Added tokens come before those of the model's vocabulary: an added token may have the text of one of them, or an id
+//! that the vocabulary has given to another.
 
 use super::pipeline::Tokenizer;
 use crate::added::AddedToken;
@@ -23,13 +23,15 @@ impl Tokenizer {
         self.added.token(id).or_else(|| self.definition.vocab.token(id))
     }
 
-    /// Returns the number of tokens in the model's vocabulary and, if requested, of the added tokens that are not in it.
+    /// Returns the number of tokens in the model's vocabulary and, if requested, of the added tokens that are not in
+    /// it.
     pub fn vocab_size(&self, with_added_tokens: bool) -> usize {
         let added = || self.added.iter().filter(|(_, token)| self.definition.vocab.id(&token.content).is_none());
         self.definition.vocab.len() + if with_added_tokens { added().count() } else { 0 }
     }
 
-    /// Returns all tokens with their ids: those of the model's vocabulary by id, then the added ones that are not in it.
+    /// Returns all tokens with their ids: those of the model's vocabulary by id, then the added ones that are not in
+    /// it.
     pub fn vocab(&self) -> Vec<(&str, u32)> {
         let vocab = &self.definition.vocab;
         let added = self.added.iter().map(|(id, token)| (token.content.as_str(), id));
@@ -48,12 +50,13 @@ impl Tokenizer {
 
     /// Turns ids into text.
     ///
-    /// With `skip_special_tokens`, added tokens that are special are skipped. `cleanup` overrides the decoder's setting for
-    /// removing the spaces before punctuation.
+    /// With `skip_special_tokens`, added tokens that are special are skipped. `cleanup` overrides the decoder's setting
+    /// for removing the spaces before punctuation.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownId`] for an id without a token if `strict`; else it is skipped. Errors of the decoder's patterns.
+    /// [`Error::UnknownId`] for an id without a token if `strict`; else it is skipped. Errors of the decoder's
+    /// patterns.
     pub fn decode(
         &self,
         ids: &[u32],

@@ -1,8 +1,8 @@
-//! AVX2: a block is two registers of 32 bytes. Bit masks come out of the sign bits of bytes; positions are extracted bit by
-//! bit, as in portable Rust.
+//! AVX2: a block is two registers of 32 bytes. Bit masks come out of the sign bits of bytes; positions are extracted
+//! bit by bit, as in portable Rust.
 //!
-//! AVX2 has neither masked loads of bytes nor byte compression: the last block of a text goes through a padded copy, and
-//! squeezing and reading keys are left to the portable code of [`Primitives`], compiled with BMI.
+//! AVX2 has neither masked loads of bytes nor byte compression: the last block of a text goes through a padded copy,
+//! and squeezing and reading keys are left to the portable code of [`Primitives`], compiled with BMI.
 
 use std::arch::x86_64::*;
 
@@ -24,8 +24,8 @@ unsafe impl Primitives for Avx2 {
         }
         let (mut word, mut punct, mut odd) = (0u64, 0u64, 0u64);
         for half in 0..2 {
-            // SAFETY: 64 bytes are readable at `source` (`padded`, or a block of the text) and writable at `to`; each half is
-            // 32 of them.
+            // SAFETY: 64 bytes are readable at `source` (`padded`, or a block of the text) and writable at `to`; each
+            // half is 32 of them.
             unsafe {
                 let bytes = _mm256_loadu_si256(source.add(32 * half).cast());
                 // The comparisons are signed: bytes from 128 on are negative, and so in none of the ranges.

@@ -1,7 +1,7 @@
-//! AVX-512 with VBMI2: a block is one register. Bit masks come out of comparisons, positions out of one byte compression,
-//! and the keys of four words are read, masked and hashed in one register.
+//! AVX-512 with VBMI2: a block is one register. Bit masks come out of comparisons, positions out of one byte
+//! compression, and the keys of four words are read, masked and hashed in one register.
 //!
-//! VBMI2 brings the byte compression (`vpcompressb`), VBMI the byte permutation across a register (`vpermb`). A CPU
+//! VBMI2 adds byte compression (`vpcompressb`), VBMI the byte permutation across a register (`vpermb`). A CPU
 //! with AVX-512 but without these two uses AVX2: see [`effective`](crate::fast::dispatch::effective).
 
 use std::arch::x86_64::*;
@@ -42,8 +42,8 @@ const WORD_OF_BYTE: [[u8; BLOCK]; 4] = {
 unsafe impl Primitives for Vbmi2 {
     #[inline(always)]
     unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> ByteClasses {
-        // SAFETY: the masked load reads the `n` bytes that are readable by the contract and no others; the store writes the
-        // 64 that are writable.
+        // SAFETY: the masked load reads the `n` bytes that are readable by the contract and no others; the store writes
+        // the 64 that are writable.
         unsafe {
             let given = if n == BLOCK { u64::MAX } else { (1 << n) - 1 };
             let bytes = _mm512_maskz_loadu_epi8(given, from.cast());
@@ -74,8 +74,8 @@ unsafe impl Primitives for Vbmi2 {
     #[inline(always)]
     unsafe fn positions(self, mask: u64, base: u32, to: *mut u32) -> usize {
         let n = mask.count_ones() as usize;
-        // SAFETY: 64 numbers are writable at `to`, by the contract; the four stores write 16 of them each. `IOTA` has 64
-        // bytes.
+        // SAFETY: 64 numbers are writable at `to`, by the contract; the four stores write 16 of them each. `IOTA` has
+        // 64 bytes.
         unsafe {
             let packed = _mm512_maskz_compress_epi8(mask, _mm512_loadu_si512(IOTA.as_ptr().cast()));
             let base = _mm512_set1_epi32(base as i32);
@@ -120,8 +120,8 @@ unsafe impl Primitives for Vbmi2 {
 
     #[inline(always)]
     unsafe fn squeeze_numbers(self, kept: u64, list: *mut u32) {
-        // SAFETY: 64 initialised numbers are readable and writable at `list`, by the contract; `to` never passes what was
-        // read, because at most as many numbers are kept.
+        // SAFETY: 64 initialised numbers are readable and writable at `list`, by the contract; `to` never passes what
+        // was read, because at most as many numbers are kept.
         unsafe {
             let mut to = list;
             for i in 0..4 {

@@ -1,8 +1,9 @@
 //! What the fast path computes differently on each instruction set.
 //!
-//! [`Primitives`] is a small set of operations on 64 bytes or 16 words. The scan and the lookup are written once, as loops
-//! over them, and compiled for each instruction set. An implementation is a capability token, a zero-sized type that can
-//! be constructed only on a CPU with the instructions; the operations of all of them return exactly what [`Scalar`]'s do.
+//! [`Primitives`] is a small set of operations on 64 bytes or 16 words. The scan and the lookup are written once, as
+//! loops over them, and compiled for each instruction set. An implementation is a capability token, a zero-sized type
+//! that can be constructed only on a CPU with the instructions; the operations of all of them return exactly what
+//! [`Scalar`]'s do.
 //!
 //! Nothing here loops over a text, allocates, or knows the table: these modules import plain data only.
 

@@ -1,8 +1,8 @@
-//! NEON: a block is four registers of 16 bytes. Bit masks are folded out of byte masks; positions are extracted bit by bit,
-//! as in portable Rust.
+//! NEON: a block is four registers of 16 bytes. Bit masks are folded out of byte masks; positions are extracted bit by
+//! bit, as in portable Rust.
 //!
-//! Every 64-bit Arm CPU that runs an operating system has NEON, so these functions need no `#[target_feature]` to be inlined.
-//! Squeezing and reading keys are left to the portable code of [`Primitives`].
+//! Every 64-bit Arm CPU that runs an operating system has NEON, so these functions need no `#[target_feature]` to be
+//! inlined. Squeezing and reading keys are left to the portable code of [`Primitives`].
 
 use std::arch::aarch64::*;
 
@@ -19,8 +19,8 @@ use super::operations::{BLOCK, ByteClasses, Primitives};
 unsafe fn bits(masks: [uint8x16_t; 4]) -> u64 {
     // SAFETY: the CPU has NEON, by the contract; the load reads the 16 bytes of an array.
     unsafe {
-        // Leave one bit in each byte, by its index in its group of eight; adding adjacent bytes three times then gathers
-        // the eight bits of a group in one byte.
+        // Leave one bit in each byte, by its index in its group of eight; adding adjacent bytes three times then
+        // gathers the eight bits of a group in one byte.
         let weights: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
         let weights = vld1q_u8(weights.as_ptr());
         let [a, b, c, d] = masks.map(|mask| vandq_u8(mask, weights));
@@ -40,8 +40,8 @@ unsafe impl Primitives for Neon {
             unsafe { std::ptr::copy_nonoverlapping(from, padded.as_mut_ptr(), n) };
             source = padded.as_ptr();
         }
-        // SAFETY: 64 bytes are readable at `source` (`padded`, or a block of the text) and writable at `to`; each quarter is 16
-        // of them.
+        // SAFETY: 64 bytes are readable at `source` (`padded`, or a block of the text) and writable at `to`; each
+        // quarter is 16 of them.
         unsafe {
             let zero = vdupq_n_u8(0);
             let (mut words, mut puncts, mut odds) = ([zero; 4], [zero; 4], [zero; 4]);

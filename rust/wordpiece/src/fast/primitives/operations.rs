@@ -6,8 +6,8 @@ use crate::fast::line::{LineValue, VALUES_OFFSET};
 /// Number of bytes that are classified at a time.
 pub(in crate::fast) const BLOCK: usize = 64;
 
-/// The classes of the bytes of a block, a bit for each byte, the first in the lowest. A byte is in one class or in none:
-/// white space and the later bytes of multi-byte characters are in none.
+/// The classes of the bytes of a block, a bit for each byte, the first in the lowest. A byte is in one class or in
+/// none: white space and the later bytes of multi-byte characters are in none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::fast) struct ByteClasses {
     /// ASCII letters and digits.
@@ -23,11 +23,11 @@ pub(in crate::fast) struct ByteClasses {
 /// # Safety
 ///
 /// An implementation may use instructions that not every CPU has, provided that a value of the type exists only on CPUs
-/// that have them. All implementations must return what [`Scalar`](super::Scalar) returns, and must write no memory beyond
-/// what each method names.
+/// that have them. All implementations must return what [`Scalar`](super::Scalar) returns, and must write no memory
+/// beyond what each method names.
 pub(in crate::fast) unsafe trait Primitives: Copy {
-    /// Classifies the `n` bytes at `from` and copies them to `to`, white space as spaces and, with `LOWER`, ASCII capitals
-    /// as lower case. Bits from `n` on are 0; bytes of `to` from `n` on are arbitrary, but initialised.
+    /// Classifies the `n` bytes at `from` and copies them to `to`, white space as spaces and, with `LOWER`, ASCII
+    /// capitals as lower case. Bits from `n` on are 0; bytes of `to` from `n` on are arbitrary, but initialised.
     ///
     /// # Safety
     ///
@@ -100,8 +100,8 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
         }
     }
 
-    /// Reads the keys of the words `text[starts[i]..ends[i]]` into `group`, with their line offsets. Returns a mask of the
-    /// words that are longer than a key; for those, key and line offset are arbitrary.
+    /// Reads the keys of the words `text[starts[i]..ends[i]]` into `group`, with their line offsets. Returns a mask of
+    /// the words that are longer than a key; for those, key and line offset are arbitrary.
     ///
     /// # Safety
     ///
@@ -134,8 +134,8 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
     }
 }
 
-/// What [`Primitives::find`] returns for each result of comparing the four 64-bit halves of a line's two keys with those
-/// of one key, a bit for each half.
+/// What [`Primitives::find`] returns for each result of comparing the four 64-bit halves of a line's two keys with
+/// those of one key, a bit for each half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const VALUE_OFFSETS: [u8; 256] = {
     let mut offsets = [0; 256];

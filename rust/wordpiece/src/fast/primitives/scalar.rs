@@ -41,7 +41,8 @@ const CLASSES: [Class; 256] = {
 #[derive(Clone, Copy)]
 pub(in crate::fast) struct Scalar;
 
-// SAFETY: no method uses an instruction that is not in the baseline of the target, or writes beyond what its contract names.
+// SAFETY: no method uses an instruction that is not in the baseline of the target, or writes beyond what its contract
+// names.
 unsafe impl Primitives for Scalar {
     unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> ByteClasses {
         let mut classes = ByteClasses { word: 0, punct: 0, odd: 0 };

@@ -28,8 +28,8 @@ pub(in crate::fast) struct WordRanges<'a> {
 const SLACK: usize = 16;
 
 impl<'a> WordRanges<'a> {
-    /// Wraps the words `text[starts[i]..ends[i]]`. Both lists must end with [`GROUP`] zeros, which are not words: they let
-    /// the loop read complete groups.
+    /// Wraps the words `text[starts[i]..ends[i]]`. Both lists must end with [`GROUP`] zeros, which are not words: they
+    /// let the loop read complete groups.
     ///
     /// # Panics
     ///
@@ -37,8 +37,8 @@ impl<'a> WordRanges<'a> {
     ///
     /// # Safety
     ///
-    /// Words must not be empty, must not overlap and must be in the order of the text, and `text` must have 16 more bytes
-    /// behind the last one (and 16 in all, if there is none).
+    /// Words must not be empty, must not overlap and must be in the order of the text, and `text` must have 16 more
+    /// bytes behind the last one (and 16 in all, if there is none).
     pub unsafe fn new(text: &'a [u8], starts: &'a [u32], ends: &'a [u32]) -> WordRanges<'a> {
         assert!(starts.len() == ends.len() && starts.len() >= GROUP && text.len() >= SLACK);
         let len = starts.len() - GROUP;
@@ -171,8 +171,8 @@ unsafe fn look_up<P: Primitives, const COUNT: bool>(
         let n = GROUP.min(words.len - from);
         let mut i = 0;
         while i < n {
-            // SAFETY: the CPU has the instructions of `P`, by the contract; `hash` numbered the lines of the group, and is
-            // that of the table. `ids` has room for an id for each byte of the words to come, and four more: it was
+            // SAFETY: the CPU has the instructions of `P`, by the contract; `hash` numbered the lines of the group, and
+            // is that of the table. `ids` has room for an id for each byte of the words to come, and four more: it was
             // reserved above, and again below where the handler may have used more. `counts` has room for all words, of
             // which this group has `n` from `from` on.
             let stopped = unsafe {
@@ -198,7 +198,8 @@ unsafe fn look_up<P: Primitives, const COUNT: bool>(
         from += GROUP;
     }
     if COUNT {
-        // SAFETY: the loop above wrote the count of each of the `words.len` words, in `copy_values` or after it stopped.
+        // SAFETY: the loop above wrote the count of each of the `words.len` words, in `copy_values` or after it
+        // stopped.
         unsafe { counts.set_len(words.len) };
     }
 }
@@ -208,8 +209,8 @@ unsafe fn look_up<P: Primitives, const COUNT: bool>(
 ///
 /// # Safety
 ///
-/// The CPU must have the instructions of `P`. The line offsets of the group must be those of this table. `ids` must have
-/// room for all ids of the words, and three more; `counts`, if given, for a number for each word of the group.
+/// The CPU must have the instructions of `P`. The line offsets of the group must be those of this table. `ids` must
+/// have room for all ids of the words, and three more; `counts`, if given, for a number for each word of the group.
 #[inline(always)]
 unsafe fn copy_values<P: Primitives>(
     primitives: P,
@@ -221,9 +222,10 @@ unsafe fn copy_values<P: Primitives>(
 ) -> Option<(usize, Option<LineValue>)> {
     debug_assert!(range.end <= GROUP);
     let lines = table.lines.as_ptr();
-    // SAFETY: `i` is less than 16, the length of the arrays of a group. A line offset of this table points to one of its
-    // lines, and `find` returns the offset of a value in it (or 0, which is in the line as well: what is read there is not
-    // used). The first `count` of the four numbers copied to `out` are ids, for which there is room, and three more.
+    // SAFETY: `i` is less than 16, the length of the arrays of a group. A line offset of this table points to one of
+    // its lines, and `find` returns the offset of a value in it (or 0, which is in the line as well: what is read there
+    // is not used). The first `count` of the four numbers copied to `out` are ids, for which there is room, and three
+    // more.
     unsafe {
         let start = ids.as_mut_ptr();
         let mut out = start.add(ids.len());

@@ -18,8 +18,8 @@ pub(in crate::fast) struct WordTable {
     pub(super) hash: LineHash,
     /// Number of occupied slots; a line has two.
     occupied: usize,
-    /// Entries of values that do not fit into a line, one after the other: the bytes of the word if its key does not hold
-    /// them, four to a number, then the ids.
+    /// Entries of values that do not fit into a line, one after the other: the bytes of the word if its key does not
+    /// hold them, four to a number, then the ids.
     store: Vec<u32>,
 }
 
@@ -116,8 +116,8 @@ impl WordTable {
 
     /// Adds a word that is not in the table, replacing another one if necessary.
     ///
-    /// A word of more than [`WORD_BYTES`] bytes is ignored. So is one with more ids than bytes, which no matcher returns:
-    /// the lookup reserves an id for each byte of a text.
+    /// A word of more than [`WORD_BYTES`] bytes is ignored. So is one with more ids than bytes, which no matcher
+    /// returns: the lookup reserves an id for each byte of a text.
     pub fn remember(&mut self, word: &[u8], key: WordKey, ids: &[u32]) {
         if key == WordKey::NONE || ids.is_empty() || ids.len() > word.len() {
             return;
@@ -189,8 +189,8 @@ impl WordTable {
         *self = grown;
     }
 
-    /// Empties the store, and frees the slots of all words that have an entry there: long words, and words of more than three
-    /// pieces. They are few, and match again when they occur.
+    /// Empties the store, and frees the slots of all words that have an entry there: long words, and words of more than
+    /// three pieces. They are few, and match again when they occur.
     fn forget_stored(&mut self) {
         for line in &mut self.lines {
             for (key, value) in line.keys.iter_mut().zip(&mut line.values).filter(|(_, value)| value.count == STORED) {
