@@ -24,7 +24,6 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 # A change in any of these means: build and install again.
 SOURCES := pyproject.toml $(shell find Cargo.toml Cargo.lock rust python -type f \
 	-not -name '*.md' -not -path '*/__pycache__/*' -not -path 'rust/wordpiece/fuzz/*')
-CRATES := $(patsubst rust/%/Cargo.toml,%,$(wildcard rust/*/Cargo.toml))
 
 # Each stamp file records that a step was done and need not be repeated.
 ENVIRONMENT := $(VENV)/environment.stamp
@@ -55,10 +54,10 @@ lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet --locked
 	scripts/lint-neon.sh
-	@for crate in $(CRATES); do scripts/lint-modules.sh $(CARGO_MODULES) $$crate || exit 1; done
+	$(BIN)/python scripts/check_modules.py $(CARGO_MODULES)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/lint-imports --no-cache --verbose | tail -n 20
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/stubtest --mypy-config-file pyproject.toml wordpiece_bert._core
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
@@ -119,5 +118,6 @@ $(BENCH_TOOLS): $(ENVIRONMENT) pyproject.toml
 	@touch $@
 
 $(CARGO_MODULES): $(ENVIRONMENT)
-	@echo "Building cargo-modules, which checks that modules do not depend on each other in a cycle (some minutes, once) …"
-	@cargo install --quiet --locked --root $(VENV)/cargo cargo-modules@0.27.0
+	@echo "Building cargo-modules, which finds cycles among modules (some minutes, once) …"
+	@# Unoptimised: it is built more slowly than it runs.
+	@CARGO_PROFILE_DEV_DEBUG=0 cargo install --debug --quiet --locked --root $(VENV)/cargo cargo-modules@0.27.0
