@@ -1,9 +1,8 @@
 """Check that the modules of each crate use each other in one direction, without cycles.
 
-    scripts/check_modules.py CARGO_MODULES
-
-The argument is the program `cargo-modules`. Its own option `--acyclic` also looks at items, where a type and its methods
-are a cycle, so its graph is read here, restricted to the `use` declarations between modules.
+Usage: ``check_modules.py CARGO_MODULES``, where the argument is the program cargo-modules. Its own option ``--acyclic``
+also looks at items, where a type and its methods are a cycle; so its graph is read here, restricted to the ``use``
+declarations between modules.
 """
 
 import json
