@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use wordpiece_parallel::fork_join;
+use wordpiece_parallel::{InstructionSet, fork_join};
 
 use crate::definition::Definition;
 use crate::error::{Error, Result};
@@ -21,7 +21,6 @@ use crate::fast::words::{WordBuffer, WordFinder};
 use crate::matcher::{Matcher, WordPieces};
 use crate::normalize::{Normalized, Normalizer};
 use crate::split::PreTokenizer;
-use wordpiece_parallel::InstructionSet;
 
 /// The most bytes of a text. Positions have 32 bits, and normalization can triple the length.
 const LONGEST_TEXT: usize = 1 << 30;

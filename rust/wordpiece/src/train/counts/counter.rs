@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use wordpiece_parallel::{Cancellation, fork_join};
+use wordpiece_parallel::{Cancellation, InstructionSet, fork_join};
 
 use super::super::progress::{Monitor, Progress, Stage};
 use super::block_source::{BlockSource, ByteBlock};
@@ -25,7 +25,6 @@ use crate::error::{Error, Result, TrainingError};
 use crate::fast::words::{WordBuffer, WordFinder};
 use crate::normalize::{BertNormalizer, Normalized};
 use crate::split::PreTokenizer;
-use wordpiece_parallel::InstructionSet;
 
 /// The number of bytes that are normalized at a time, so that the normalized text stays in the first-level cache.
 const PIECE_BYTES: usize = 4096;
