@@ -67,7 +67,7 @@ def draw(panels: list[Panel]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'font-family="system-ui, sans-serif" font-size="13">',
-        "<title>Speed of wordpiece-bert beside other libraries</title>",
+        "<title>Speed of wordpiece-bert compared with other libraries</title>",
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',
     ]
     for number, panel in enumerate(panels):
