@@ -122,7 +122,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 20 } else { 4000 }))]
 
         /// Tiny alphabets and tiny vocabularies exercise every kind of failure transition within seconds.
         #[test]
@@ -141,6 +141,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "reads 10 MB")]
     fn matching_is_linear_for_long_words_and_long_tokens() {
         let vocab = ["a", "##a", &"a".repeat(20_000), &format!("##{}", "a".repeat(30_000))].map(String::from);
         let word = "a".repeat(5_000_000) + "b";
