@@ -26,7 +26,6 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use hashbrown::{HashMap, HashSet};
 
 use crate::error::{Error, Result};
-use crate::normalize::{Normalized, Normalizer};
 use crate::unicode;
 use crate::vocab::Vocab;
 
@@ -139,15 +138,20 @@ pub(crate) struct Segment {
 }
 
 impl AddedTokens {
-    /// Builds the search for `tokens`, in the order in which they were added.
+    /// Builds the search for `tokens`, in the order in which they were added. `normalize` is the normalizer of the
+    /// tokenizer.
     ///
     /// Tokens without content are ignored. A repeated content replaces the options of the first and keeps its position.
     ///
     /// # Errors
     ///
     /// Returns [`Error::EmptyAddedToken`] if a token normalizes to the empty string, [`Error::TooLarge`] if the automaton
-    /// does not fit in memory, and the errors of the normalizer.
-    pub fn new(vocab: &Vocab, normalizer: Option<&Normalizer>, tokens: &[AddedToken]) -> Result<AddedTokens> {
+    /// does not fit in memory, and the errors of `normalize`.
+    pub fn new(
+        vocab: &Vocab,
+        normalize: impl Fn(&str) -> Result<String>,
+        tokens: &[AddedToken],
+    ) -> Result<AddedTokens> {
         let mut kept: Vec<AddedToken> = Vec::with_capacity(tokens.len());
         let mut ever_special: Vec<bool> = Vec::with_capacity(tokens.len());
         let mut by_content: HashMap<String, usize> = HashMap::with_capacity(tokens.len());
@@ -168,15 +172,11 @@ impl AddedTokens {
         let by_id = ids.iter().enumerate().map(|(i, &id)| (id, i)).collect();
         let mut patterns = Vec::with_capacity(kept.len());
         for token in &kept {
-            let mut form = Normalized::default();
-            form.reset(&token.content, 0, false);
-            if let (true, Some(normalizer)) = (token.normalized, normalizer) {
-                normalizer.apply(&mut form)?;
-            }
-            if form.text.is_empty() {
+            let pattern = if token.normalized { normalize(&token.content)? } else { token.content.clone() };
+            if pattern.is_empty() {
                 return Err(Error::EmptyAddedToken { content: token.content.clone() });
             }
-            patterns.push(form.text);
+            patterns.push(pattern);
         }
         let finder = |normalized: bool| {
             let tokens: Vec<usize> = (0..kept.len()).filter(|&i| kept[i].normalized == normalized).collect();

@@ -39,7 +39,7 @@ fn check_drawn(u: &mut Unstructured<'_>) -> Result<()> {
         let options = ReadOptions {
             layout: TextLayout::JsonLines(path.clone(), second.clone()),
             on_error,
-            block_bytes: 1 << 20,
+            block_bytes: 1 << 13,
             ..ReadOptions::default()
         };
         let at_once = read(bytes, bytes.len().max(1), options.clone());

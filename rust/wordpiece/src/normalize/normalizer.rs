@@ -49,6 +49,18 @@ pub enum Normalizer {
 }
 
 impl Normalizer {
+    /// Returns the normalized form of a text, without its alignment.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Normalizer::apply).
+    pub(crate) fn normalized(&self, text: &str) -> Result<String> {
+        let mut normalized = Normalized::default();
+        normalized.reset(text, 0, false);
+        self.apply(&mut normalized)?;
+        Ok(normalized.text)
+    }
+
     /// Normalizes `text` in place.
     ///
     /// # Errors

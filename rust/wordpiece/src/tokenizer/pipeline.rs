@@ -53,6 +53,15 @@ pub struct Tokenizer {
     scratch: ScratchPool<EncodeScratch>,
 }
 
+/// Builds the search for the added tokens of a definition.
+fn added_tokens(definition: &Definition) -> Result<AddedTokens> {
+    let normalize = |text: &str| match &definition.normalizer {
+        Some(normalizer) => normalizer.normalized(text),
+        None => Ok(text.to_owned()),
+    };
+    AddedTokens::new(&definition.vocab, normalize, &definition.added_tokens)
+}
+
 impl Tokenizer {
     /// Makes a tokenizer of its definition.
     ///
@@ -69,7 +78,7 @@ impl Tokenizer {
         let unk_id = vocab
             .id(&definition.unk_token)
             .ok_or_else(|| Error::MissingUnk { unk_token: definition.unk_token.clone() })?;
-        let added = AddedTokens::new(vocab, definition.normalizer.as_ref(), &definition.added_tokens)?;
+        let added = added_tokens(&definition)?;
         let layouts = Layouts::new(definition.post_processor.as_ref())?;
         let matcher =
             Matcher::new(vocab.iter(), &definition.continuing_subword_prefix, definition.max_input_chars_per_word);
@@ -118,7 +127,7 @@ impl Tokenizer {
     pub fn with_added_tokens(&self, tokens: Vec<AddedToken>) -> Result<Tokenizer> {
         let mut definition = self.definition.clone();
         definition.added_tokens.extend(tokens);
-        let added = AddedTokens::new(&definition.vocab, definition.normalizer.as_ref(), &definition.added_tokens)?;
+        let added = added_tokens(&definition)?;
         let exact_text = added.searches_normalized();
         let fast = self.instruction_set().and_then(|set| FastPath::new(&definition, self.unk_id, exact_text, set));
         Ok(Tokenizer { definition, added, fast, ..self.clone() })
