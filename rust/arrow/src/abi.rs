@@ -3,7 +3,7 @@
 //! The [specification](https://arrow.apache.org/docs/format/CDataInterface.html) fixes their layout to the byte and asks
 //! for it to be copied rather than depended on. Whoever holds a structure whose `release` is set owns it and has to call
 //! `release` exactly once, which [`Drop`] does. Ownership is handed over by copying the bytes and clearing `release` in
-//! the structure that stays behind.
+//! the original structure.
 //!
 //! The fields are private to this crate: outside of it, a value comes from [`CStructure::take`], whose contract says that
 //! it obeys the specification, or from [`crate::export`]. That makes it sound for `Drop` to call `release`, and for the
@@ -22,7 +22,7 @@ pub struct ArrowSchema {
     pub(crate) name: *const c_char,
     /// Key-value pairs in a binary form, which this crate neither reads nor writes.
     pub(crate) metadata: *const c_char,
-    /// A bit set; 2 stands for "nullable".
+    /// A bit set; 2 means "nullable".
     pub(crate) flags: i64,
     pub(crate) n_children: i64,
     pub(crate) children: *mut *mut ArrowSchema,
@@ -61,7 +61,7 @@ pub struct ArrowArrayStream {
     pub(crate) private_data: *mut c_void,
 }
 
-/// What the three structures have in common.
+/// The operations that the three structures have in common.
 pub trait CStructure: Sized + Send + 'static {
     /// The name of the Python capsules that hold this structure, as Arrow's PyCapsule interface prescribes it.
     const CAPSULE_NAME: &'static CStr;

@@ -1,4 +1,4 @@
-//! Rows of an array, and the buffers behind them. No other module follows a buffer pointer.
+//! Rows of an array, and their buffers. No other module follows a buffer pointer.
 //!
 //! Numbers are read as arrays of bytes, which have no alignment: the specification recommends that buffers are aligned, but
 //! does not demand it.
@@ -133,7 +133,7 @@ impl<'a> ArraySlice<'a> {
 
     /// Returns the bytes of strings up to the last of their offsets.
     pub(crate) fn string_data(self, last_offset: i64) -> Result<&'a [u8], Problem> {
-        // SAFETY: the buffer behind the offsets reaches at least to each of them.
+        // SAFETY: the data buffer reaches at least to each of the offsets.
         unsafe { self.bytes(2, last_offset) }
     }
 
@@ -190,7 +190,7 @@ impl<'a> ArraySlice<'a> {
     }
 }
 
-/// Which rows of a slice are null.
+/// The null rows of a slice.
 pub(crate) struct NullMask<'a> {
     /// A bit for each row from the beginning of the buffers on, lowest bit first, 0 for null; empty if no row is null.
     bitmap: &'a [u8],

@@ -10,7 +10,7 @@ use crate::lists::{ListArray, TextArray};
 use crate::problem::{Problem, ReadError, RowPosition};
 use crate::strings::StringArray;
 
-/// What the rows of a column have to be.
+/// The required form of a column's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestedRows {
     /// Texts are lists of words rather than strings.
@@ -168,7 +168,7 @@ impl TextColumn {
     ///
     /// The chunks have the type that `schema` describes: every buffer that is present in them, their children and their
     /// dictionaries is at least as long as the specification prescribes for that type and for the array's offset and length
-    /// (string data: up to the largest offset; data of views: as the buffer of lengths says). Nobody writes to the buffers
+    /// (string data: up to the largest offset; data of views: as the buffer of lengths states). Nobody writes to the buffers
     /// before the arrays are released.
     pub unsafe fn new(
         schema: &ArrowSchema,
@@ -182,7 +182,7 @@ impl TextColumn {
         let mut n_rows = 0_usize;
         let mut chunk_ends = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
-            // SAFETY: this function's contract is that of `ArraySlice::new` for the type that `row_type` was made of.
+            // SAFETY: this function's contract is that of `ArraySlice::new` for the type that `row_type` was derived from.
             let len = unsafe { ArraySlice::new(chunk) }?.len();
             n_rows = n_rows.checked_add(len).ok_or_else(|| Problem::malformed("too many rows"))?;
             chunk_ends.push(n_rows);
@@ -190,7 +190,7 @@ impl TextColumn {
         Ok(TextColumn { row_type, chunks, chunk_ends })
     }
 
-    /// Makes a column of the strings that stand one after the other in `text`: string *i* is `ends[i]..ends[i + 1]`.
+    /// Makes a column of consecutive strings in `text`: string *i* is `ends[i]..ends[i + 1]`.
     ///
     /// # Panics
     ///
@@ -259,7 +259,7 @@ impl TextColumn {
     ///
     /// # Errors
     ///
-    /// What makes the row unreadable.
+    /// [`ReadError`] if the row cannot be read.
     ///
     /// # Panics
     ///
@@ -289,7 +289,7 @@ impl TextColumn {
 
     fn open_chunk(&self, chunk: usize) -> Result<ChunkRows<'_>, Problem> {
         // SAFETY: by the contract of `TextColumn::new`, which also binds `from_strings`, the chunk has the type that
-        // `row_type` was made of, and its buffers have the lengths that follow from it. They live as long as `self`.
+        // `row_type` was derived from, and its buffers have the lengths that follow from it. They live as long as `self`.
         let array = unsafe { ArraySlice::new(&self.chunks[chunk]) }?;
         ChunkRows::new(array, &self.row_type)
     }

@@ -1,4 +1,4 @@
-//! The type of a column, as far as texts can be made of it.
+//! The types of columns that contain texts.
 
 use std::fmt;
 

@@ -68,7 +68,7 @@ fn c_string(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or_default()).expect("cut before the first zero")
 }
 
-/// What a schema points to.
+/// The memory that a schema points to.
 struct SchemaOwner {
     format: CString,
     name: CString,
@@ -191,7 +191,7 @@ pub fn array(length: usize, null_count: usize, buffers: Vec<Buffer>, children: V
     ArrayParts { length, null_count, offset: 0, buffers, children, dictionary: None }.into_array()
 }
 
-/// What an array points to.
+/// The memory that an array points to.
 struct ArrayOwner {
     /// The addresses of the buffers.
     pointers: Vec<*const c_void>,
@@ -221,7 +221,7 @@ pub fn stream(field: Field, array: ArrowArray) -> ArrowArrayStream {
     }
 }
 
-/// What a stream yields.
+/// The contents of a stream.
 struct StreamOwner {
     field: Field,
     /// `None` once it was yielded.

@@ -16,7 +16,7 @@
 //!
 //! # What is trusted and what is checked
 //!
-//! The interface passes pointers without lengths, so the producer has to be trusted for the length of each buffer. That is
+//! The interface passes pointers without lengths, so the length of each buffer has to be trusted. That is
 //! the contract of [`TextColumn::new`]. Everything else is checked before it is used: signs and sizes of numbers, the
 //! presence and alignment of children, the order of offsets, dictionary indices, the targets of string views, and UTF-8.
 //! A column that fails a check yields a [`ReadError`]; no input causes a panic.

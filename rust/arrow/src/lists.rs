@@ -28,7 +28,7 @@ enum ListBounds<'a> {
 }
 
 impl<'a> ListArray<'a> {
-    /// Opens the lists of an array and returns its items beside them.
+    /// Opens the lists of an array and returns them and its items.
     pub(crate) fn new(array: ArraySlice<'a>, layout: ListLayout) -> Result<(ListArray<'a>, ArraySlice<'a>), Problem> {
         let items = array.child(0)?;
         let bounds = match layout {

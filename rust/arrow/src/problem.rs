@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::fmt;
 
-/// What is wrong with a column, or with a text in it.
+/// A problem with a column, or with a text in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
     /// A row, text or word is null.

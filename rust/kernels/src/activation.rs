@@ -1,4 +1,4 @@
-//! Activation functions, and the approximations of exp, erf and tanh that they are made of.
+//! Activation functions, and the approximations of exp, erf and tanh that they use.
 //!
 //! The approximations are minimax fits of polynomials and rational functions (Lawson's iteration over least squares),
 //! computed for this crate. Each activation is within a few units in the last place of its definition, which the tests

@@ -42,7 +42,7 @@ pub struct RelativeBias<'a> {
     pub max_distance: usize,
 }
 
-/// Where the attention weights of one sequence go.
+/// The output for the attention weights of one sequence.
 pub struct AttentionWeights<'a> {
     /// [heads, length, length], query by key. Must be 0 beforehand: positions without a row are skipped.
     pub to: &'a mut [f32],

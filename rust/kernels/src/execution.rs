@@ -1,4 +1,4 @@
-//! How a computation runs: the instructions that it uses, and the threads that help.
+//! Execution settings: the instruction set and the threads of a computation.
 
 use wordpiece_parallel::{InstructionSet, ThreadPool};
 
@@ -7,7 +7,7 @@ use wordpiece_parallel::{InstructionSet, ThreadPool};
 pub struct Execution<'a> {
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
-    /// The threads that help the calling one; `None` if it works alone.
+    /// The pool whose threads help the calling one; `None` for the calling thread only.
     pub pool: Option<&'a ThreadPool>,
 }
 

@@ -1,4 +1,4 @@
-//! Threads that live as long as one call, beside a computation on the calling thread.
+//! Threads that live as long as one call and run in parallel to the calling thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -13,7 +13,7 @@ pub trait Scratch: Default + Send {
     fn trim(&mut self) {}
 }
 
-/// Scratch buffers that wait for their next use: as many as were ever in use at once, up to `SLOTS`.
+/// Idle scratch buffers: as many as were ever in use at once, up to `SLOTS`.
 ///
 /// A slot is a pointer that is swapped out and in. No lock is ever held, so a process that forks at any moment leaves its
 /// child nothing locked. Taking a buffer out reads at most `SLOTS` pointers, and writes to the one that it takes.

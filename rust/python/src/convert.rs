@@ -1,4 +1,4 @@
-//! Arguments of calls → what the core consumes: texts, words, tokens and ids.
+//! Conversion of arguments to the types of the core: texts, words, tokens and ids.
 //!
 //! Strings are borrowed, not copied. Python caches the UTF-8 of a `str` inside the object, and the references held here keep
 //! the `str` alive even if another thread empties the list that it came from. A `str` with a lone surrogate has no UTF-8;
@@ -202,7 +202,7 @@ impl HeldInput {
     }
 }
 
-/// A batch of inputs as it was passed: its items have not been looked at.
+/// A batch of inputs as it was passed; its items have not been checked.
 pub enum BatchArgument<'py> {
     /// The items of a list or of another iterable: a tuple, which no other thread can change.
     List(Bound<'py, PyTuple>),
@@ -317,7 +317,7 @@ pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<Input<'a>>> {
         // is only our local reference to the object.
         Some(unsafe { std::mem::transmute::<&str, &'a str>(text) })
     }
-    // Each str is an object of its own, often far from the previous one: reading one waits for memory unless it was
+    // Each str is a separate object, often far from the previous one: reading one waits for memory unless it was
     // prefetched.
     let mut ahead = list.iter_borrowed();
     ahead.by_ref().take(PREFETCH_DISTANCE).for_each(|item| prefetch(item.as_ptr()));

@@ -271,9 +271,9 @@ impl BertEncoder {
     /// Run the encoder over the tokens of B sequences, one sequence after the other; in each, those that may be attended to
     /// come first.
     ///
-    /// ids, types, position_ids and positions: uint32 [tokens], where an empty array stands for 0, or 0, 1, 2, … in each
+    /// ids, types, position_ids and positions: uint32 [tokens], where an empty array means 0, or 0, 1, 2, … in each
     /// sequence; row_offsets: int64 [B + 1]; keys, how many tokens may be attended to: int64 [B]; vectors: float32
-    /// [tokens, E] in place of the table of words. Return the hidden states numbered in `states`, float32 [B, length, H],
+    /// [tokens, E] instead of the table of words. Return the hidden states numbered in `states`, float32 [B, length, H],
     /// and, if requested, the attention weights of each layer, float32 [B, N, length, length]; rows are written at
     /// `positions` and 0 elsewhere.
     #[pyo3(signature = (ids, types, position_ids, positions, row_offsets, keys, vectors, length, states, attentions,

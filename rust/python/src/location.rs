@@ -1,4 +1,4 @@
-//! Where in a call's arguments an error is, worded for messages: `item 3, second text, word 0`.
+//! Locations of errors in a call's arguments, worded for messages: `item 3, second text, word 0`.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! How many threads a call uses, and the pools that they belong to.
+//! The number of threads of a call, and the thread pools.
 //!
-//! A call uses what its `threads=` says, else what `set_num_threads` set, else as many threads as the affinity and control
+//! A call uses the number in `threads=`, else that of `set_num_threads`, else as many threads as the affinity and control
 //! group of the process allow. Results never depend on the number.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,15 +17,15 @@ const MIN_SHARED_BYTES: usize = 32 << 10;
 /// The most threads that can be requested: a slip such as `threads=10**6` is reported, not tried.
 const MAX_THREADS: usize = 1024;
 
-/// What `set_num_threads` set; 0 for as many as the process may use.
+/// The number that `set_num_threads` set; 0 for as many as the process may use.
 static DEFAULT: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the threads that help the calling one with `bytes` of text; `None` if it works alone.
+/// Returns the pool whose threads help the calling one with `bytes` of text; `None` for the calling thread only.
 pub fn pool_for_bytes(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool> {
     if bytes < MIN_SHARED_BYTES { None } else { pool(threads) }
 }
 
-/// Returns the threads that help the calling one; `None` if it works alone.
+/// Returns the pool whose threads help the calling one; `None` for the calling thread only.
 ///
 /// A system that cannot start the threads is not an error: the calling thread then does the work.
 pub fn pool(threads: Option<usize>) -> Option<&'static ThreadPool> {
@@ -45,7 +45,7 @@ pub fn number(threads: Option<usize>) -> usize {
     }
 }
 
-/// Checks the argument `name`, a number of threads; `None` stands for the default.
+/// Checks the argument `name`, a number of threads; `None` means the default.
 ///
 /// # Errors
 ///

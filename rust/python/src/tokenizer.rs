@@ -1,7 +1,7 @@
 //! The class `_core.Tokenizer`: one core tokenizer and the calls that it answers.
 //!
-//! Every method converts its arguments, releases the interpreter for the work, and converts the result. What a BERT
-//! tokenizer is, and how files are read and written, is the core's business.
+//! Every method converts its arguments, releases the interpreter for the work, and converts the result. The core
+//! defines what a BERT tokenizer is, and reads and writes files.
 
 use std::sync::Arc;
 
@@ -428,7 +428,7 @@ impl Tokenizer {
         })
     }
 
-    /// Join tokens to the text that they stand for, as the decoder does.
+    /// Join tokens into text, as the decoder does.
     fn join_tokens(&self, tokens: Vec<String>) -> PyResult<String> {
         guarded(|| self.definition().join_tokens(tokens, None).map_err(to_py))
     }

@@ -1,4 +1,4 @@
-//! Python objects → a vocabulary.
+//! Conversion of Python objects to a vocabulary.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};

@@ -1,4 +1,4 @@
-//! What a BERT tokenizer is, in one place.
+//! The definition of a BERT tokenizer.
 //!
 //! A BERT tokenizer is a [`Definition`] with these parts; everything else about it is a vocabulary and a few options:
 //!
@@ -10,7 +10,7 @@
 //!
 //! [`Definition::bert_with_options`] builds one, [`Definition::bert_options`] decides whether a definition is one that
 //! the options rebuild, and [`Definition::guess_special_tokens`] finds the roles in a definition that does not name
-//! them. The binding and the Python package ask here; neither assembles a BERT tokenizer itself.
+//! them. The binding and the Python package call these; neither assembles a BERT tokenizer itself.
 //!
 //! ```
 //! use wordpiece::bert::{BertOptions, Role};
@@ -43,13 +43,13 @@ pub const CONTINUING_SUBWORD_PREFIX: &str = "##";
 /// The most characters that a word may have in the original BERT; a longer one becomes the unknown token.
 pub const MAX_INPUT_CHARS_PER_WORD: usize = 100;
 
-/// What a special token is for.
+/// The role of a special token.
 ///
 /// The discriminants follow [`Role::ALL`], which is the order in which transformers registers the tokens. That order
 /// decides the ids of tokens that a vocabulary lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Stands for a word that has no pieces in the vocabulary.
+    /// Replaces a word that cannot be divided into pieces of the vocabulary.
     Unk,
     /// Ends each text of a row.
     Sep,
@@ -106,7 +106,7 @@ impl SpecialTokens {
         self.by_role[role as usize].as_deref()
     }
 
-    /// Gives a role to a token, in place of the token that had it.
+    /// Assigns a role to a token, replacing the token that had it.
     pub fn set(&mut self, role: Role, token: impl Into<String>) {
         self.by_role[role as usize] = Some(token.into());
     }
@@ -127,7 +127,7 @@ pub struct BertOptions {
     pub special_tokens: SpecialTokens,
     /// How text is normalized.
     pub normalizer: BertNormalizer,
-    /// What marks a piece that continues a word, in the vocabulary and for the decoder.
+    /// The prefix of pieces that continue a word, in the vocabulary and for the decoder.
     pub continuing_subword_prefix: String,
     /// A word with more characters than this becomes the unknown token.
     pub max_input_chars_per_word: usize,
@@ -294,7 +294,7 @@ fn is_bert_post_processor(post_processor: &PostProcessor, cls: (&str, u32), sep:
     }
 }
 
-/// Returns the token of a template piece that stands for exactly one.
+/// Returns the token of a template piece that expands to exactly one.
 fn only_token<'a>(template: &'a Template, piece: &TemplatePiece) -> Option<&'a str> {
     let TemplatePiece::Special { name, .. } = piece else { return None };
     match template.special_tokens.iter().find(|token| token.name == *name)?.tokens.as_slice() {

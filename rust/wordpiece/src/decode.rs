@@ -1,4 +1,4 @@
-//! Decoders: tokens → text.
+//! Decoders: the text of a list of tokens.
 //!
 //! A [`Decoder`] rewrites a list of tokens so that their concatenation is the text. Decoding is not the inverse of
 //! encoding: what the normalizer removed stays lost, and the spaces between words are guessed. Each decoder costs time and

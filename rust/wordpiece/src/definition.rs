@@ -10,7 +10,7 @@ use crate::normalize::Normalizer;
 use crate::split::PreTokenizer;
 use crate::vocab::Vocab;
 
-/// Everything a [`Tokenizer`](crate::Tokenizer) is made of. The readers in [`format`](crate::format) produce one, and the
+/// Everything that defines a [`Tokenizer`](crate::Tokenizer). The readers in [`format`](crate::format) produce one, and the
 /// writers consume one.
 ///
 /// A definition may be inconsistent, for instance lack its unknown token; [`Tokenizer::new`](crate::Tokenizer::new)
@@ -34,11 +34,11 @@ pub struct Definition {
     /// Turns tokens back into text. Without one, tokens are joined by spaces.
     pub decoder: Option<Decoder>,
     /// Tokens that are found in the text before the model sees it, in the order of registration. A token that is
-    /// registered again keeps its id and takes the new flags; one with empty content is ignored.
+    /// registered again keeps its id and gets the new flags; one with empty content is ignored.
     pub added_tokens: Vec<AddedToken>,
-    /// The truncation that the file asks for. The core does not apply it; callers use it as their default.
+    /// The truncation that the file requests. The core does not apply it; callers use it as their default.
     pub truncation: Option<Truncation>,
-    /// The padding that the file asks for. The core does not apply it; callers use it as their default.
+    /// The padding that the file requests. The core does not apply it; callers use it as their default.
     pub padding: Option<Padding>,
 }
 
@@ -78,7 +78,7 @@ impl Definition {
         Definition { normalizer: Some(Normalizer::Sequence(steps)), ..self.as_written() }
     }
 
-    /// Returns the text that tokens stand for.
+    /// Returns the text of a list of tokens.
     ///
     /// `cleanup` overrides whether the decoder tidies the spaces around punctuation and contractions; `None` leaves that
     /// to the decoder.

@@ -5,7 +5,7 @@
 /// Lists of fewer bytes are not worth a system call.
 const MIN_ADVISED_BYTES: usize = 1 << 22;
 
-/// Reserves room for `n` more elements, in huge pages if the list is large.
+/// Reserves capacity for `n` more elements, in huge pages if the list is large.
 ///
 /// Linux backs fresh memory one page of 4 KiB at a time, with a page fault for each; a batch of a million tokens causes
 /// thousands. With the hint it backs 2 MiB at once.
@@ -16,7 +16,7 @@ pub(crate) fn reserve<T>(list: &mut Vec<T>, n: usize) {
     }
 }
 
-/// Asks for huge pages behind the complete pages of a list's allocation.
+/// Requests huge pages for the complete pages of a list's allocation.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages<T>(list: &mut Vec<T>) {
     const PAGE: usize = 4096;

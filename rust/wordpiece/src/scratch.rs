@@ -1,8 +1,8 @@
-//! The scratch buffers of encoding: what the steps write to, kept from text to text so that none allocates.
+//! The scratch buffers of encoding, which the steps write to and which are reused to avoid allocations.
 //!
-//! A tokenizer has a pool of them; a call checks one out for each thread at work. They hold what the fast path
-//! remembers of words, which makes later calls faster, and nothing that changes results. After each call, buffers that
-//! a huge text has made large are freed, whichever they are: every list counts towards the limit.
+//! A tokenizer has a pool of them; a call checks one out for each thread at work. They also hold
+//! the fast path's cache of words, which makes later calls faster and never changes results. After each call, buffers
+//! that a huge text has enlarged are freed; every list counts towards the limit.
 
 use std::ops::Range;
 
@@ -17,9 +17,9 @@ use crate::normalize::Normalized;
 /// Everything that the steps write to before a row is assembled. Checked out of a pool by one thread at a time.
 #[derive(Debug, Default)]
 pub(crate) struct EncodeScratch {
-    /// A text cut at raw added tokens.
+    /// A text divided at raw added tokens.
     pub raw_segments: Vec<Segment>,
-    /// A normalized part of a text, cut at normalized added tokens.
+    /// A normalized part of a text, divided at normalized added tokens.
     pub normalized_segments: Vec<Segment>,
     /// A part of a text after the normalizer.
     pub normalized: Normalized,
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Cut at added tokens, a text has segments whose list is larger than the text: 32 bytes for each.
+    /// The list of a text's segments between added tokens can be larger than the text: 32 bytes for each.
     #[test]
     fn segments_count() {
         let mut scratch = EncodeScratch { raw_segments: Vec::with_capacity(1 << 18), ..EncodeScratch::default() };

@@ -1,4 +1,4 @@
-//! Normalized text → words, as ranges of its bytes.
+//! Pre-tokenizers: the division of a normalized text into words, as ranges of its bytes.
 //!
 //! The second step of the pipeline. A [`PreTokenizer`] divides each range of a normalized text into smaller ones; text
 //! outside all of them, such as white space, belongs to no word. Results equal those of the pre-tokenizer of the same name
@@ -38,7 +38,7 @@ pub enum PreTokenizer {
     },
     /// At the matches of a pattern.
     Split {
-        /// What to search for.
+        /// The delimiter.
         pattern: Pattern,
         /// What happens to the delimiters.
         behavior: SplitBehavior,

@@ -4,8 +4,8 @@
 //! and picks one at run time. The capability tokens of [`wordpiece_parallel::instruction_set`] implement [`Simd`]: whoever
 //! has one may use the instructions.
 //!
-//! This module knows vectors and the shapes of tiles, and nothing of what is computed with them. `tile`, `gemm` and the
-//! other modules build on it; it imports none of them.
+//! This module has vectors and the shapes of tiles, and none of the computations. `tile`, `gemm` and the other modules
+//! build on it; it imports none of them.
 //!
 //! Each instruction set does the same operations in the same order within a row. They differ in the number of lanes over
 //! which a sum is spread and, for [`Scalar`], in rounding products before they are added: results agree to a few units in
@@ -26,7 +26,7 @@ pub use wordpiece_parallel::InstructionSet;
 
 /// Runs a computation with the instructions of `instruction_set`.
 ///
-/// The dispatch is one branch; a kernel should do enough work to make up for it and for a call that is never inlined.
+/// The dispatch is one branch; a kernel should do enough work to amortize it and a call that is never inlined.
 ///
 /// # Examples
 ///

@@ -21,7 +21,7 @@ use crate::tile::tiles;
 /// Rows that go through both halves of the feed-forward network at a time, so that what lies between stays in the cache.
 const FEED_FORWARD_ROWS: usize = 56;
 
-/// How many scratch buffers an encoder keeps: those of 16 threads.
+/// The most scratch buffers that an encoder keeps: enough for 16 threads.
 const KEPT_SCRATCH: usize = 16;
 
 /// An encoder: all weights except the embedding tables, which each call passes in.
@@ -51,11 +51,11 @@ pub struct EncoderScratch {
     x: Matrix,
     /// Queries, keys and values [rows, 3H], each beginning at a panel.
     qkv: Matrix,
-    /// What attention returns [rows, H].
+    /// The output of attention [rows, H].
     context: Matrix,
     /// The output of the attention block [rows, H].
     attended: Matrix,
-    /// What lies between the halves of the feed-forward network, [FEED_FORWARD_ROWS, F].
+    /// The intermediate activations of the feed-forward network [FEED_FORWARD_ROWS, F].
     inner: Matrix,
     /// Inputs rounded to bfloat16.
     rounded: Vec<HalfRow>,
@@ -106,7 +106,7 @@ struct Task<'a, 's> {
     encoder: &'a Encoder,
     execution: Execution<'a>,
     sequences: Vec<Sequence<'s>>,
-    /// How many tokens the sequences have.
+    /// The number of tokens of all sequences.
     rows: usize,
     scratch: &'a mut EncoderScratch,
 }

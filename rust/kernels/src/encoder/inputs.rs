@@ -1,4 +1,4 @@
-//! What the encoder reads, and where its results go.
+//! Inputs and outputs of the encoder.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::pooling::Pooling;
 /// The embedding tables, each with rows of E numbers.
 #[derive(Clone, Copy)]
 pub struct EmbeddingTables<'a> {
-    /// A row for each id of the vocabulary; or, in place of a table, a row for each token.
+    /// A row for each id of the vocabulary; or, instead of a table, a row for each token.
     pub words: Numbers<'a>,
     /// A row for each token type, if the model has types.
     pub types: Option<Numbers<'a>>,
@@ -48,7 +48,7 @@ pub struct Sequence<'a> {
     pub pooled: Option<PooledOutput<'a>>,
 }
 
-/// How a sequence is pooled, and where the result goes.
+/// The pooling of a sequence, and its output.
 pub struct PooledOutput<'a> {
     /// The modes, whose vectors are written side by side.
     pub modes: &'a [Pooling],

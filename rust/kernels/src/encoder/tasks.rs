@@ -2,8 +2,8 @@
 
 use super::inputs::Sequence;
 
-/// The most rows of a task, unless one sequence has more: enough that reading the weights costs little beside using them,
-/// few enough that a task's activations stay in the second-level cache.
+/// The most rows of a task, unless one sequence has more: enough that reading the weights costs little compared with
+/// using them, few enough that a task's activations stay in the second-level cache.
 const TASK_ROWS: usize = 192;
 
 /// Returns how many rows, which are tokens, the sequences of a task have.

@@ -1,4 +1,4 @@
-//! What follows a product while its tile is still in the first-level cache: bias, then activation or residual.
+//! Epilogues: bias, then activation or residual, applied to a tile of a product while it is in the first-level cache.
 //!
 //! A separate pass over the result would load and store it again, from a slower cache.
 

@@ -1,4 +1,4 @@
-//! How a product is cut: rows into tiles, sums over K into blocks.
+//! The division of a product: rows into tiles, sums over K into blocks.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 /// The sums of blocks are then added, which keeps the rounding error of long sums small.
 pub const BLOCK_PANELS: usize = 16;
 
-/// Cuts `0..rows` into as few ranges of at most `max_rows` as possible, whose lengths differ by at most one.
+/// Divides `0..rows` into as few ranges of at most `max_rows` as possible, whose lengths differ by at most one.
 #[inline(always)]
 pub fn tiles(rows: usize, max_rows: usize) -> impl Iterator<Item = Range<usize>> {
     let count = rows.div_ceil(max_rows);

@@ -1,4 +1,4 @@
-//! What a tokenizer makes of texts.
+//! Statistics of texts under a tokenizer.
 
 use std::sync::Mutex;
 

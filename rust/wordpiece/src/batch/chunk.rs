@@ -1,6 +1,6 @@
-//! A run of inputs → its rows, without padding.
+//! Encodes a run of inputs into rows, without padding.
 //!
-//! Each input takes one of two ways: plain texts together ([`plain`](super::plain)), everything else by itself, slot by
+//! Each input takes one of two paths: plain texts together ([`plain`](super::plain)), everything else by itself, slot by
 //! slot of its layout. Both append to the same columns, and write the same rows for the inputs that both accept.
 
 use std::ops::Range;
@@ -117,11 +117,11 @@ pub(super) struct ChunkEncoder<'a> {
     pub tokenizer: &'a Tokenizer,
     /// How inputs are encoded; padding is added later.
     pub options: &'a EncodeOptions,
-    /// What is requested.
+    /// The requested columns.
     pub columns: &'a Columns,
-    /// How the rows of plain texts are laid out; `None` if all inputs take the general way.
+    /// How the rows of plain texts are laid out; `None` if all inputs take the general path.
     plain: Option<PlainLayout<'a>>,
-    /// What the columns need to know about pieces.
+    /// The properties of pieces that the columns require.
     fields: RequestedFields,
 }
 
@@ -134,7 +134,7 @@ impl<'a> ChunkEncoder<'a> {
             texts: false,
             all_pieces: columns.windows || columns.n_tokens,
         };
-        // A plain text has one row, whatever is cut off.
+        // A plain text has one row, however much truncation drops.
         let has_windows = columns.windows && options.truncation.is_some();
         let plain = if has_windows { None } else { tokenizer.plain_layout(options, fields) };
         ChunkEncoder { tokenizer, options, columns, plain, fields }

@@ -1,10 +1,10 @@
-//! What a batch is requested to return, and what it returns: flat arrays that NumPy, Arrow and models use without
-//! conversion.
+//! The columns that a batch is requested to return, and its result: flat arrays that NumPy, Arrow and models use
+//! without conversion.
 //!
 //! A row is one input, or one window of it. The tokens of row `i` are those from `row_offsets[i]` to `row_offsets[i +
 //! 1]`, in every column with a value for each token; offsets have two.
 
-/// What a batch returns beside ids. What is not requested is not computed.
+/// The columns that a batch returns in addition to ids. Others are not computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Columns {
     /// Segment ids.
@@ -19,7 +19,7 @@ pub struct Columns {
     pub word_ids: bool,
     /// The text, first or second, that each token comes from.
     pub sequence_ids: bool,
-    /// The windows that truncation cut off, as rows behind that of their input.
+    /// The windows of the tokens that truncation dropped, as rows after that of their input.
     pub windows: bool,
     /// The number of tokens of each input before truncation and padding.
     pub n_tokens: bool,

@@ -1,4 +1,4 @@
-//! Chunks → the arrays of a batch: one after the other, each row filled up to the target length.
+//! Concatenates chunks into the arrays of a batch, and pads each row to the target length.
 //!
 //! A single chunk without padding is moved, not copied. Otherwise each column is written once, into memory that is not
 //! initialised before, by several threads if it is large.
@@ -58,7 +58,7 @@ fn only_chunk<N: Number>(RowChunk { mut rows, type_ids, .. }: RowChunk, columns:
     }
 }
 
-/// Where the rows of chunks go in the columns of a batch.
+/// The positions of the rows of chunks in the columns of a batch.
 struct BatchLayout<'a> {
     /// In the order of the batch.
     chunks: &'a [RowChunk],

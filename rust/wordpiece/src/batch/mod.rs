@@ -1,4 +1,4 @@
-//! Many inputs over threads → flat arrays.
+//! Encodes many inputs on several threads into flat arrays.
 //!
 //! Inputs are divided into runs of consecutive ones; a thread encodes a run into a [`RowChunk`](chunk::RowChunk), and
 //! the chunks are copied one after the other into the arrays of the batch, where padding is added. The result does not
@@ -6,9 +6,9 @@
 //!
 //! - [`columns`]: what is requested and what is returned, plain data;
 //! - [`encode`]: the division into runs;
-//! - [`chunk`]: a run → its rows, input by input;
+//! - [`chunk`]: the rows of a run, input by input;
 //! - [`plain`]: the same for many short texts at once, which most batches consist of;
-//! - [`concat`]: chunks → arrays.
+//! - [`concat`]: concatenation of chunks into arrays.
 
 mod chunk;
 mod columns;

@@ -1,6 +1,6 @@
-//! The rows of plain texts, written straight out of the ids of many of them.
+//! The rows of plain texts, written directly from the ids of many of them.
 //!
-//! The general way writes a row slot by slot, from pieces that were copied for it. Here all texts of a lookup share one
+//! The general path writes a row slot by slot, from pieces that were copied for it. Here all texts of a lookup share one
 //! list of pieces, and each row is a slice of it between special tokens.
 
 use super::chunk::{ChunkEncoder, RowChunk};

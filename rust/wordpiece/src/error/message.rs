@@ -2,7 +2,7 @@
 //!
 //! A message is a problem and, where there is one, a remedy: `{problem}; {remedy}`. Both name options as a
 //! `tokenizer.json` and the training algorithms do, never the syntax of a programming language. A binding that knows the
-//! caller's language replaces the remedy: it matches on the variant of [`Error::innermost`] and puts its own words behind
+//! caller's language replaces the remedy: it matches on the variant of [`Error::innermost`] and appends its own remedy to
 //! [`Error::problem`].
 
 use std::fmt;

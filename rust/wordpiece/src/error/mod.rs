@@ -1,8 +1,8 @@
 //! The error type of the crate.
 //!
 //! Errors are data: each variant carries the value that was wrong and its location, so that callers can match on them.
-//! The wording is in one place, the private module `message`. [`Error::kind`] sorts the variants into the few classes
-//! that a caller usually tells apart, and [`Error::innermost`] removes the location of an error in a batch.
+//! The private module `message` has the wording of all of them. [`Error::kind`] groups the variants into the few classes
+//! that callers usually distinguish, and [`Error::innermost`] removes the location of an error in a batch.
 
 mod message;
 mod text_problem;
@@ -220,7 +220,7 @@ pub enum Error {
         /// The size that it would have.
         size: usize,
     },
-    /// Strict decoding met an id that no token has.
+    /// Strict decoding of an id that no token has.
     UnknownId {
         /// The id.
         id: u32,

@@ -1,6 +1,6 @@
-//! What can be wrong with a text in a file.
+//! Problems with a text in a file.
 
-/// What is wrong with a text in a file. [`Error::BadText`](crate::Error::BadText) and
+/// A problem with a text in a file. [`Error::BadText`](crate::Error::BadText) and
 /// [`Error::BadRow`](crate::Error::BadRow) add its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextProblem {

@@ -1,4 +1,4 @@
-//! What can go wrong in training.
+//! Errors of training.
 
 /// Why words could not be counted or a vocabulary could not be trained.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! Extracts one text from a line of JSON without keeping anything else of it.
+//! Extracts one field from a line of JSON without storing the rest of the line.
 //!
-//! The parser visits the line once. Values beside the path are validated as JSON and discarded; only the text itself is
+//! The parser visits the line once. Values outside the path are validated as JSON and discarded; only the text itself is
 //! copied.
 
 use std::fmt;

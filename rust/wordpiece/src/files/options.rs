@@ -1,4 +1,4 @@
-//! How files are divided into texts, and what happens to a text that cannot be read.
+//! Options for reading files: the division into texts, and the handling of texts that cannot be read.
 
 use super::field_path::FieldPath;
 

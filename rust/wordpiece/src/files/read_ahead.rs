@@ -76,7 +76,7 @@ impl ReadAhead {
             return Ok(NextBlock::Done);
         }
         if self.process != process::id() {
-            // The thread stayed behind in the parent; waiting for it would never end.
+            // The thread exists only in the parent; waiting for it would never end.
             self.done = true;
             return Err(Error::NoThread { message: "this reader belongs to the process before the fork".to_owned() });
         }

@@ -1,4 +1,4 @@
-//! Where bytes come from: a file, standard input, or any reader; plain, gzip or Zstandard.
+//! Sources of bytes: a file, standard input, or any reader; plain, gzip or Zstandard.
 
 use std::fmt;
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct TextSource {
     origin: Origin,
 }
 
-/// What a source reads from.
+/// The input that a source reads from.
 enum Origin {
     Path(PathBuf),
     Stdin,

@@ -1,11 +1,12 @@
-//! Layout + pieces + windows → rows.
+//! Assembles rows from a layout, pieces, and windows.
 //!
 //! A text that is too long becomes several windows, and a pair of texts can need every combination of their windows. A
 //! [`WindowedInput`] knows the windows of each text; a [`WindowChoice`] picks one per text slot, which determines one row.
 //! The kept row picks window 0 everywhere; the others overflow from it, nested as in `tokenizers` 0.23.3. Rows are written
 //! to a [`RowSink`], which is either an [`Encoding`] or the flat arrays of a batch.
 //!
-//! Cost: proportional to the tokens of the rows that are written. A pair has the product of the numbers of windows as rows.
+//! Cost: proportional to the tokens of the rows that are written. The number of rows of
+//! a pair is the product of the numbers of windows of its texts.
 
 use std::ops::Range;
 

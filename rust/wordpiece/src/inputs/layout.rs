@@ -1,4 +1,4 @@
-//! Post-processor → the slots of a row.
+//! Layouts: the slots of a row, as a post-processor defines them.
 //!
 //! A [`Layout`] lists what a row consists of, from left to right, for a given number of texts and with or without special
 //! tokens. The four layouts of a tokenizer are computed once. They also record two peculiarities of `tokenizers` 0.23.3 that

@@ -1,4 +1,4 @@
-//! Pieces → model inputs: truncation, special tokens, padding.
+//! Model inputs from pieces: truncation, special tokens, padding.
 //!
 //! The last step of the pipeline. Nothing here looks at text: a text has become [`Pieces`](pieces::Pieces). In order:
 //!

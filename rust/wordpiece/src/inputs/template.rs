@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 
-/// What is added around the texts of a row.
+/// The special tokens that are added around the texts of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PostProcessor {
     /// `[CLS] A [SEP]`, `[CLS] A [SEP] B [SEP]`; segment ids 0 and 1.
@@ -69,7 +69,7 @@ pub enum SequenceId {
     B,
 }
 
-/// What a name in a template expands to.
+/// The tokens that a name in a template expands to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpecialToken {
     /// The name that template pieces use.

@@ -1,7 +1,7 @@
 //! Truncation: how many tokens of each text remain in a row.
 //!
-//! Equals `truncate_encodings` of `tokenizers` 0.23.3, including which text gives way for an odd token. Special tokens count
-//! towards the length and are never cut. All of it is arithmetic on lengths.
+//! Equals `truncate_encodings` of `tokenizers` 0.23.3, including which text loses an odd token. Special tokens count
+//! towards the length and are never dropped. All of it is arithmetic on lengths.
 //!
 //! For example, with `max_length` 10 and BERT's 3 special tokens, 7 tokens remain for a pair of 9 and 4: `LongestFirst`
 //! keeps 4 and 3, `OnlyFirst` 3 and 4, and `OnlySecond` fails, because the second text is shorter than the excess of 6.
@@ -45,7 +45,7 @@ pub enum Side {
 }
 
 impl Truncation {
-    /// Returns how many tokens remain for the texts beside `added` special tokens.
+    /// Returns how many tokens remain for the texts after `added` special tokens.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! The automaton as data: nodes of two tries, and what to do where no child fits.
+//! The automaton as data: the nodes of two tries, and their failure transitions.
 
-/// Stands for "no node" and "no piece".
+/// Means "no node" and "no piece".
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What to do in a node when no child fits the next byte.
+/// The failure transition of a node, taken when no child matches the next byte.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Failure {
     /// The node to continue in, without consuming the byte; [`NONE`] means that the word has no pieces.

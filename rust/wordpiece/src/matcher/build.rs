@@ -1,4 +1,4 @@
-//! Vocabulary → automaton: two tries, then failure transitions in breadth-first order.
+//! Builds the automaton from a vocabulary: two tries, then failure transitions in breadth-first order.
 //!
 //! The tries are built level by level from sorted tokens, which places the children of each node next to each other
 //! without a map per node. [`Matcher::link`] then computes the failure transitions, parents before children, as in

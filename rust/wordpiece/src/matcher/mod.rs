@@ -1,4 +1,4 @@
-//! Word → pieces, longest match first.
+//! Division of a word into pieces, longest match first.
 //!
 //! WordPiece splits a word greedily: it takes the longest token that is a prefix of the word, then the longest
 //! continuation token (`##…`) that is a prefix of the rest, and so on; if at any point no token fits, the entire word is
@@ -12,8 +12,8 @@
 //! | file | contents |
 //! |---|---|
 //! | `automaton` | the data: nodes, failure transitions, the pieces they emit |
-//! | `build` | vocabulary → automaton |
-//! | `walk` | automaton + word → pieces |
+//! | `build` | construction of the automaton from a vocabulary |
+//! | `walk` | matching: the automaton reads a word and emits its pieces |
 //!
 //! # Invariants
 //!

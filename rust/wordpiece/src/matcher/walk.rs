@@ -1,4 +1,4 @@
-//! Automaton + word → pieces.
+//! Runs the automaton over a word and emits its pieces.
 
 use super::automaton::{MatchedPiece, Matcher, NONE, Pops};
 

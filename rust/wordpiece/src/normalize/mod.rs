@@ -1,4 +1,4 @@
-//! Text → normalized text, aligned with the original.
+//! Normalization of a text, aligned with the original.
 //!
 //! The first step of the pipeline. [`Normalizer`] is the configuration, as `tokenizer.json` states it. The result is the
 //! normalized text together with, for each of its bytes, the bytes of the original that it derives from, so that offsets

@@ -1,4 +1,4 @@
-//! A text in its normalized form, with the alignment back to the original, and the edits that normalizers are made of.
+//! A text in its normalized form, with the alignment back to the original, and the edits that normalizers consist of.
 //!
 //! Normalization changes the number of bytes, but offsets must refer to the original text. [`Normalized`] therefore stores,
 //! for each byte, the [`Span`] of the original that it derives from; every edit here keeps the two in step. The rules for

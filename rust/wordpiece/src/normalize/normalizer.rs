@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::pattern::Pattern;
 use crate::unicode;
 
-/// What is done to a text before it is split into words.
+/// The changes that are applied to a text before it is split into words.
 ///
 /// The variants are those of `tokenizer.json` that WordPiece files use; each behaves as in `tokenizers` 0.23.3.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub enum Normalizer {
     },
     /// Replace every match of a pattern.
     Replace {
-        /// What to search for.
+        /// The pattern to search for.
         pattern: Pattern,
         /// The replacement, inserted literally.
         content: String,

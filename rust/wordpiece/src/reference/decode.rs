@@ -1,4 +1,4 @@
-//! Tokens → text: the decoder `WordPiece` of `tokenizers`.
+//! Decoding of tokens: the decoder `WordPiece` of `tokenizers`.
 
 /// The options of the WordPiece decoder.
 #[derive(Clone, Debug)]

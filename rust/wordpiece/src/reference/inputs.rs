@@ -1,4 +1,4 @@
-//! Tokens → rows: `Encoding`, truncation, post-processors and padding of `tokenizers`.
+//! Rows from tokens: `Encoding`, truncation, post-processors and padding of `tokenizers`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Word → tokens, longest match first: the model `WordPiece` of `tokenizers`.
+//! Division of a word into tokens, longest match first: the model `WordPiece` of `tokenizers`.
 
 use std::collections::HashMap;
 

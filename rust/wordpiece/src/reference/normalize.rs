@@ -1,4 +1,4 @@
-//! Text → normalized text, aligned with the original: `normalizers` and `NormalizedString` of `tokenizers`.
+//! Normalization, aligned with the original text: `normalizers` and `NormalizedString` of `tokenizers`.
 
 use super::config::{BertNormalizer, Normalizer};
 use crate::unicode;

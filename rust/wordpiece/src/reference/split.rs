@@ -1,4 +1,4 @@
-//! Normalized text → words: `pre_tokenizers` of `tokenizers`.
+//! Division of a normalized text into words: `pre_tokenizers` of `tokenizers`.
 
 use super::config::{Behavior, PreTokenizer};
 use super::normalize::Text;

@@ -1,4 +1,4 @@
-//! All steps together: texts → rows; `TokenizerImpl` of `tokenizers`.
+//! All steps, from texts to rows: `TokenizerImpl` of `tokenizers`.
 
 use std::collections::HashMap;
 

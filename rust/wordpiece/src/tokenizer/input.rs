@@ -1,11 +1,11 @@
-//! What is tokenized: one text or a pair, each as it is or already split into words.
+//! The inputs of a tokenizer: one text or a pair, each as a string or already split into words.
 //!
 //! Inputs borrow their texts, so building one allocates at most a list of words.
 
 /// A text, or the words of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text<'a> {
-    /// A text as it is.
+    /// A string.
     Raw(&'a str),
     /// A text that was split into words before. Word ids are the indices of these words, and offsets are positions in
     /// each word; a word may still become several pieces, and is normalized and split like a text.
@@ -27,7 +27,7 @@ impl Text<'_> {
     }
 }
 
-/// What becomes one row: a text, or a pair of texts.
+/// The input of one row: a text, or a pair of texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input<'a> {
     /// The first text.

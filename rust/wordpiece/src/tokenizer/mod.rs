@@ -3,9 +3,9 @@
 //! - [`input`], [`options`]: the types of a call, plain data;
 //! - [`pipeline`]: the [`Tokenizer`] itself, and text → pieces: added tokens, normalize, split, match. The steps are
 //!   called from there and nowhere else; no step calls another;
-//! - [`rows`]: pieces of one input → its rows, as an [`Encoding`](crate::Encoding) or as ids only;
+//! - [`rows`]: the rows of one input, as an [`Encoding`](crate::Encoding) or as ids only;
 //! - [`plain`]: the shortest way for single texts of moderate length, used for one text and for batches;
-//! - [`tokens`]: tokens ↔ ids, and ids → text.
+//! - [`tokens`]: lookups between tokens and ids, and decoding.
 //!
 //! Many inputs at once, over threads, are in [`batch`](crate::batch).
 

@@ -1,4 +1,4 @@
-//! How texts are encoded, and what is requested about their pieces.
+//! Options of encoding, and the properties of pieces that a call requests.
 
 use crate::inputs::{Padding, Truncation};
 use crate::offsets::OffsetUnit;
@@ -15,7 +15,7 @@ use crate::offsets::OffsetUnit;
 pub struct EncodeOptions {
     /// Whether the special tokens of the post-processor are put around the texts.
     pub add_special_tokens: bool,
-    /// Cuts rows to a length; `None` keeps every token.
+    /// Truncates rows to a length; `None` keeps every token.
     pub truncation: Option<Truncation>,
     /// Fills rows up to a length; `None` leaves them as they are.
     pub padding: Option<Padding>,
@@ -23,7 +23,7 @@ pub struct EncodeOptions {
     pub offset_unit: OffsetUnit,
     /// Whether the text of special tokens is treated as ordinary text instead of as the token.
     pub encode_special_tokens: bool,
-    /// Whether an [`Encoding`](crate::Encoding) includes the rows that truncation cut off. A pair has as many as the
+    /// Whether an [`Encoding`](crate::Encoding) includes the rows of the tokens that truncation dropped. A pair has as many as the
     /// windows of one text times those of the other.
     pub overflow: bool,
 }
@@ -43,7 +43,7 @@ impl Default for EncodeOptions {
     }
 }
 
-/// What is requested about pieces beside their ids. What is not requested is not computed.
+/// The properties of pieces that a call requests in addition to ids. Others are not computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RequestedFields {
     /// The word that each piece belongs to.
@@ -52,6 +52,7 @@ pub(crate) struct RequestedFields {
     pub spans: bool,
     /// The text of added tokens.
     pub texts: bool,
-    /// What truncation cuts off, or how much it is: else tokenizing may stop when a row is full.
+    /// All pieces, including those that truncation drops, or their number. Otherwise tokenizing may stop when a row
+    /// is full.
     pub all_pieces: bool,
 }

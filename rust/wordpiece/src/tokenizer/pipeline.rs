@@ -1,11 +1,11 @@
-//! The tokenizer, and its pipeline: one text → pieces.
+//! The tokenizer and its pipeline, which turns a text into pieces.
 //!
-//! A text is cut at added tokens first. Each part between them takes the fast path, if the tokenizer has one and the
-//! part can; else it is normalized, cut at normalized added tokens, split into words, and each word is matched. Both
-//! ways append the same pieces.
+//! A text is divided at added tokens first. Each part between them takes the fast path if the tokenizer has one that
+//! accepts the part. Otherwise the part is normalized, divided at normalized added tokens, and split into words, each of
+//! which is matched. Both paths append the same pieces.
 //!
 //! Everything a step writes to is in an [`EncodeScratch`], so a text allocates only what its result needs. Cost is
-//! linear in the length of the text, but for patterns of the definition (regular expressions can take longer).
+//! linear in the length of the text, except for patterns of the definition (regular expressions can take longer).
 
 use wordpiece_parallel::{InstructionSet, ScratchGuard, ScratchPool};
 
@@ -23,9 +23,9 @@ use crate::offsets::{Span, convert};
 use crate::scratch::EncodeScratch;
 use crate::split::PreTokenizer;
 
-/// A WordPiece tokenizer. It never changes after it is made, so threads can share it.
+/// A WordPiece tokenizer. It is immutable, so threads can share it.
 ///
-/// A clone begins with nothing remembered.
+/// A clone starts with empty caches.
 ///
 /// ```
 /// use wordpiece::{Definition, EncodeOptions, Input, Tokenizer, Vocab};
@@ -37,13 +37,13 @@ use crate::split::PreTokenizer;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
-    /// What the tokenizer was made of.
+    /// The definition that the tokenizer was created from.
     pub(super) definition: Definition,
     /// Finds added tokens in raw and in normalized text.
     pub(super) added: AddedTokens,
     /// The post-processor, laid out for single texts and pairs.
     pub(super) layouts: Layouts,
-    /// Word → pieces.
+    /// Divides words into pieces.
     pub(super) matcher: Matcher,
     /// The id of words that have no pieces.
     unk_id: u32,
@@ -63,7 +63,7 @@ fn added_tokens(definition: &Definition) -> Result<AddedTokens> {
 }
 
 impl Tokenizer {
-    /// Makes a tokenizer of its definition.
+    /// Creates a tokenizer from a definition.
     ///
     /// # Errors
     ///
@@ -114,12 +114,12 @@ impl Tokenizer {
         if self.fast.is_some() { FastPath::MAX_STATE_BYTES } else { 0 }
     }
 
-    /// Returns the definition that the tokenizer was made of.
+    /// Returns the definition that the tokenizer was created from.
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
 
-    /// Returns a tokenizer with more added tokens; this one stays as it is.
+    /// Returns a tokenizer with additional added tokens; this one is not changed.
     ///
     /// # Errors
     ///
@@ -179,8 +179,8 @@ impl Tokenizer {
     /// added tokens. It ends at a space, which neither a word nor an added token crosses; `None` if a token might, or
     /// if the text is too short to be worth it.
     ///
-    /// Only the last piece of the prefix may differ from that of the text, and that one is cut off: `limit` is one more
-    /// than can stay.
+    /// Only the last piece of the prefix may differ from that of the text, and that one is dropped: `limit` is one more
+    /// than a row can keep.
     fn sufficient_prefix<'t>(&self, text: &'t str, limit: usize) -> Option<&'t str> {
         // English has five bytes for each piece, ideographs have three: 16 leave room for texts with fewer pieces.
         let n = limit.checked_mul(16)?;
@@ -350,7 +350,7 @@ impl RequestedFields {
 /// One text on its way through the pipeline.
 struct TextRun<'a> {
     options: &'a EncodeOptions,
-    /// What is computed about pieces.
+    /// The properties of pieces that are computed.
     fields: RequestedFields,
     /// The word id of all pieces, if the text was split into words before.
     given_word: Option<u32>,

@@ -1,7 +1,7 @@
-//! Single texts of moderate length without added tokens: the shortest way, for one of them or many.
+//! The shortest code path, for one or many *plain* texts: single texts of moderate length without added tokens.
 //!
-//! Most batches consist of such texts. What a text costs before its first byte and after its last is paid for several
-//! together: their words are looked up at once, and the rows are cut out of the ids.
+//! Most batches consist of plain texts. Several share the fixed cost of a text: their words are looked up together, and
+//! the resulting ids are divided into rows.
 
 use super::input::{Input, Text};
 use super::options::{EncodeOptions, RequestedFields};
@@ -11,7 +11,7 @@ use crate::inputs::layout::{KnownSequences, Layout, Slot};
 use crate::inputs::{Side, TruncationStrategy};
 use crate::scratch::EncodeScratch;
 
-/// Longer texts, in bytes, take the general way, which need not read a text to its end.
+/// Longer texts, in bytes, take the general path, which need not read a text to its end.
 const MAX_BYTES: usize = 8192;
 
 /// Number of bytes of a text that is truncated, for each token that can stay, that are read at most. English has five
@@ -57,7 +57,7 @@ impl Tokenizer {
         }
         let (mut budget, mut max_bytes) = (usize::MAX, MAX_BYTES);
         if let Some(truncation) = &options.truncation {
-            // Only a text that is cut from the right has one row and no errors; the rest is the general way's.
+            // Only a text that is truncated on the right has one row and no errors; others take the general path.
             budget = truncation.budget(layout.added).ok().filter(|&budget| budget > 0)?;
             let is_simple = truncation.side == Side::Right && truncation.strategy != TruncationStrategy::OnlySecond;
             if !is_simple || truncation.stride > 0 {

@@ -1,4 +1,4 @@
-//! One input → its rows.
+//! The rows of one input.
 //!
 //! Tokenizing yields the pieces of each text; the layout and the truncation divide them into rows. A row becomes an
 //! [`Encoding`] here, a list of ids, or part of the arrays of a [batch](crate::batch).
@@ -92,7 +92,7 @@ impl Tokenizer {
         Ok(rows.encoding(&self.definition.vocab, options.overflow))
     }
 
-    /// Tokenizes the texts of an input and cuts them into the windows of its rows.
+    /// Tokenizes the texts of an input and divides them into the windows of its rows.
     ///
     /// Where only the kept row is requested, tokenizing stops when it has enough pieces, and starts again without a
     /// limit in the rare cases where the true lengths decide.
@@ -145,8 +145,8 @@ impl Tokenizer {
         done
     }
 
-    /// Returns the layout of an input's rows, and checks the truncation. What a single text allows is checked for every
-    /// input; what a pair allows, when it has to be cut.
+    /// Returns the layout of an input's rows, and checks the truncation. The limits of a single text are checked for
+    /// every input, those of a pair when it has to be truncated.
     fn layout(&self, input: &Input<'_>, options: &EncodeOptions) -> Result<&Layout> {
         if let Some(truncation) = &options.truncation {
             truncation.check(self.layouts.get(false, options.add_special_tokens).added)?;

@@ -1,4 +1,4 @@
-//! Tokens ↔ ids, and ids → text.
+//! Lookups between tokens and ids, and decoding of ids.
 //!
 //! Added tokens come before those of the model's vocabulary: an added token may have the text of one of them, or an id
 //! that the vocabulary has given to another.

@@ -22,8 +22,8 @@
 //! out of date only by being too high, and it is enough to compare it with the true count (in `tally`) when it reaches
 //! the top.
 //!
-//! - Most pairs are too rare ever to reach the top. They wait in an unsorted list ([`PairQueue`]) until the best
-//!   remaining pairs are as rare as they are.
+//! - Most pairs are too rare ever to reach the top. They are kept in an unsorted list ([`PairQueue`]) until
+//!   the best count in the heap has fallen to theirs.
 //! - Each entry has the words that it was created from, so a merge reads only those words.
 //! - The changes of a merge are summed by neighbour first ([`NeighbourChanges`]), so `tally` is accessed once for each
 //!   neighbour and not once for each merge.

@@ -1,4 +1,4 @@
-//! What the driver hands to a learner, and what it gets back.
+//! The input and the result of a learner.
 
 use super::counts::WordCounts;
 use super::trained::{DroppedChars, ExcludedWords, Stop};

@@ -1,9 +1,9 @@
-//! Learns vocabularies: texts are counted into words, and a learner makes a vocabulary of the words.
+//! Learns vocabularies: the words of texts are counted, and a learner builds a vocabulary from the counts.
 //!
 //! 1. [`count()`] counts the words of files or texts into [`WordCounts`], a multiset.
 //! 2. [`train()`] learns a vocabulary from it with one of three learners ([`Learner`]): `bpe`, `likelihood` or
 //!    `top_down`. The module of each learner opens with its definition.
-//! 3. A [`Reporter`] measures what a tokenizer with the vocabulary makes of texts.
+//! 3. A [`Reporter`] measures how a tokenizer with the vocabulary divides texts.
 //!
 //! # Invariants
 //!

@@ -31,7 +31,7 @@ struct SideChanges {
     merges: Vec<(u32, u32)>,
 }
 
-/// The merges beside one neighbour.
+/// The merges next to one neighbour.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NeighbourSum {
     /// The neighbour.
@@ -43,7 +43,7 @@ pub(super) struct NeighbourSum {
 }
 
 impl SideChanges {
-    /// Records a merge beside `symbol` in a word with count `weight`.
+    /// Records a merge next to `symbol` in a word with count `weight`.
     #[inline]
     fn record(&mut self, symbol: u32, word: u32, weight: u64) {
         if self.index.len() <= symbol as usize {
@@ -60,7 +60,7 @@ impl SideChanges {
         self.merges.push((*index - 1, word));
     }
 
-    /// Appends the words beside each neighbour to `occurrences`, calls `each` with every neighbour and the range of its
+    /// Appends the words of each neighbour to `occurrences`, calls `each` with every neighbour and the range of its
     /// words, and clears all changes. The words of a neighbour keep their order.
     fn drain(&mut self, occurrences: &mut Vec<u32>, mut each: impl FnMut(NeighbourSum, Range<usize>)) {
         let base = occurrences.len();

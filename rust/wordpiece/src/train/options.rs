@@ -1,4 +1,4 @@
-//! What to learn, and how: the options of the learners.
+//! The options of the learners.
 
 /// Options of the learners that merge pairs, `bpe` and `likelihood`.
 #[derive(Debug, Clone, PartialEq, Eq)]

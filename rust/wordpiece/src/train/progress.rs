@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result, TrainingError};
 
-/// What the work consists of at present.
+/// The current stage of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Reading and counting; progress is measured in bytes.
@@ -17,14 +17,14 @@ pub enum Stage {
     Learning,
 }
 
-/// How far the present stage has come.
+/// The progress of the current stage.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// The present stage.
     pub stage: Stage,
-    /// How much of it is done, in the unit of the stage.
+    /// The amount of work done, in the unit of the stage.
     pub done: u64,
-    /// How much there is to do in all, if that is known.
+    /// The total amount of work in the stage, in the same unit, if known.
     pub total: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a tokenizer makes of texts, as exact sums from which ratios can be formed.
+//! Statistics of texts under a tokenizer, as exact sums from which ratios can be computed.
 //!
 //! Words are what the normalizer and the pre-tokenizer produce; added tokens are not recognised in the texts. The
 //! continuing-subword prefix and all other settings are those of the tokenizer.
@@ -56,7 +56,7 @@ pub struct ReportSums {
 #[derive(Debug)]
 pub struct Reporter {
     context: ReportContext,
-    /// What each thread has counted; at least one.
+    /// The sums of each thread; at least one.
     threads: Vec<ThreadReport>,
 }
 
@@ -204,7 +204,7 @@ impl ThreadReport {
         if text.len() > LONGEST_TEXT {
             return Err(Error::TextTooLong { bytes: text.len() });
         }
-        // The buffers are moved out while their content is borrowed beside `self`.
+        // The buffers are moved out so that their content and `self` can be borrowed at the same time.
         let mut space = std::mem::take(&mut self.space);
         let words = context.finder.as_ref().and_then(|finder| finder.find(text, &mut space));
         let tokens = words.map(|words| {

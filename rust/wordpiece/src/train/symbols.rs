@@ -41,7 +41,7 @@ impl SymbolWords {
         Ok(())
     }
 
-    /// Returns the positions of all words. Valid only until a word has shrunk: the gap behind it is not marked.
+    /// Returns the positions of all words. Valid only until a word has shrunk: the gap after it is not marked.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         let mut next = 0;
         std::iter::from_fn(move || {
@@ -77,8 +77,8 @@ impl SymbolWords {
 
     /// Replaces each adjacent `a`, `b` in a word by `ab`, from left to right without overlap; returns how often.
     ///
-    /// For each replacement `on_merge` receives the left neighbour as it is then (it may itself just have been
-    /// replaced) and the right neighbour as it was.
+    /// For each replacement, `on_merge` receives the left neighbour after earlier replacements in the word, and the
+    /// right neighbour before any.
     #[inline]
     pub fn merge_pair(
         &mut self,

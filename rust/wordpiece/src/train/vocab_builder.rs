@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// What marks a token that continues a word. Training always produces vocabularies with this prefix.
+/// The prefix of tokens that continue a word. Training always produces vocabularies with this prefix.
 pub(super) const CONTINUATION_PREFIX: &str = "##";
 
 /// Distinct tokens, numbered from 0 in the order in which they were added.

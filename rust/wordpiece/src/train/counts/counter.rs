@@ -1,4 +1,4 @@
-//! Counts the words of blocks: blocks are distributed over threads, each thread counts into a table of its own, and the
+//! Counts the words of blocks: blocks are distributed over threads, each thread counts into its own table, and the
 //! tables are added up.
 //!
 //! The text is processed in chunks of 64 MiB. At the end of each chunk the tables of the threads are merged into one,
@@ -136,7 +136,7 @@ pub fn count(
     }
 }
 
-/// What is counted besides words.
+/// Counts of texts, bytes and invalid lines.
 #[derive(Debug, Default)]
 struct TextCounts {
     texts: u64,
@@ -186,7 +186,7 @@ impl ChunkReader<'_, '_> {
     }
 }
 
-/// What all threads read.
+/// Settings that all threads read.
 struct CountContext {
     options: CountOptions,
     /// Finds words without the general pipeline, if it supports the options.

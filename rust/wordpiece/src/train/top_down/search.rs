@@ -1,4 +1,4 @@
-//! Finds the threshold, and makes the vocabulary for it.
+//! Finds the threshold, and builds the vocabulary for it.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use super::prepare::{SelectedWords, select_words};
 use super::suffixes::{SuffixCell, WordSuffixes};
 use crate::error::{Error, Result, TrainingError};
 
-/// What does not change while thresholds are tried.
+/// The state that is the same for every threshold.
 struct ThresholdSearch<'a> {
     suffixes: WordSuffixes<'a>,
     /// The counts of the first round, by suffix.

@@ -43,7 +43,7 @@ pub(super) struct WordSuffixes<'a> {
     twins: Vec<(u32, u32)>,
 }
 
-/// What a round knows about a suffix. The two are read together, so they are stored together.
+/// The state of a suffix in a round. The two fields are read together, so they are stored together.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SuffixCell {
     /// The weighted number of pieces that start at this suffix.
