@@ -21,7 +21,7 @@ pub trait Simd: Copy + Send + Sync {
     /// A vector of [`LANES`](Simd::LANES) numbers.
     type V: Copy;
 
-/// Number of elements in a vector; divides [`PANEL`](crate::PANEL).
+    /// Number of elements in a vector; divides [`PANEL`](crate::PANEL).
     const LANES: usize;
 
     /// The most rows that a tile can have, from 1 to [`MAX_TILE_ROWS`]: as many as leave the sums of a tile in registers.
@@ -113,7 +113,7 @@ pub trait Simd: Copy + Send + Sync {
 
 /// A computation that is written once and compiled for every instruction set.
 pub trait Kernel {
-/// The result type.
+    /// The result type.
     type Output;
 
     /// Computes it. Implementations, and all functions that they call with `simd`, are `inline(always)`: only then are they
