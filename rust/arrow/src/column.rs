@@ -36,8 +36,8 @@ impl From<Problem> for ColumnError {
 
 /// A column of texts or pairs of texts, in one or more chunks of memory that a producer laid out as Arrow prescribes.
 ///
-/// The column owns the arrays and with them the producer's memory; both are released when it is dropped. Texts are borrowed
-/// from it. Threads may share it.
+/// The column owns the arrays and with them the producer's memory; both are released when it is dropped. Texts are
+/// borrowed from it. Threads may share it.
 pub struct TextColumn {
     row_type: RowType,
     chunks: Vec<ArrowArray>,
@@ -62,7 +62,8 @@ enum TextType {
 }
 
 impl TextType {
-    /// Returns the type of texts in columns of type `column`, or `None` if it does not hold texts of the requested kind.
+    /// Returns the type of texts in columns of type `column`, or `None` if it does not hold texts of the requested
+    /// kind.
     fn new(column: &ColumnType, words: bool) -> Option<TextType> {
         match (column, words) {
             // Some libraries give this type to any empty column.
@@ -157,19 +158,19 @@ impl<'a> ChunkRows<'a> {
 }
 
 impl TextColumn {
-    /// Opens a column. Of the chunks only offsets and lengths are looked at.
+    /// Opens a column. Only the offsets and lengths of its chunks are read.
     ///
     /// # Errors
     ///
-    /// [`ColumnError::Type`] if the type is not one that was requested, [`ColumnError::Read`] if the schema or the length of
-    /// a chunk is malformed.
+    /// [`ColumnError::Type`] if the type is not one that was requested, [`ColumnError::Read`] if the schema or the
+    /// length of a chunk is malformed.
     ///
     /// # Safety
     ///
     /// The chunks have the type that `schema` describes: every buffer that is present in them, their children and their
-    /// dictionaries is at least as long as the specification prescribes for that type and for the array's offset and length
-    /// (string data: up to the largest offset; data of views: as the buffer of lengths states). Nobody writes to the buffers
-    /// before the arrays are released.
+    /// dictionaries is at least as long as the specification prescribes for that type and for the array's offset and
+    /// length (string data: up to the largest offset; data of views: as the buffer of lengths states). Nobody writes to
+    /// the buffers before the arrays are released.
     pub unsafe fn new(
         schema: &ArrowSchema,
         chunks: Vec<ArrowArray>,
@@ -182,7 +183,8 @@ impl TextColumn {
         let mut n_rows = 0_usize;
         let mut chunk_ends = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
-            // SAFETY: this function's contract is that of `ArraySlice::new` for the type that `row_type` was derived from.
+            // SAFETY: this function's contract is that of `ArraySlice::new` for the type that `row_type` was derived
+            // from.
             let len = unsafe { ArraySlice::new(chunk) }?.len();
             n_rows = n_rows.checked_add(len).ok_or_else(|| Problem::malformed("too many rows"))?;
             chunk_ends.push(n_rows);
@@ -235,7 +237,8 @@ impl TextColumn {
         Ok(inputs)
     }
 
-    /// Returns the first texts of all rows, which are all texts of a column without pairs. Errors as [`TextColumn::inputs`].
+    /// Returns the first texts of all rows, which are all texts of a column without pairs. Errors as
+    /// [`TextColumn::inputs`].
     pub fn texts(&self) -> Result<Vec<Text<'_>>, ReadError> {
         Ok(self.inputs()?.into_iter().map(|input| input.first).collect())
     }
@@ -289,7 +292,8 @@ impl TextColumn {
 
     fn open_chunk(&self, chunk: usize) -> Result<ChunkRows<'_>, Problem> {
         // SAFETY: by the contract of `TextColumn::new`, which also binds `from_strings`, the chunk has the type that
-        // `row_type` was derived from, and its buffers have the lengths that follow from it. They live as long as `self`.
+        // `row_type` was derived from, and its buffers have the lengths that follow from it. They live as long as
+        // `self`.
         let array = unsafe { ArraySlice::new(&self.chunks[chunk]) }?;
         ChunkRows::new(array, &self.row_type)
     }

@@ -1,9 +1,9 @@
 //! Matrices stored by panels of 32 columns.
 //!
-//! Panel 0 of all rows comes first, then panel 1 of all rows. So the result of a tile, a few rows of one panel, is one run
-//! of memory; an attention head of 32 columns is one panel; and threads that compute different columns write to different
-//! slices. The last panel may have *padding columns* beyond the last column of the matrix. Functions that fill a matrix set
-//! them to 0; functions that read one say whether they need that.
+//! Panel 0 of all rows comes first, then panel 1 of all rows. So the result of a tile, a few rows of one panel, is one
+//! run of memory; an attention head of 32 columns is one panel; and threads that compute different columns write to
+//! different slices. The last panel may have *padding columns* beyond the last column of the matrix. Functions that
+//! fill a matrix set them to 0; functions that read one document whether they need that.
 
 use std::ops::Range;
 
@@ -36,8 +36,8 @@ impl HalfRow {
     }
 }
 
-/// Two rows of a panel of bfloat16 weights, those of inputs 2k and 2k + 1: for each output a pair of bits, the first in the
-/// lower half.
+/// Two rows of a panel of bfloat16 weights, those of inputs 2k and 2k + 1: for each output a pair of bits, the first in
+/// the lower half.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairRow(pub [u32; PANEL]);

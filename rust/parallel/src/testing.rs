@@ -1,4 +1,4 @@
-//! For the tests of both crates: which instruction sets they run, and a way to insist on them.
+//! For the tests of both crates: the instruction sets that they run, and a variable that requires some of them.
 
 use std::io::Write;
 use std::sync::Once;
@@ -13,10 +13,11 @@ pub const REQUIRED: &str = "WORDPIECE_REQUIRE_INSTRUCTION_SETS";
 /// The environment variable that reduces exhaustive tests, for runs under emulation (qemu): set it to `1`.
 pub const EMULATED: &str = "WORDPIECE_EMULATED";
 
-/// Returns whether the exhaustive test `name` should visit only a sample, or nothing, and reports it on standard error if so.
+/// Returns whether the exhaustive test `name` should visit only a sample, or nothing, and reports it on standard error
+/// if so.
 ///
-/// Tests that visit every character take minutes where each instruction is emulated. This is the case under Miri, and where
-/// [`EMULATED`] is set to anything but `0` or the empty string.
+/// Tests that visit every character take minutes where each instruction is emulated. This is the case under Miri, and
+/// where [`EMULATED`] is set to anything but `0` or the empty string.
 pub fn skips_exhaustive_test(name: &str) -> bool {
     let reason = match std::env::var(EMULATED) {
         _ if cfg!(miri) => "Miri interprets it".to_string(),
@@ -39,8 +40,8 @@ pub fn instruction_sets() -> Vec<InstructionSet> {
 
 /// Returns the instruction sets of [`InstructionSet::available_where`], to be tested one by one.
 ///
-/// The first call in a process reports on standard error, which the test harness does not capture here, which instruction
-/// sets run and which are skipped.
+/// The first call in a process reports on standard error, which the test harness does not capture here, which
+/// instruction sets run and which are skipped.
 ///
 /// # Panics
 ///

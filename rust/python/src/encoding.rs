@@ -144,7 +144,7 @@ impl Encoding {
         PyList::new(py, &self.row().special_tokens_mask)
     }
 
-    /// The windows that truncation cut off, list of Encoding; those of a pair are nested, as in `tokenizers`.
+    /// The windows after the first one, list of Encoding; those of a pair are nested, as in `tokenizers`.
     ///
     /// They are computed on first access.
     #[getter]

@@ -18,7 +18,8 @@ use crate::norm::layer_norm;
 use crate::pooling::pool_rows;
 use crate::tile::tiles;
 
-/// Rows that go through both halves of the feed-forward network at a time, so that what lies between stays in the cache.
+/// Rows that go through both halves of the feed-forward network at a time, so that what lies between stays in the
+/// cache.
 const FEED_FORWARD_ROWS: usize = 56;
 
 /// The most scratch buffers that an encoder keeps: enough for 16 threads.
@@ -101,7 +102,7 @@ impl Encoder {
     }
 }
 
-/// Some sequences on their way through the encoder.
+/// The state of some sequences in the encoder.
 struct Task<'a, 's> {
     encoder: &'a Encoder,
     execution: Execution<'a>,
@@ -172,7 +173,8 @@ impl<'a, 's> Task<'a, 's> {
         let width = panels(hidden);
         let to = qkv.reshape(rows, 3 * width * PANEL).view_mut();
         linear(self.execution, x.view(), &layer.qkv, Epilogue::Bias, to, rounded);
-        // Attention does not write the padding columns of heads that do not fill panels. They are 0 from the first use on.
+        // Attention does not write the padding columns of heads that do not fill panels. They are 0 from the first use
+        // on.
         context.reshape(rows, hidden);
         let relative_bias = self.encoder.relative_bias.as_ref();
         let relative_bias =

@@ -36,15 +36,15 @@ pub struct Sequence<'a> {
     pub tokens: Range<usize>,
     /// How many of its tokens, from the first on, may be attended to; the remaining ones are masked.
     pub keys: usize,
-    /// Hidden states [length, H] to be written, each with its number: 0 for the embeddings, i for the output of layer i.
-    /// Rows of positions without a token are not written.
+    /// Hidden states [length, H] to be written, each with its number: 0 for the embeddings, i for the output of layer
+    /// i. Rows of positions without a token are not written.
     pub states: Vec<(usize, &'a mut [f32])>,
     /// The attention weights [N, length, length] of each layer; as many as layers, or empty. They must be 0
     /// beforehand: positions without a token are not written.
     pub attentions: Vec<&'a mut [f32]>,
     /// The length of `states` and `attentions`, greater than all positions.
     pub length: usize,
-    /// The pooled vectors to be written, made of the tokens that may be attended to.
+    /// The pooled vectors to be written, computed from the tokens that may be attended to.
     pub pooled: Option<PooledOutput<'a>>,
 }
 

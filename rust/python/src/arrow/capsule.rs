@@ -9,7 +9,7 @@ use wordpiece_arrow::CStructure;
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong with the capsule: it is another object, has another name, or is empty.
+/// The problem with the capsule, as a sentence: it is another object, has another name, or is empty.
 pub fn take<T: CStructure>(capsule: &Bound<'_, PyAny>) -> Result<T, String> {
     let expected = T::CAPSULE_NAME.to_string_lossy();
     let Ok(capsule) = capsule.cast::<PyCapsule>() else {
@@ -23,11 +23,12 @@ pub fn take<T: CStructure>(capsule: &Bound<'_, PyAny>) -> Result<T, String> {
     if !pointer.is_aligned() {
         return Err(format!("the capsule {expected:?} does not point to such a structure"));
     }
-    // Two threads may be given the same capsule. With the GIL one of them comes first; without it, the capsule's lock decides.
+    // Two threads may be given the same capsule. With the GIL one of them comes first; without it, the capsule's lock
+    // decides.
     let taken = with_critical_section(capsule, || {
-        // SAFETY: the interface demands that a capsule of this name (checked above) points to such a structure, which obeys
-        // the specification and belongs to whoever takes it. The pointer is aligned (checked above). Other calls of this
-        // function wait for the critical section.
+        // SAFETY: the interface demands that a capsule of this name (checked above) points to such a structure, which
+        // obeys the specification and belongs to whoever takes it. The pointer is aligned (checked above). Other calls
+        // of this function wait for the critical section.
         unsafe { T::take(pointer.as_ptr()) }
     });
     if taken.is_released() {

@@ -33,9 +33,9 @@ pub struct ColumnArgument {
 impl ColumnArgument {
     /// Takes over the column that an object passes on.
     ///
-    /// Returns `None` if it passes on none, fails to although it can be read in another way, or would have to copy: pandas
-    /// converts arrays of Python objects, and rejects pairs there. With `is_split`, texts are lists of words. Unless
-    /// `allow_pairs` is set, pairs are refused.
+    /// Returns `None` if it passes on none, fails to although it can be read in another way, or would have to copy:
+    /// pandas converts arrays of Python objects, and rejects pairs there. With `is_split`, texts are lists of words.
+    /// Unless `allow_pairs` is set, pairs are refused.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl ColumnArgument {
             return Ok(None);
         };
         let requested = RequestedRows { words: is_split, pairs: allow_pairs };
-        // SAFETY: both came from one call of the interface's methods, which requires that the arrays have the type that the
-        // schema describes, with buffers of the prescribed lengths that nobody changes before they are released.
+        // SAFETY: both came from one call of the interface's methods, which requires that the arrays have the type that
+        // the schema describes, with buffers of the prescribed lengths that nobody changes before they are released.
         let column = unsafe { TextColumn::new(&schema, chunks, requested) };
         let column = column.map_err(|error| match error {
             ColumnError::Type(found) => error::input(type_message(name, &found, requested)),
@@ -188,7 +188,7 @@ fn to_py(name: &'static str, error: ReadError, location: fn(usize) -> Location) 
     })
 }
 
-/// Says why a column of type `found` is not one that was requested.
+/// Returns why a column of type `found` is not one that was requested.
 fn type_message(name: &str, found: &ColumnType, requested: RequestedRows) -> String {
     const NAMES_SHOWN: usize = 8;
     let texts = match requested.words {

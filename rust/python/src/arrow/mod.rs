@@ -1,16 +1,16 @@
-//! Arrow columns of Python objects: texts coming in, arrays of ids going out. Neither direction copies buffers, and neither
-//! needs a package such as pyarrow.
+//! Arrow columns of Python objects: texts coming in, arrays of ids going out. Neither direction copies buffers, and
+//! neither needs a package such as pyarrow.
 //!
-//! Libraries hand over columns through the methods of
-//! [Arrow's PyCapsule interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). The crate
-//! `wordpiece_arrow` reads and makes the structures in these capsules; what needs the interpreter is here:
+//! Libraries hand over columns through the methods of [Arrow's PyCapsule
+//! interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). The crate `wordpiece_arrow`
+//! reads and makes the structures in these capsules; what needs the interpreter is here:
 //!
 //! - `capsule` moves structures out of capsules;
-//! - `column` asks an object for its column and words what is wrong with it;
+//! - `column` requests the column of an object and words its problems;
 //! - `numpy_strings` makes a column of NumPy's fixed-width strings;
 //! - `table` passes on the arrays of a batch.
 //!
-//! `rust/DESIGN.md` says why no crate for Arrow is used.
+//! `rust/DESIGN.md` explains why no crate for Arrow is used.
 
 mod capsule;
 mod column;

@@ -16,9 +16,10 @@
 
 use crate::offsets::Span;
 
-/// What normalizing writes and matching reads.
+/// A normalized text and the bounds of its words: the output of normalizing and the input of matching.
 ///
-/// Everything is a flat list with spare capacity behind it, so that a scan can write complete blocks without checks.
+/// Everything is a flat list with spare capacity after its end, so that a scan can write complete blocks without
+/// checks.
 #[derive(Debug, Default)]
 pub(super) struct NormalizedBuffer {
     /// Normalized bytes.
@@ -29,7 +30,7 @@ pub(super) struct NormalizedBuffer {
     ends: Vec<u32>,
     /// For each byte of `text`, the first byte of the original that it comes from.
     origin_starts: Vec<u32>,
-    /// For each byte of `text`, the byte behind the last one of the original that it comes from.
+    /// For each byte of `text`, the end of the original bytes that it comes from.
     origin_ends: Vec<u32>,
     /// Whether a word has begun and not ended.
     pub open: bool,
@@ -72,7 +73,7 @@ impl WordBounds {
     }
 }
 
-/// Where the next blocks may be written: pointers behind the end of each list.
+/// The spare capacity that the next blocks are written to: a pointer to the end of each list.
 pub(super) struct SpareCapacity {
     /// For normalized bytes.
     pub text: *mut u8,
@@ -88,8 +89,8 @@ pub(super) struct SpareCapacity {
     pub base: u32,
 }
 
-/// Number of bytes that can be read behind the end of the text (a word is read as a key of 16 bytes, whatever its
-/// length), and of each list that can be written behind the room that was asked for.
+/// Number of bytes that can be read past the end of the text (a word is read as a key of 16 bytes, whatever its
+/// length), and of elements of each list that can be written past the requested capacity.
 pub(super) const SLACK: usize = 64;
 
 /// The longest text in bytes whose positions fit into `u32`.
@@ -120,12 +121,12 @@ impl NormalizedBuffer {
         &self.text
     }
 
-    /// Returns the text and [`SLACK`] bytes behind it, whose values mean nothing.
+    /// Returns the text and [`SLACK`] bytes after it, whose values are arbitrary.
     pub fn text_with_slack(&mut self) -> &[u8] {
         let n = self.text.len();
         self.text.resize(n + SLACK, 0);
         self.text.truncate(n);
-        // SAFETY: `resize` has initialised the bytes behind the end, and `truncate` keeps them and the capacity.
+        // SAFETY: `resize` has initialised the bytes after the end, and `truncate` keeps them and the capacity.
         unsafe { std::slice::from_raw_parts(self.text.as_ptr(), n + SLACK) }
     }
 
@@ -187,7 +188,7 @@ impl NormalizedBuffer {
         }
     }
 
-    /// Reserves room for `n` more elements of each list and [`SLACK`] behind them.
+    /// Reserves capacity for `n` more elements of each list and [`SLACK`] after them.
     #[inline]
     pub fn spare_capacity(&mut self, n: usize) -> SpareCapacity {
         self.text.reserve(n + SLACK);
@@ -216,7 +217,7 @@ impl NormalizedBuffer {
     ///
     /// # Safety
     ///
-    /// These elements must have been initialised behind the end of each list, inside the capacity reserved by
+    /// These elements must have been initialised after the end of each list, inside the capacity reserved by
     /// [`NormalizedBuffer::spare_capacity`].
     #[inline]
     pub unsafe fn advance(&mut self, bytes: usize, consumed: u32, starts: usize, ends: usize) {

@@ -1,12 +1,12 @@
-//! What a character that is not ASCII becomes: one table lookup, in a table made for the options of a tokenizer.
+//! The normalized forms of non-ASCII characters, in a table that is built once for the options of a tokenizer.
 //!
-//! The table is filled by calling the normalizer of the pipeline once for each character of the Basic Multilingual
-//! Plane, so it cannot disagree with it. It takes 576 KiB, and is made once for each tokenizer.
+//! The table is filled by calling the pipeline's normalizer once for each character of the Basic Multilingual Plane, so
+//! the two cannot disagree. It takes 576 KiB.
 
 use crate::normalize::{BertNormalizer, Normalized};
 use crate::unicode::{self, CharClass};
 
-/// What kind of text a character becomes. The scan handles the kinds up to `Word` where the character is.
+/// The kind of a character's normalized form. The scan handles the kinds up to `Word` in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum CharKind {
@@ -37,11 +37,11 @@ impl CharKind {
 /// Number of bytes that an entry holds.
 const ENTRY_BYTES: usize = 6;
 
-/// What a character becomes, in eight bytes.
+/// The normalized form of a character, in eight bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct CharEntry {
-    /// What kind of text the bytes are.
+    /// The kind of the bytes.
     pub kind: CharKind,
     /// Number of `bytes` that are used, at most 6.
     pub len: u8,
@@ -57,24 +57,24 @@ const TABLE_LEN: usize = 1 << 16;
 pub(super) struct CharTable {
     /// The options that the entries were made for.
     options: BertNormalizer,
-    /// Whether ideographs get their spaces; see [`CharTable::new`].
+    /// Whether spaces are written around ideographs; see [`CharTable::new`].
     exact_text: bool,
-    /// What to do with each character: one byte where an entry has eight, so that the characters of a script stay in
+    /// The action for each character: one byte where an entry has eight, so that the characters of a script stay in
     /// the first-level cache.
     actions: Box<[CharAction; TABLE_LEN]>,
-    /// What each character becomes, by code point; surrogates, which no text contains, are `Other`.
+    /// The entry of each character, by code point; surrogates, which no text contains, are `Other`.
     entries: Vec<CharEntry>,
 }
 
-/// What to do with a character. The scan computes with the values of the first two.
+/// The action for a character. The scan computes with the values of the first two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum CharAction {
-    /// It stays as it is, inside a word.
+    /// Keep it, as part of a word.
     KeepInside = 0,
-    /// It stays as it is, a complete word.
+    /// Keep it, as a complete word.
     KeepWord = 1,
-    /// It is replaced by its entry.
+    /// Replace it by its entry.
     Replace = 2,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A text is read in chunks of a few KiB, so that everything a chunk needs — its bytes, the bounds of its words, their
 //! ids — stays in the first-level cache. A word that is still open at the end of a chunk is moved to the start of the
-//! next one. Word ids and spans are worked out after the lookup, for all words of a chunk at once, and only if they are
+//! next one. Word ids and spans are computed after the lookup, for all words of a chunk at once, and only if they are
 //! requested.
 //!
 //! Only a word that is not in the table is expensive: the pipeline's matcher divides it into pieces, and the table
@@ -44,7 +44,7 @@ const MAX_ID: u32 = 1 << 24;
 /// tokens.
 #[derive(Debug, Clone)]
 pub(crate) struct FastPath {
-    /// Text → normalized bytes and the bounds of words.
+    /// Normalizes text and finds the bounds of words.
     pub(super) normalizer: FastNormalizer,
     /// The words of the vocabulary; each thread starts with a copy.
     table: WordTable,
@@ -54,10 +54,10 @@ pub(crate) struct FastPath {
     unk_id: u32,
 }
 
-/// What a thread keeps from text to text: the words that it remembers, and scratch buffers.
+/// The state that a thread keeps between texts: its word table, and scratch buffers.
 #[derive(Debug)]
 pub(crate) struct FastState {
-    /// The remembered words, at first those of the vocabulary.
+    /// The cached words, at first those of the vocabulary.
     pub(super) table: WordTable,
     /// The normalized text of the chunk, or of the texts that are looked up together.
     pub(super) buffer: NormalizedBuffer,
@@ -68,7 +68,7 @@ pub(crate) struct FastState {
     pub(super) text_ends: Vec<usize>,
     /// The pieces of texts that are looked up together.
     pub(super) pieces: Pieces,
-    /// A text cut at normalized added tokens.
+    /// A text divided at normalized added tokens.
     segments: Vec<Segment>,
     /// The words between two added tokens.
     cut_words: WordBounds,
@@ -77,9 +77,9 @@ pub(crate) struct FastState {
 /// Scratch buffers of matching a word that is not in the table.
 #[derive(Debug, Default)]
 pub(super) struct MatchScratch {
-    /// What the matcher writes to.
+    /// The output buffer of the matcher.
     word_pieces: WordPieces,
-    /// The ids of the word, to be appended and remembered.
+    /// The ids of the word, to be appended and cached.
     ids: Vec<u32>,
 }
 
@@ -111,7 +111,7 @@ impl FastState {
     }
 }
 
-/// What is requested of a part of a text.
+/// A request to tokenize a part of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartRequest {
     /// Position of the part in the text, in bytes: spans are relative to the text.
@@ -129,7 +129,7 @@ pub(crate) struct PartRequest {
     pub limit: usize,
 }
 
-/// How tokenizing a part ended.
+/// The outcome of tokenizing a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartOutcome {
     /// Its pieces were appended, all or up to the limit.
@@ -141,9 +141,9 @@ pub(crate) enum PartOutcome {
     Refused,
 }
 
-/// What the fast path needs to know about added tokens that are searched for in normalized text.
+/// The operations on added tokens in normalized text that the fast path needs.
 pub(crate) trait NormalizedTokens {
-    /// Cuts a normalized text at the tokens that are found in it. No segment is empty.
+    /// Divides a normalized text at the tokens that are found in it. No segment is empty.
     fn cut(&self, text: &str, segments: &mut Vec<Segment>);
 
     /// Appends a token that was found, with the text that matched it, its span, and the number of words before it.
@@ -171,7 +171,7 @@ impl PiecesLengths {
 }
 
 impl FastPath {
-    /// The remembered words of a thread never use more than this many bytes.
+    /// The word table of a thread never uses more than this many bytes.
     pub const MAX_STATE_BYTES: usize = store::MAX_BYTES;
 
     /// Returns the fast path of a tokenizer; `None` unless it has BERT's normalizer, with cleaning, and BERT's
@@ -268,7 +268,7 @@ impl FastPath {
     /// `tokens` finds and appends. The limit of the request is not used.
     ///
     /// The part is normalized as one chunk, because a token can match anywhere in it. A token may begin or end inside a
-    /// word, which is then cut there; each side is matched as a word, as in the pipeline.
+    /// word, which is then divided there; each side is matched as a word, as in the pipeline.
     pub fn tokenize_around(
         &self,
         part: &str,
@@ -372,7 +372,7 @@ impl FastPath {
         let n = words.ends.len();
         words.pad(GROUP);
         // SAFETY: the words are those of the buffer, or parts of them, which are not empty, do not overlap and are
-        // in order; `text_with_slack` has 64 bytes behind the text.
+        // in order; `text_with_slack` has 64 bytes after the text.
         let ranges = unsafe { WordRanges::new(buffer.text_with_slack(), &words.starts, &words.ends) };
         let output = LookupOutput { ids, counts, count };
         dispatch::look_up(self.instruction_set(), table, ranges, output, &mut |table, word, key, out| {
@@ -382,7 +382,7 @@ impl FastPath {
     }
 
     /// Appends the ids of a word that is not in its own line of the table: from another line, or from the matcher. In
-    /// the latter case the table remembers them.
+    /// the latter case the table stores them.
     #[cold]
     #[inline(never)]
     fn match_word(
@@ -410,8 +410,8 @@ impl FastPath {
     }
 }
 
-/// Sets `cut_words` to the words of a closed buffer in a range of its text, cut off at the ends of the range. Words
-/// before number `first` are not looked at. Returns how many of the others end inside the range.
+/// Sets `cut_words` to the words of a closed buffer in a range of its text, clipped to the range. Words before number
+/// `first` are ignored. Returns how many of the others end inside the range.
 fn words_in_range(
     buffer: &NormalizedBuffer,
     first: usize,
@@ -426,7 +426,7 @@ fn words_in_range(
             cut_words.starts.push(start.max(range.start));
             cut_words.ends.push(end.min(range.end));
         }
-        // A word that extends beyond the range may have another part behind the token that cuts it.
+        // A word that extends beyond the range may have another part after the token that divides it.
         ended += usize::from(end <= range.end);
     }
     ended
@@ -477,7 +477,7 @@ mod tests {
         let fast = fast.with_max_len(30_000);
         let mut state = fast.new_state();
         let mut out = Pieces::default();
-        // One word of 15,000 bytes, which normalization triples, behind some that are appended before it is refused.
+        // One word of 15,000 bytes, which normalization triples, after some that are appended before it is refused.
         let text = "a aa ".repeat(2000) + &"각".repeat(5000);
         assert_eq!(fast.tokenize(&text, REQUEST, &matcher, &mut state, &mut out), PartOutcome::Refused);
         assert!(out.ids.is_empty() && out.words.is_empty() && out.spans.is_empty());

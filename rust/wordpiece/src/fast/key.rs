@@ -1,11 +1,11 @@
 //! Words as keys of 16 bytes, and the cache lines that keys belong to.
 //!
 //! A word of up to [`KEY_BYTES`] bytes is its own key, filled up with zeros, so comparing two words is comparing two
-//! numbers. A longer word, up to [`WORD_BYTES`], has a hash as its key; the table compares the words themselves then.
-//! Longer words still have no key ([`WordKey::NONE`]) and are never stored.
+//! numbers. A longer word, up to [`WORD_BYTES`], has a hash as its key; the table then also compares the words
+//! themselves. Longer words still have no key ([`WordKey::NONE`]) and are never stored.
 //!
 //! Keys are read for [`GROUP`] words at a time, whatever the lengths of the words: 16 bytes from the start of each
-//! word, of which those behind the word are masked away. This is why the text must have 16 readable bytes behind its
+//! word, of which those past the end of the word are masked. The text must therefore have 16 readable bytes after its
 //! last word.
 
 /// Length in bytes of the longest word that its key holds completely.
@@ -106,7 +106,7 @@ impl WordKey {
 /// Size of a line of the word table in bytes.
 pub(super) const LINE_BYTES: u64 = 64;
 
-/// The hash function of a table: key → number of its line.
+/// The hash function of a table, from a key to the number of its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LineHash {
     /// How far a 64-bit hash is shifted right: 64 minus the logarithm of the number of lines, so every result is less

@@ -1,14 +1,14 @@
-//! A faster way to the same ids: BERT's normalizer, pre-tokenizer and WordPiece in two loops.
+//! The fast path: BERT's normalizer, pre-tokenizer and WordPiece in two loops, with the same results as the pipeline.
 //!
 //! The first loop ([`normalizer`], [`scan`]) turns a chunk of text into normalized bytes and the positions where words
 //! begin and end: ASCII in blocks of 64 bytes, other characters one by one through a table ([`chars`]). The second
-//! ([`table::look_up`]) reads each word as a key of 16 bytes and looks its ids up in a table of remembered words; a
-//! word that is not there is matched by the pipeline's matcher and remembered. [`engine`] combines the two for one
+//! ([`table::look_up`]) reads each word as a key of 16 bytes and looks its ids up in a cache, the word table; a
+//! word that is not in it is matched by the pipeline's matcher and inserted. [`engine`] combines the two for one
 //! text, [`texts`] for several.
 //!
-//! What the loops cannot do is refused without a trace, and the pipeline does that part of the text: characters that
-//! canonical ordering might move, and parts whose normalized form has 4 GiB or more. Every result equals that of the
-//! pipeline, and both equal the reference implementation; the tests compare all three.
+//! The loops reject what they cannot handle, without side effects, and the pipeline processes that part of the text:
+//! characters that canonical ordering might move, and parts whose normalized form has 4 GiB or more. Every result
+//! equals that of the pipeline, and both equal the reference implementation; the tests compare all three.
 //!
 //! # Layers
 //!
@@ -17,12 +17,12 @@
 //! - [`primitives`]: operations on 64 bytes or 16 words, one implementation for each instruction set;
 //! - loops over primitives: [`scan`], [`table`];
 //! - [`dispatch`]: the loops compiled for each instruction set, and the choice between them;
-//! - [`normalizer`], [`spans`], [`engine`], [`texts`] and [`words`], which know nothing of instruction sets.
+//! - [`normalizer`], [`spans`], [`engine`], [`texts`] and [`words`], which do not depend on instruction sets.
 //!
 //! # Cost
 //!
-//! Linear in the length of the text; prose mostly hits the table, so a word costs one cache line. A thread remembers up
-//! to [`FastPath::MAX_STATE_BYTES`] (48 MiB) of words. Measurements are in `docs/benchmarks.md`.
+//! Linear in the length of the text; prose mostly hits the table, so a word costs one cache line. The tables of a
+//! thread use at most [`FastPath::MAX_STATE_BYTES`] (48 MiB). Measurements are in `docs/benchmarks.md`.
 
 mod buffer;
 mod chars;

@@ -1,4 +1,4 @@
-//! BERT's normalizer and pre-tokenizer in one loop: text → normalized bytes, and where words begin and end.
+//! BERT's normalizer and pre-tokenizer in one loop: the normalized bytes of a text, and where words begin and end.
 //!
 //! Blocks of 64 bytes go through the [scan](super::scan); characters that become more bytes than they have are appended
 //! one by one, until a block or eight bytes of ASCII fit again. What neither can do — a mark that canonical ordering
@@ -30,7 +30,7 @@ const CHECK_INTERVAL: usize = 1 << 20;
 pub(super) struct FastNormalizer {
     /// One that [`dispatch::effective`] returns.
     instruction_set: InstructionSet,
-    /// What each character becomes under the options.
+    /// The normalized form of each character under the options.
     chars: CharTable,
     /// The buffer never becomes longer than this, in bytes; [`MAX_LEN`], but for tests.
     max_len: usize,

@@ -2,33 +2,33 @@
 //!
 //! A block of ASCII becomes masks with a bit for each byte ([`ByteClasses`]): `word` (letters and digits), `punct`
 //! (each a word by itself) and `odd` (first bytes of multi-byte characters, and control characters). Bytes in none of
-//! them are white space or continuation bytes. Odd characters are handled one by one: a table says what each becomes,
-//! and mostly that has no more bytes than the character, so it is written where the character was and its bits are set
-//! in the masks. Bytes that nothing is left of are squeezed out of the block at the end.
+//! them are white space or continuation bytes. Odd characters are handled one by one: a table has the normalized
+//! form of each, which usually has no more bytes than the character, so it is written in place and its bits are set in
+//! the masks. Bytes that are left over are squeezed out of the block at the end.
 //!
 //! A word begins where `word` follows something else, and at the first byte of each `punct`. It ends where `word` is
 //! followed by something else, and after the last byte of each `punct`. Two shifts and a few ANDs find both for 64
 //! bytes at once, without a branch; two bits are carried from block to block.
 //!
-//! A character that becomes more bytes than it has stops the scan: the caller handles it and resumes.
+//! A character whose normalized form is longer stops the scan: the caller handles it and resumes.
 //!
 //! # Cost
 //!
-//! With AVX-512 some forty instructions for 64 bytes of ASCII, whatever words they contain. Each odd character adds a
-//! table lookup, and a block that shrinks is squeezed once.
+//! With AVX-512, some forty instructions for 64 bytes of ASCII, regardless of the words in them. Each odd character
+//! adds a table lookup, and a block that shrinks is squeezed once.
 
 use super::buffer::NormalizedBuffer;
 use super::chars::{CharAction, CharEntry, CharKind, CharTable};
 use super::primitives::{BLOCK, Primitives};
 
-/// What to scan.
+/// The input of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScanSource<'a> {
     /// The text, of which `at..end` is scanned; both are character boundaries.
     pub text: &'a str,
     pub at: usize,
     pub end: usize,
-    /// What characters become.
+    /// The normalized forms of characters.
     pub chars: &'a CharTable,
 }
 
@@ -78,17 +78,17 @@ struct ScanBlock {
     stopped: bool,
 }
 
-/// Where a block is written: room for 64 of each.
+/// The output buffers of a block, with 64 elements each.
 #[derive(Clone, Copy)]
 struct BlockOutput {
     text: *mut u8,
     /// For each byte of `text` the first byte of the original that it comes from; used only if the buffer is aligned.
     origin_starts: *mut u32,
-    /// Likewise the byte behind the last one.
+    /// For the end of those bytes.
     origin_ends: *mut u32,
 }
 
-/// What a block needs to know about the byte before it; each is 0 or 1.
+/// State carried from one block to the next; each is 0 or 1.
 struct Carry {
     /// The byte is inside a word, which the block may continue.
     in_word: u64,
@@ -175,7 +175,7 @@ unsafe fn scan_loop<P: Primitives, const LOWER: bool, const ALIGNED: bool>(
             }
         }
     }
-    // SAFETY: the loop above initialised exactly these elements behind the end of each list.
+    // SAFETY: the loop above initialised exactly these elements after the end of each list.
     unsafe { buffer.advance(bytes, consumed, starts, ends) };
     if carry.after_last == 1 {
         buffer.end_word();
@@ -231,7 +231,8 @@ unsafe fn read_odd<const ALIGNED: bool>(
     output: BlockOutput,
     block: &mut ScanBlock,
 ) {
-    // Characters are read four bytes at a time. At the end of the text they are read from a copy with zeros behind it.
+    // Characters are read four bytes at a time. At the end of the text they are read from a copy that is padded with
+    // zeros.
     let mut padded = [0; BLOCK + 3];
     let mut bytes = &text.as_bytes()[at..];
     if bytes.len() < padded.len() {
@@ -293,7 +294,7 @@ impl BlockOutput {
     /// `position + len ≤ 64`, and `text` must have 64 initialised bytes that can be read and written.
     #[inline(always)]
     unsafe fn overwrite(self, position: usize, new: [u8; 4], len: usize) {
-        // SAFETY: four bytes are read and written only if they end inside the block, and those behind the first `len`
+        // SAFETY: four bytes are read and written only if they end inside the block, and those after the first `len`
         // are written back as they were; otherwise `len` bytes are written, which end inside the block by the contract.
         unsafe {
             let to = self.text.add(position);
@@ -307,7 +308,8 @@ impl BlockOutput {
         }
     }
 
-    /// Makes the `len` bytes of a character from `position` on stand for all of it: offsets are those of characters.
+    /// Extends the origins of the `len` bytes of a character at `position` to all of it: offsets do not split
+    /// characters.
     ///
     /// # Safety
     ///

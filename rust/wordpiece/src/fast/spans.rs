@@ -1,4 +1,4 @@
-//! Word ids and spans of pieces, worked out for many words at once after their ids are known.
+//! Word ids and spans of pieces, computed for many words at once after their ids are known.
 //!
 //! The lookup returns ids and the number of pieces of each word. From these numbers follow the word ids; with the
 //! lengths of tokens, so do the spans: the pieces of a word cover its normalized bytes without gaps, and the buffer
@@ -93,7 +93,7 @@ pub(super) fn number_words(text_ends: &[usize], counts: &[u32], word_ids: &mut V
 /// Number of word ids that are written at once, needed or not: few words have more pieces.
 const WRITTEN_AT_ONCE: usize = 4;
 
-/// Writes the number of each word once for each of its pieces, from position `at` on; returns the position behind them.
+/// Writes the number of each word once for each of its pieces, from position `at` on; returns the position after them.
 #[inline]
 fn write_word_ids(numbers: impl Iterator<Item = u32>, counts: &[u32], word_ids: &mut [u32], mut at: usize) -> usize {
     for (number, &count) in numbers.zip(counts) {

@@ -1,8 +1,8 @@
 //! The fast path for several short texts at once.
 //!
-//! Looking up the words of one short text costs more for its beginning and its end than for its words: keys are read in
-//! groups, and the first lines are waited for. So texts are normalized into one buffer until it holds a chunk; their
-//! words are looked up together, and the pieces are divided at the ends of the texts.
+//! For a short text, the fixed cost of a lookup exceeds that of its words: keys are read in groups, and the first lines
+//! are not prefetched in time. So texts are normalized into one buffer until it holds a chunk; their words are looked
+//! up together, and the pieces are divided at the ends of the texts.
 
 use super::engine::{CHUNK, FastPath, FastState};
 use super::spans::number_words;
@@ -10,7 +10,7 @@ use crate::inputs::pieces::Pieces;
 use crate::matcher::Matcher;
 use crate::offsets::Span;
 
-/// What is requested of texts beside ids.
+/// The properties of pieces that are requested in addition to ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PieceFields {
     /// The number of the word that each piece belongs to.

@@ -13,14 +13,14 @@ use crate::normalize::BertNormalizer;
 #[derive(Debug, Clone)]
 pub(crate) struct WordFinder(FastNormalizer);
 
-/// What a thread writes words to; kept between texts so that none allocates.
+/// The output buffer for words of a thread, reused between texts to avoid allocations.
 #[derive(Debug, Default)]
 pub(crate) struct WordBuffer(NormalizedBuffer);
 
 /// The words of a text: `text[starts[i]..ends[i]]`, not empty and in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NormalizedWords<'a> {
-    /// The normalized text, valid UTF-8, with spaces between words. Nothing may be read behind its end.
+    /// The normalized text, valid UTF-8, with spaces between words. Nothing may be read past its end.
     pub text: &'a [u8],
     /// Where words begin, in bytes of `text`.
     pub starts: &'a [u32],

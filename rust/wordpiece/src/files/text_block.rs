@@ -20,7 +20,7 @@ pub type ArrowColumn<'a> = (&'a [u8], &'a [i64], Option<&'a [bool]>);
 /// A block that is passed to [`TextReader::next_block`](super::TextReader::next_block) again keeps its memory.
 #[derive(Debug, Clone, Default)]
 pub struct TextBlock {
-    /// The texts, with or without what separates them; `spans` says which bytes belong to a text.
+    /// The texts, with or without their separators; `spans` has the bytes of each text.
     pub(super) text: String,
     /// The byte range of each text in `text`, on character boundaries.
     pub(super) spans: Vec<Range<usize>>,

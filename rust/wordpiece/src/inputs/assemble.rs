@@ -1,9 +1,9 @@
 //! Assembles rows from a layout, pieces, and windows.
 //!
 //! A text that is too long becomes several windows, and a pair of texts can need every combination of their windows. A
-//! [`WindowedInput`] knows the windows of each text; a [`WindowChoice`] picks one per text slot, which determines one row.
-//! The kept row picks window 0 everywhere; the others overflow from it, nested as in `tokenizers` 0.23.3. Rows are written
-//! to a [`RowSink`], which is either an [`Encoding`] or the flat arrays of a batch.
+//! [`WindowedInput`] knows the windows of each text; a [`WindowChoice`] picks one per text slot, which determines one
+//! row. The kept row picks window 0 everywhere; the others overflow from it, nested as in `tokenizers` 0.23.3. Rows are
+//! written to a [`RowSink`], which is either an [`Encoding`] or the flat arrays of a batch.
 //!
 //! Cost: proportional to the tokens of the rows that are written. The number of rows of
 //! a pair is the product of the numbers of windows of its texts.
@@ -42,8 +42,8 @@ impl<'a> WindowedInput<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Truncation`]: a length below the number of special tokens, a stride that is too large, or a
-    /// text that is too short to give way.
+    /// Returns the errors of [`Truncation`]: a length below the number of special tokens, a stride that is too large,
+    /// or a text that is too short to lose tokens.
     pub fn new(
         layout: &'a Layout,
         first: &'a Pieces,
@@ -62,7 +62,7 @@ impl<'a> WindowedInput<'a> {
         Ok(WindowedInput { layout, pieces: [first, second.unwrap_or(first)], windows })
     }
 
-    /// Returns whether truncation cut anything off.
+    /// Returns whether truncation dropped anything.
     pub fn truncated(&self) -> bool {
         self.windows.iter().any(|windows| windows.len() > 1)
     }
@@ -91,8 +91,8 @@ impl<'a> WindowedInput<'a> {
         self.text_slots().map(|_| 0).collect()
     }
 
-    /// Returns the choices of the rows that overflow from the kept one, in the reference's order, without those nested in
-    /// them.
+    /// Returns the choices of the rows that overflow from the kept one, in the reference's order, without those nested
+    /// in them.
     pub fn overflow(&self) -> Vec<WindowChoice> {
         let mut kept: WindowChoice = Vec::new();
         let mut rows: Vec<WindowChoice> = Vec::new();

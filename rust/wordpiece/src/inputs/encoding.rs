@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-/// One encoded input: its tokens, where each comes from, and the rows that truncation cut off.
+/// One encoded input: its tokens, where each comes from, and the rows of the tokens that truncation dropped.
 ///
 /// All lists have one entry per token, except `overflowing` and `sequence_ranges`. Offsets are in the requested
-/// [`OffsetUnit`](crate::OffsetUnit) and refer to the text that a token comes from, or to its word if the text was given as
-/// words.
+/// [`OffsetUnit`](crate::OffsetUnit) and refer to the text that a token comes from, or to its word if the text was
+/// given as words.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Encoding {
     /// The ids of the tokens.
@@ -26,11 +26,11 @@ pub struct Encoding {
     pub special_tokens_mask: Vec<u8>,
     /// 0 for padding, 1 for all other tokens.
     pub attention_mask: Vec<u8>,
-    /// The rows of the other windows, if truncation cut this one; nested for pairs, as in the reference.
+    /// The rows of the other windows, if the input was truncated; nested for pairs, as in the reference.
     pub overflowing: Vec<Encoding>,
     /// The tokens that come from each text (0 or 1). Empty if that is unknown; queries then assume the first text.
     pub sequence_ranges: Vec<(u32, Range<usize>)>,
-    /// Whether truncation cut off any tokens.
+    /// Whether truncation dropped any tokens.
     pub truncated: bool,
     /// The number of tokens before truncation and padding, including special tokens.
     pub n_tokens: usize,

@@ -1,8 +1,9 @@
 //! A text in its normalized form, with the alignment back to the original, and the edits that normalizers consist of.
 //!
-//! Normalization changes the number of bytes, but offsets must refer to the original text. [`Normalized`] therefore stores,
-//! for each byte, the [`Span`] of the original that it derives from; every edit here keeps the two in step. The rules for
-//! inserted and deleted characters are those of `NormalizedString` in `tokenizers` 0.23.3, whose offsets they reproduce.
+//! Normalization changes the number of bytes, but offsets must refer to the original text. [`Normalized`] therefore
+//! stores, for each byte, the [`Span`] of the original that it derives from; every edit here keeps the two in step. The
+//! rules for inserted and deleted characters are those of `NormalizedString` in `tokenizers` 0.23.3, whose offsets they
+//! reproduce.
 //!
 //! # Cost
 //!
@@ -14,8 +15,8 @@ use crate::offsets::Span;
 
 /// A piece of a text in its normalized form, aligned with the original.
 ///
-/// Invariant: if `aligned`, `spans` has one entry for each byte of `text`, and all bytes of a character have the same span;
-/// otherwise `spans` is empty.
+/// Invariant: if `aligned`, `spans` has one entry for each byte of `text`, and all bytes of a character have the same
+/// span; otherwise `spans` is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Normalized {
     /// The current form of the piece.
@@ -77,8 +78,8 @@ impl Normalized {
 
     /// Returns the bytes of the original that `text[start..end]` derives from, or an empty span without alignment.
     ///
-    /// The span runs from the start of the first byte's span to the end of the last byte's: characters deleted in between
-    /// are covered, characters deleted at the edges are not. The range must not be empty.
+    /// The span runs from the start of the first byte's span to the end of the last byte's: characters deleted in
+    /// between are covered, characters deleted at the edges are not. The range must not be empty.
     #[inline]
     pub fn span(&self, start: usize, end: usize) -> Span {
         if !self.aligned {
@@ -89,7 +90,7 @@ impl Normalized {
 
     /// Replaces the text with a list of characters and their changes; the first `removed` characters are deleted.
     ///
-    /// A cursor moves over the old characters. The change of each new character says where it comes from:
+    /// A cursor moves over the old characters. The change of each new character states where it comes from:
     ///
     /// - 0: it replaces the character at the cursor, which advances by one;
     /// - 1: it is inserted, and derives from whatever the byte before the cursor derives from;
@@ -104,8 +105,8 @@ impl Normalized {
             self.text = changes.into_iter().map(|(c, _)| c).collect();
             return;
         }
-        // The reference rewrites from the first byte with a non-empty span. Text before it was inserted at the very start,
-        // and therefore appears twice. Few tokenizer files do that, but those that do must give the same ids.
+        // The reference rewrites from the first byte with a non-empty span. Text before it was inserted at the very
+        // start, and therefore appears twice. Few tokenizer files do that, but those that do must give the same ids.
         let from = self.spans.iter().position(|span| span.start != span.end).unwrap_or(self.text.len());
         let mut old = self.text[from..].chars().map(char::len_utf8);
         let mut cursor = from + old.by_ref().take(removed).sum::<usize>();

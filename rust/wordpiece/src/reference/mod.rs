@@ -1,12 +1,12 @@
-//! The reference implementation: a slow, obvious tokenizer that every other path of this project is tested against.
+//! The reference implementation: a slow, simple tokenizer that every other path of this project is tested against.
 //!
-//! It is written to be checked by reading it next to the code of Hugging Face `tokenizers` 0.23.3, which it follows step by
-//! step: each step builds a new list, the longest match is found by trying every length, and added tokens are searched for
-//! at every position. It shares the tables of [`crate::unicode`] with the pipeline and no other code. Comments mark each
-//! deliberate difference from `tokenizers`.
+//! It is written to be checked by reading it next to the code of Hugging Face `tokenizers` 0.23.3, which it follows
+//! step by step: each step builds a new list, the longest match is found by trying every length, and added tokens are
+//! searched for at every position. It shares the tables of [`crate::unicode`] with the pipeline and no other code.
+//! Comments mark each deliberate difference from `tokenizers`.
 //!
-//! Texts are lists of characters here, and all positions and offsets count characters. Time is quadratic in the length of a
-//! word and linear in the number of added tokens per character; use it only in tests.
+//! Texts are lists of characters here, and all positions and offsets count characters. Time is quadratic in the length
+//! of a word and linear in the number of added tokens per character; use it only in tests.
 //!
 //! The files mirror the pipeline:
 //!

@@ -28,7 +28,7 @@ pub(super) fn span(text: &[Aligned]) -> (usize, usize) {
     (text[0].from.0, text[text.len() - 1].from.1)
 }
 
-/// Replaces a text by new characters, each with a number that says where it comes from:
+/// Replaces a text by new characters, each with a number that states where it comes from:
 ///
 /// * 0: it replaces the old character at the cursor, which advances by one;
 /// * 1: it is inserted, and derives from whatever the old character before the cursor derives from;
@@ -90,8 +90,8 @@ fn nfd(old: Text) -> Text {
             None => new.push((a.c, 0)),
         }
     }
-    // Canonical order: sort each run of characters whose combining class is not 0, keeping the order within a class. The
-    // numbers move with their characters; `transform` assigns ranges of the original afterwards.
+    // Canonical order: sort each run of characters whose combining class is not 0, keeping the order within a class.
+    // The numbers move with their characters; `transform` assigns ranges of the original afterwards.
     let class = |&(c, _): &(char, isize)| unicode::combining_class(c);
     for run in new.chunk_by_mut(|a, b| class(a) != 0 && class(b) != 0) {
         run.sort_by_key(class);

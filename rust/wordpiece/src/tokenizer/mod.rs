@@ -4,7 +4,7 @@
 //! - [`pipeline`]: the [`Tokenizer`] itself, and text → pieces: added tokens, normalize, split, match. The steps are
 //!   called from there and nowhere else; no step calls another;
 //! - [`rows`]: the rows of one input, as an [`Encoding`](crate::Encoding) or as ids only;
-//! - [`plain`]: the shortest way for single texts of moderate length, used for one text and for batches;
+//! - [`plain`]: the shortest path for single texts of moderate length, used for one text and for batches;
 //! - [`tokens`]: lookups between tokens and ids, and decoding.
 //!
 //! Many inputs at once, over threads, are in [`batch`](crate::batch).

@@ -1,8 +1,8 @@
 //! The tokenizer and its pipeline, which turns a text into pieces.
 //!
 //! A text is divided at added tokens first. Each part between them takes the fast path if the tokenizer has one that
-//! accepts the part. Otherwise the part is normalized, divided at normalized added tokens, and split into words, each of
-//! which is matched. Both paths append the same pieces.
+//! accepts the part. Otherwise the part is normalized, divided at normalized added tokens, and split into words, each
+//! of which is matched. Both paths append the same pieces.
 //!
 //! Everything a step writes to is in an [`EncodeScratch`], so a text allocates only what its result needs. Cost is
 //! linear in the length of the text, except for patterns of the definition (regular expressions can take longer).
@@ -49,7 +49,7 @@ pub struct Tokenizer {
     unk_id: u32,
     /// `None` if the definition has no fast path, or if it is switched off.
     pub(super) fast: Option<FastPath>,
-    /// Scratch buffers between calls. What threads remember of words is in them.
+    /// Scratch buffers between calls. They also contain the threads' word tables.
     scratch: ScratchPool<EncodeScratch>,
 }
 
@@ -93,7 +93,7 @@ impl Tokenizer {
     pub fn with_instruction_set(mut self, instruction_set: Option<InstructionSet>) -> Tokenizer {
         self.fast = instruction_set
             .and_then(|set| FastPath::new(&self.definition, self.unk_id, self.added.searches_normalized(), set));
-        // What threads remember belongs to the fast path that it was made by.
+        // The word tables of threads belong to the fast path that created them.
         self.scratch = ScratchPool::default();
         self
     }
@@ -109,7 +109,7 @@ impl Tokenizer {
         fast::instruction_sets()
     }
 
-    /// Returns the number of bytes that the words remembered between texts can use, for each thread at work.
+    /// Returns the most bytes that the words cached between texts can use, for each thread at work.
     pub fn memory_bytes_per_thread(&self) -> usize {
         if self.fast.is_some() { FastPath::MAX_STATE_BYTES } else { 0 }
     }
@@ -182,7 +182,7 @@ impl Tokenizer {
     /// Only the last piece of the prefix may differ from that of the text, and that one is dropped: `limit` is one more
     /// than a row can keep.
     fn sufficient_prefix<'t>(&self, text: &'t str, limit: usize) -> Option<&'t str> {
-        // English has five bytes for each piece, ideographs have three: 16 leave room for texts with fewer pieces.
+        // English has five bytes for each piece, ideographs have three: 16 allow for texts with fewer pieces.
         let n = limit.checked_mul(16)?;
         if text.len() < 4 * n || self.fast.is_none() || self.added.contain_spaces() {
             return None;
@@ -347,7 +347,7 @@ impl RequestedFields {
     }
 }
 
-/// One text on its way through the pipeline.
+/// The state of one text in the pipeline.
 struct TextRun<'a> {
     options: &'a EncodeOptions,
     /// The properties of pieces that are computed.

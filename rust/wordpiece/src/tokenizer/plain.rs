@@ -47,7 +47,7 @@ impl PlainLayout<'_> {
 }
 
 impl Tokenizer {
-    /// Returns the layout of plain texts' rows; `None` if something is requested that only the general way can do:
+    /// Returns the layout of plain texts' rows; `None` if something is requested that only the general path supports:
     /// trimmed offsets, strides, truncation from the left, or a layout with more than one text.
     pub(crate) fn plain_layout(&self, options: &EncodeOptions, fields: RequestedFields) -> Option<PlainLayout<'_>> {
         let layout: &Layout = self.layouts.get(false, options.add_special_tokens);

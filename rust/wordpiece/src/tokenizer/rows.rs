@@ -42,7 +42,7 @@ impl Tokenizer {
         Ok(encoding)
     }
 
-    /// Encodes one text or pair, ids only: those of [`Tokenizer::encode`], in the shortest way.
+    /// Encodes one text or pair, ids only: those of [`Tokenizer::encode`], by the shortest path.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The result of training: a vocabulary, and what was excluded on the way.
+//! The result of training: a vocabulary, and counts of what was excluded.
 
 /// Why a learner stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -99,7 +99,7 @@ impl<'a> LongestMatch<'a> {
 
     /// Returns the longest token that `text` begins with: its length in bytes, without the prefix, and its id.
     ///
-    /// `continues` says whether `text` continues a word, so that the token needs the continuation prefix.
+    /// `continues`: whether `text` continues a word, so that the token needs the continuation prefix.
     pub fn longest(&self, text: &str, continues: bool) -> Option<(usize, u32)> {
         let prefix = if continues { CONTINUATION_PREFIX } else { "" };
         let mut token = String::from(prefix);

@@ -134,7 +134,7 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
     }
 }
 
-/// What [`Primitives::find`] returns for each result of comparing the four 64-bit halves of a line's two keys with
+/// The result of [`Primitives::find`] for each outcome of comparing the four 64-bit halves of a line's two keys with
 /// those of one key, a bit for each half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const VALUE_OFFSETS: [u8; 256] = {

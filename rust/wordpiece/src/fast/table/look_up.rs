@@ -24,7 +24,7 @@ pub(in crate::fast) struct WordRanges<'a> {
     len: usize,
 }
 
-/// Number of bytes that `text` must have behind its last word: keys are read 16 bytes at a time.
+/// Number of bytes that `text` must have after its last word: keys are read 16 bytes at a time.
 const SLACK: usize = 16;
 
 impl<'a> WordRanges<'a> {
@@ -38,7 +38,7 @@ impl<'a> WordRanges<'a> {
     /// # Safety
     ///
     /// Words must not be empty, must not overlap and must be in the order of the text, and `text` must have 16 more
-    /// bytes behind the last one (and 16 in all, if there is none).
+    /// bytes after the last one (and 16 in all, if there is none).
     pub unsafe fn new(text: &'a [u8], starts: &'a [u32], ends: &'a [u32]) -> WordRanges<'a> {
         assert!(starts.len() == ends.len() && starts.len() >= GROUP && text.len() >= SLACK);
         let len = starts.len() - GROUP;
@@ -60,7 +60,7 @@ impl<'a> WordRanges<'a> {
     }
 }
 
-/// Where a lookup writes to.
+/// The outputs of a lookup.
 #[derive(Debug)]
 pub(in crate::fast) struct LookupOutput<'a> {
     /// The ids of all words are appended here.
@@ -111,7 +111,7 @@ unsafe fn read_group<P: Primitives>(
 ) {
     let (starts, ends) = (WordRanges::group(words.starts, from), WordRanges::group(words.ends, from));
     // SAFETY: the CPU has the instructions of `P`, by the contract. By that of `WordRanges::new`, the text has 16 bytes
-    // behind its last word, hence 16 from the start of each word, and 16 from byte 0, where the zeros point.
+    // after its last word, hence 16 from the start of each word, and 16 from byte 0, where the zeros point.
     let long = unsafe { primitives.keys(words.text.as_ptr(), starts, ends, table.hash, group) };
     if long != 0 {
         group.read_long(long, words.text, starts, ends, table.hash);
@@ -182,7 +182,7 @@ unsafe fn look_up<P: Primitives, const COUNT: bool>(
             let Some((at, value)) = stopped else { break };
             let before = ids.len();
             append_uncommon(value, words.word(from + at), groups[current].keys[at], table, ids, miss);
-            // Whatever the handler appended: room for the words behind this one.
+            // Whatever the handler appended: room for the words after this one.
             ids.reserve(words.text.len() - words.ends[from + at] as usize + 4);
             if COUNT {
                 // SAFETY: `from + at < words.len`, and `counts` has room for as many numbers.

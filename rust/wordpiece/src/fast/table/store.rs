@@ -1,4 +1,4 @@
-//! The table of words that one thread remembers.
+//! The word table of one thread.
 //!
 //! Invariants that the lookup loop relies on:
 //! - the number of lines is a power of two, and `hash` numbers exactly these lines;
@@ -65,7 +65,7 @@ impl WordTable {
         self.hash.line(key) as usize
     }
 
-    /// Returns the lines in which a word may be: its own, the one beside it (which many CPUs load with it), and two
+    /// Returns the lines in which a word may be: its own, the adjacent one (which many CPUs load with it), and two
     /// others, which a second key selects.
     fn lines_of(&self, key: WordKey) -> [usize; 4] {
         let (own, other) = (self.line(key), self.line(key.alternative()));
@@ -162,7 +162,7 @@ impl WordTable {
         (0..lines.len()).flat_map(|step| [(step, 0), (step, 1)]).find(|&(step, i)| is_free(lines[step], i))
     }
 
-    /// Writes a word into a slot, whatever is there.
+    /// Writes a word into a slot, replacing any other.
     fn put(&mut self, (step, i): Slot, key: WordKey, value: LineValue) {
         let lines = self.lines_of(key);
         let line = &mut self.lines[lines[step]];

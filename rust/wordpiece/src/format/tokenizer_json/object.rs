@@ -1,6 +1,6 @@
 //! JSON objects whose fields are parsed one by one, on request.
 //!
-//! An [`Object`] keeps the text of each field and parses it as the type that the caller asks for. Memory is therefore
+//! An [`Object`] keeps the text of each field and parses it as the type that the caller requests. Memory is therefore
 //! proportional to the fields that are used, the only recursion is the caller's, and every error can name the component
 //! and the field.
 
@@ -145,7 +145,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Returns the text of a value for an error message, cut after 60 characters.
+/// Returns the text of a value for an error message, truncated after 60 characters.
 pub(super) fn shown(value: &RawValue) -> String {
     const LIMIT: usize = 60;
     let text = value.get();

@@ -1,4 +1,4 @@
-//! `top_down`: whole words first, then the word endings that are left. TensorFlow Text calls this WordPiece training.
+//! `top_down`: whole words first, then the word endings that remain. TensorFlow Text calls this WordPiece training.
 //!
 //! # Definition
 //!

@@ -132,7 +132,7 @@ impl<'a> ThresholdSearch<'a> {
 /// Learns a vocabulary.
 ///
 /// It may be larger or much smaller than requested, as in TensorFlow Text. When a vocabulary is extended, what exceeds
-/// the requested size is cut off.
+/// the requested size is truncated.
 pub(in super::super) fn learn(
     task: LearningTask<'_>,
     options: &TopDownOptions,
