@@ -52,7 +52,8 @@ test: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet --locked
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+		cargo doc --workspace --exclude wordpiece-python --no-deps --document-private-items --quiet --locked
 	scripts/lint-neon.sh
 	$(BIN)/python scripts/check_modules.py $(CARGO_MODULES)
 	$(BIN)/ruff format --check

@@ -1,7 +1,7 @@
 //! Infrastructure of the tokenizer and the kernels: threads, pools of scratch buffers, detection of instruction sets.
 //!
 //! - [`map_with`] applies a function to each item, on the calling thread and the workers of a [`ThreadPool`].
-//! - [`fork_join`] runs one new thread for each item, in parallel to the calling thread, with cancellation.
+//! - [`fork_join`](fork_join()) runs one new thread for each item, in parallel to the calling thread, with cancellation.
 //! - [`thread_pool`] returns the pool with a given number of workers. It is safe to call after a fork.
 //! - [`ScratchPool`] keeps scratch buffers from one call to the next without a lock.
 //! - [`instruction_set`] finds out which SIMD instructions the CPU supports, and proves it with capability tokens.

@@ -8,7 +8,7 @@
 //! - [`encode`]: the division into runs;
 //! - [`chunk`]: the rows of a run, input by input;
 //! - [`plain`]: the same for many short texts at once, which most batches consist of;
-//! - [`concat`]: concatenation of chunks into arrays.
+//! - [`mod@concat`]: concatenation of chunks into arrays.
 
 mod chunk;
 mod columns;

@@ -13,7 +13,7 @@
 //! # Layers
 //!
 //! From the bottom, each importing only what is above it in this list:
-//! - data: [`key`], [`line`], [`buffer`], [`chars`];
+//! - data: [`key`], [`mod@line`], [`buffer`], [`chars`];
 //! - [`primitives`]: operations on 64 bytes or 16 words, one implementation for each instruction set;
 //! - loops over primitives: [`scan`], [`table`];
 //! - [`dispatch`]: the loops compiled for each instruction set, and the choice between them;

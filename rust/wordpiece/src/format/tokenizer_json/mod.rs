@@ -1,7 +1,7 @@
 //! `tokenizer.json`: everything about a tokenizer in one file, in the format of Hugging Face `tokenizers`.
 //!
-//! [`read`] accepts every WordPiece file whose components this crate implements, and names the component that it does not.
-//! [`write`] returns the text that `tokenizers` itself would write, byte for byte. Reading a written definition gives the
+//! [`read()`] accepts every WordPiece file whose components this crate implements, and names the component that it does not.
+//! [`write()`] returns the text that `tokenizers` itself would write, byte for byte. Reading a written definition gives the
 //! same definition, with its added tokens by ascending id and each only once.
 //!
 //! Reading is stricter than the reference where the reference guesses: the `type` of a component decides what it is, the
