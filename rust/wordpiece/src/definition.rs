@@ -14,7 +14,7 @@ use crate::vocab::Vocab;
 /// writers consume one.
 ///
 /// A definition may be inconsistent, for instance lack its unknown token; [`Tokenizer::new`](crate::Tokenizer::new)
-/// checks it. See [`bert`](crate::bert) for the definitions of BERT tokenizers.
+/// checks it. See `bert.rs` for the definitions of BERT tokenizers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// The tokens of the model and their ids.

@@ -1,6 +1,6 @@
 //! Normalizing a text 64 bytes at a time: lower case, what cleaning removes, and where words begin and end.
 //!
-//! A block of ASCII becomes masks with a bit for each byte ([`ByteClasses`](super::primitives::operations::ByteClasses)): `word` (letters and digits), `punct`
+//! A block of ASCII becomes masks with a bit for each byte (`ByteClasses`): `word` (letters and digits), `punct`
 //! (each a word by itself) and `odd` (first bytes of multi-byte characters, and control characters). Bytes in none of
 //! them are white space or continuation bytes. Odd characters are handled one by one: a table has the normalized
 //! form of each, which usually has no more bytes than the character, so it is written in place and its bits are set in
