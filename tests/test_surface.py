@@ -29,6 +29,7 @@ IMPLEMENTATION = {
     "wordpiece_bert.batch": "exported by wordpiece_bert",
     "wordpiece_bert.cli": "the command wordpiece-bert",
     "wordpiece_bert.options": "methods of wordpiece_bert.Tokenizer",
+    "wordpiece_bert.padding": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.pretrained": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.tokenizer": "exported by wordpiece_bert",
 }

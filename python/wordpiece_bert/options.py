@@ -16,7 +16,14 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from wordpiece_bert import _core
 
-__all__ = ["Defaults", "EncodeOptions", "PaddingSettings", "TruncationSettings", "resolve"]
+__all__ = [
+    "Defaults",
+    "EncodeOptions",
+    "PaddingSettings",
+    "TruncationSettings",
+    "resolve",
+    "without_unknown_maximum",
+]
 
 Side = Literal["left", "right"]
 Strategy = Literal["longest_first", "only_first", "only_second"]
@@ -53,18 +60,19 @@ class EncodeOptions(TypedDict, total=False):
     #: Each text is a list of words. Word ids are then the indices of the list, and offsets are relative to the word.
     #: False by default.
     is_split_into_words: bool
-    #: Truncate texts: True means "longest_first", False off, None the setting of the tokenizer's files (off if none).
-    truncation: bool | Strategy | None
-    #: The maximum length of a row in tokens, special tokens included. No effect without truncation or
-    #: padding="max_length".
+    #: Truncate texts: True means "longest_first", False or "do_not_truncate" off, None the setting of the tokenizer's
+    #: files; if they have none, texts are truncated if `max_length` is given without padding.
+    truncation: bool | Strategy | Literal["do_not_truncate"] | None
+    #: The maximum length of a row in tokens, special tokens included. Given without truncation and padding, it turns
+    #: truncation on.
     max_length: int | None
     #: How many tokens consecutive windows of a text share; None the setting of the files (0 if none).
     stride: int | None
     #: The side on which tokens are removed; None the setting of the files ("right" if none).
     truncation_side: Side | None
-    #: Pad rows: True means "longest", the longest row of the batch, False off, None the setting of the files (off if
-    #: none).
-    padding: bool | Literal["longest", "max_length"] | None
+    #: Pad rows: True means "longest", the longest row of the batch, False or "do_not_pad" off, None the setting of the
+    #: files (off if none).
+    padding: bool | Literal["longest", "max_length", "do_not_pad"] | None
     #: Round the padded length up to a multiple of this; None the setting of the files (no rounding if none).
     pad_to_multiple_of: int | None
     #: The side on which padding is added; None the setting of the files ("right" if none).
@@ -135,7 +143,8 @@ def resolve(
     defaults : Defaults
         The settings of its files.
     like_transformers : bool, default False
-        Ignore the truncation and padding of the files, and truncate if `max_length` is given without padding.
+        Ignore the truncation and padding of the files, and require that a truncation length is a multiple of
+        `pad_to_multiple_of`.
     add_special_tokens, truncation, max_length, stride, truncation_side, padding, pad_to_multiple_of, padding_side, \
 offset_unit, encode_special_tokens
         As in `EncodeOptions`.
@@ -154,22 +163,78 @@ offset_unit, encode_special_tokens
         max_length = whole_number("max_length", max_length, 0)
     if like_transformers:
         defaults = replace(defaults, truncation=None, padding=None)
-        if truncation is None and max_length is not None and not padding:
-            truncation = True
-    truncation_settings = _truncation(defaults, truncation, max_length, stride, truncation_side)
+    if max_length is not None and truncation is None and defaults.truncation is None and not padding:
+        truncation = True
+    truncation_settings = _truncation(defaults, truncation, max_length, stride, truncation_side, padding)
+    padding_settings = _padding(defaults, padding, max_length, truncation_settings, pad_to_multiple_of, padding_side)
+    if like_transformers:
+        _check_multiple(truncation_settings, padding_settings)
     return core.options(
         checked_flag("add_special_tokens", add_special_tokens),
         truncation_settings,
-        _padding(defaults, padding, max_length, truncation_settings, pad_to_multiple_of, padding_side),
+        padding_settings,
         checked_choice("offset_unit", offset_unit, OFFSET_UNITS),
         checked_flag("encode_special_tokens", encode_special_tokens),
     )
 
 
+def without_unknown_maximum(defaults: Defaults, options: EncodeOptions) -> tuple[EncodeOptions, str | None]:
+    """Switch off what needs a maximum length that no one gives, as transformers does in a call.
+
+    Parameters
+    ----------
+    defaults : Defaults
+        The settings of the tokenizer's files.
+    options : EncodeOptions
+        The options of the call.
+
+    Returns
+    -------
+    EncodeOptions
+        The options, without truncation and padding to a maximum if there is none.
+    str or None
+        What was switched off and why, for a warning; None if nothing was.
+    """
+    if options.get("max_length") is not None or defaults.model_max_length is not None:
+        return options, None
+    off = []
+    truncation = options.get("truncation")
+    if truncation is True or truncation in STRATEGIES:
+        off.append(f"truncation={truncation!r}")
+        options = {**options, "truncation": False}
+    if options.get("padding") == "max_length":
+        off.append("padding='max_length'")
+        options = {**options, "padding": False}
+    if not off:
+        return options, None
+    plural = "s" if len(off) == 1 else ""
+    return options, (
+        f"{' and '.join(off)} need{plural} a max_length: none is given, and the tokenizer has no model_max_length. "
+        "Nothing is done, as in transformers; pass max_length"
+    )
+
+
+def _check_multiple(truncation: TruncationSettings | None, padding: PaddingSettings | None) -> None:
+    """Refuse a truncation length that is no multiple of the padding's, as a call of transformers does."""
+    multiple = padding["pad_to_multiple_of"] if padding else None
+    if truncation and multiple and truncation["max_length"] % multiple:
+        message = (
+            "Truncation and padding are both activated but truncation length "
+            f"(max_length={truncation['max_length']}) is not a multiple of pad_to_multiple_of ({multiple}): use "
+            f"max_length={-(-truncation['max_length'] // multiple) * multiple}"
+        )
+        raise InputError(message)
+
+
 def _truncation(
-    defaults: Defaults, switch: Switch, max_length: int | None, stride: int | None, side: str | None
+    defaults: Defaults,
+    switch: Switch,
+    max_length: int | None,
+    stride: int | None,
+    side: str | None,
+    padding: Switch,
 ) -> TruncationSettings | None:
-    strategy = _strategy_of("truncation", switch, STRATEGIES)
+    strategy = _strategy_of("truncation", switch, STRATEGIES, "do_not_truncate")
     # Checked even where truncation is off: a wrong value is a mistake either way.
     steps = None if stride is None else whole_number("stride", stride, 0)
     direction = defaults.truncation_side if side is None else checked_choice("truncation_side", side, SIDES)
@@ -179,7 +244,9 @@ def _truncation(
     if steps is None:
         steps = file_setting["stride"] if file_setting else 0
     if strategy is None and file_setting is not None:
-        return {**file_setting, "stride": steps, "direction": direction}
+        # A max_length that is given for the padding leaves the file's truncation as it is.
+        kept = file_setting["max_length"] if max_length is None or padding else max_length
+        return {**file_setting, "max_length": kept, "stride": steps, "direction": direction}
     longest = max_length
     if longest is None:
         longest = file_setting["max_length"] if file_setting else defaults.model_max_length
@@ -197,7 +264,7 @@ def _padding(
     multiple: int | None,
     side: str | None,
 ) -> PaddingSettings | None:
-    strategy = _strategy_of("padding", switch, PADDINGS)
+    strategy = _strategy_of("padding", switch, PADDINGS, "do_not_pad")
     if multiple is not None:
         multiple = whole_number("pad_to_multiple_of", multiple, 1, LONGEST_PADDING)
     direction = defaults.padding_side if side is None else checked_choice("padding_side", side, SIDES)
@@ -237,10 +304,12 @@ def _padding(
     }
 
 
-def _strategy_of(name: str, switch: Switch, choices: tuple[T, ...]) -> T | Literal[False] | None:
+def _strategy_of(name: str, switch: Switch, choices: tuple[T, ...], off: str) -> T | Literal[False] | None:
     """Return the choice that a switch stands for (True is the first), False for off, or None for the files' setting."""
     if switch is None or switch is False:
         return switch
     if switch is True:
         return choices[0]
-    return checked_choice(name, switch, choices, "True, False, None, ")
+    if switch == off:
+        return False
+    return checked_choice(name, switch, choices, f"True, False, None, {off!r}, ")

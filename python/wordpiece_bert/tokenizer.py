@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +18,21 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole_number
 from wordpiece_bert.added_token import AddedToken
-from wordpiece_bert.batch import BatchEncoding, RaggedBatch, model_inputs
+from wordpiece_bert.batch import BatchEncoding, RaggedBatch, check_tensor_type, model_inputs
 from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, FileOptions, write_encoded
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.options import Defaults, EncodeOptions, PaddingSettings, TruncationSettings, resolve
+from wordpiece_bert.options import (
+    Defaults,
+    EncodeOptions,
+    PaddingSettings,
+    TruncationSettings,
+    resolve,
+    without_unknown_maximum,
+)
+from wordpiece_bert.padding import pad_inputs
 from wordpiece_bert.pretrained import (
     SPECIAL_TOKEN_ROLES,
     FolderSettings,
@@ -34,11 +42,13 @@ from wordpiece_bert.pretrained import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.options import OffsetUnit, Side, Strategy
+    from wordpiece_bert.padding import Encoded
     from wordpiece_bert.pretrained import AddedTokenFields, LoadedFolder
 
 __all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "Tokenizer"]
@@ -57,6 +67,9 @@ _OPTIONS = frozenset(EncodeOptions.__annotations__)
 
 # Size of the cache of checked options, in combinations of options.
 _CACHED_OPTIONS = 64
+
+# A text with more windows than this is reported.
+_MANY_WINDOWS = 10_000
 
 # A warning about a vocab.txt describes this many lines, and counts the rest.
 _LINES_SHOWN = 5
@@ -471,6 +484,12 @@ class Tokenizer:
         ------
         InputError
             As for `encode`, and for a null in a column. The message has the index of the item.
+
+        Warns
+        -----
+        UserWarning
+            With `return_overflowing_tokens`, one text has more than ten thousand windows. Those of a pair are all
+            combinations of the windows of both texts, as in `tokenizers`.
         """
         columns = _requested(
             offsets=return_offsets,
@@ -481,6 +500,7 @@ class Tokenizer:
         )
         split, resolved = self._resolve(options)
         rows = self._inner.encode_batch(texts, None, split, resolved, columns, False, threads)  # noqa: FBT003
+        _warn_many_windows(rows)
         return RaggedBatch(
             ids=rows.ids,
             row_offsets=rows.row_offsets,
@@ -607,24 +627,40 @@ class Tokenizer:
 
     def __call__(
         self,
-        text: Text | Batch,
+        text: Text | Batch | None = None,
         text_pair: Text | Batch | None = None,
+        text_target: Text | Batch | None = None,
+        text_pair_target: Text | Batch | None = None,
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,  # noqa: FBT001
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,  # noqa: FBT001
+        max_length: int | None = None,
+        stride: int | None = None,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        return_tensors: Literal["np", "pt"] | None = "np",
+        return_token_type_ids: bool | None = None,  # noqa: FBT001
+        return_attention_mask: bool | None = None,  # noqa: FBT001
+        return_overflowing_tokens: bool = False,  # noqa: FBT001, FBT002
+        return_special_tokens_mask: bool = False,  # noqa: FBT001, FBT002
+        return_offsets_mapping: bool = False,  # noqa: FBT001, FBT002
+        return_length: bool = False,  # noqa: FBT001, FBT002
+        verbose: bool = True,  # noqa: FBT001, FBT002
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
         *,
-        return_tensors: Literal["np"] | None = "np",
+        truncation_side: Side | None = None,
+        split_special_tokens: bool | None = None,
+        encode_special_tokens: bool = False,
+        offset_unit: OffsetUnit = "char",
+        max_target_length: int | None = None,
         dtype: npt.DTypeLike = "int64",
-        return_token_type_ids: bool | None = None,
-        return_attention_mask: bool | None = None,
-        return_overflowing_tokens: bool = False,
-        return_special_tokens_mask: bool = False,
-        return_offsets_mapping: bool = False,
-        return_length: bool = False,
         threads: int | None = None,
-        **options: Unpack[EncodeOptions],
     ) -> BatchEncoding:
         """Encode texts to model inputs, with the arguments and results of transformers' tokenizers.
 
-        Two defaults differ from `encode`: the truncation and padding of the tokenizer's file are ignored, and
-        `max_length` without padding turns truncation on.
+        The truncation and padding of the tokenizer's file are ignored. `max_length` alone turns truncation on, as in
+        `encode`.
 
         Parameters
         ----------
@@ -632,10 +668,28 @@ class Tokenizer:
             A text, or texts and pairs as for `encode_batch`. A single text makes a batch of one row.
         text_pair : str, iterable or Arrow column, optional
             The second text, or as many second texts as there are texts.
-        return_tensors : {"np", None}, default "np"
-            ``"np"`` for arrays, None for lists; for a single text, the lists of its row.
-        dtype : dtype_like, default "int64"
-            The type of the arrays, int64 or int32.
+        text_target, text_pair_target : str, iterable or Arrow column, optional
+            Texts whose ids become ``labels``. Without `text` they are encoded as if they were `text`.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, default False
+            Pad rows: True means ``"longest"``, the longest row of the batch.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default texts are truncated if `max_length` is given and
+            `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included; by default `model_max_length`.
+        stride : int, default 0
+            How many tokens consecutive windows of a text share.
+        is_split_into_words : bool, default False
+            Each text is a list of words.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. With truncation, `max_length` must be a multiple of it.
+        padding_side, truncation_side : {"right", "left"}, optional
+            The side of padding, and the side on which tokens are removed; by default those of the tokenizer's files.
+        return_tensors : {"np", "pt", None}, default "np"
+            ``"np"`` for arrays, ``"pt"`` for tensors of PyTorch, None for lists; for a single text, the lists of its
+            row.
         return_token_type_ids, return_attention_mask : bool, optional
             By default those that the model accepts: both, unless its folder says otherwise.
         return_overflowing_tokens : bool, default False
@@ -643,10 +697,20 @@ class Tokenizer:
             row's text.
         return_special_tokens_mask, return_offsets_mapping, return_length : bool, default False
             Add ``special_tokens_mask``, ``offset_mapping``, ``length`` (padding included).
+        verbose : bool, default True
+            Warn if truncation or padding needs a maximum length that is not known.
+        tokenizer_kwargs : mapping, optional
+            Further options by name. They replace the arguments of the same names.
+        split_special_tokens, encode_special_tokens : bool, default False
+            Two names of one option: encode special tokens that occur in a text as ordinary text.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        max_target_length : int, optional
+            The `max_length` of `text_target`; by default that of `text`.
+        dtype : dtype_like, default "int64"
+            The type of the arrays, int64 or int32.
         threads : int, optional
             As for `encode_batch`.
-        **options
-            Those of `EncodeOptions`.
 
         Returns
         -------
@@ -656,8 +720,15 @@ class Tokenizer:
         Raises
         ------
         InputError
-            As for `encode_batch`; also if arrays are requested and rows differ in length (pass ``padding=True``), and
-            if there are more or fewer second texts than texts.
+            As for `encode_batch`; also if arrays are requested and rows differ in length (pass ``padding=True``), if
+            there are more or fewer second texts than texts, and if the truncation length is not a multiple of
+            `pad_to_multiple_of`.
+
+        Warns
+        -----
+        UserWarning
+            ``truncation=True`` or ``padding="max_length"`` without a `max_length`, and the tokenizer has no
+            `model_max_length`: neither is done.
 
         Examples
         --------
@@ -671,11 +742,34 @@ class Tokenizer:
         array([[1, 1, 1, 1],
                [1, 1, 1, 0]])
         """
-        if return_tensors not in ("np", None):
-            message = (
-                f"return_tensors must be 'np' or None, not {return_tensors!r}; other libraries convert NumPy arrays"
-            )
+        if tokenizer_kwargs is not None:
+            given = {name: value for name, value in locals().items() if name not in ("self", "tokenizer_kwargs")}
+            if unknown := sorted(tokenizer_kwargs.keys() - given.keys()):
+                message = f"unknown option {unknown[0]!r} in tokenizer_kwargs; the options are {', '.join(given)}"
+                raise InputError(message)
+            return self(**{**given, **tokenizer_kwargs})
+        if text is None and text_target is None:
+            message = "You need to specify either `text` or `text_target`."
             raise InputError(message)
+        if split_special_tokens is not None:
+            encode_special_tokens = checked_flag("split_special_tokens", split_special_tokens)
+        check_tensor_type(return_tensors)
+        options = EncodeOptions(
+            add_special_tokens=add_special_tokens,
+            padding=padding,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            is_split_into_words=is_split_into_words,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            truncation_side=truncation_side,
+            encode_special_tokens=encode_special_tokens,
+            offset_unit=offset_unit,
+        )
+        options, off = without_unknown_maximum(self._defaults, options)
+        if off and verbose:
+            warnings.warn(off, stacklevel=2)
         names = self._settings.model_input_names
         columns = _requested(
             type_ids="token_type_ids" in names if return_token_type_ids is None else return_token_type_ids,
@@ -684,12 +778,176 @@ class Tokenizer:
             offsets=return_offsets_mapping,
             overflow_to_sample=return_overflowing_tokens,
         )
+        array_type = None if return_tensors is None else _dtype(dtype)
+        inputs: BatchEncoding | None = None
+        if text is not None:
+            inputs = self._inputs(text, text_pair, options, columns, array_type, threads, return_length=return_length)
+        if text_target is not None:
+            if max_target_length is not None:
+                options = {**options, "max_length": max_target_length}
+            labels = self._inputs(
+                text_target, text_pair_target, options, columns, array_type, threads, return_length=return_length
+            )
+            if inputs is None:
+                inputs = labels
+            else:
+                inputs["labels"] = labels["input_ids"]
+        assert inputs is not None, "text or text_target is given"
+        return inputs.convert_to_tensors("pt") if return_tensors == "pt" else inputs
+
+    def _inputs(
+        self,
+        text: Text | Batch,
+        text_pair: Text | Batch | None,
+        options: EncodeOptions,
+        columns: list[str],
+        array_type: np.dtype[Any] | None,
+        threads: int | None,
+        *,
+        return_length: bool,
+    ) -> BatchEncoding:
+        """Encode texts and pairs to model inputs."""
         split, resolved = self._resolve(options, like_transformers=True)
         single = self._inner.is_single(text, split)
+        texts: Any
+        pairs: Any
         texts, pairs = (text, text_pair) if not single else ([text], None if text_pair is None else [text_pair])
-        array_type = None if return_tensors is None else _dtype(dtype)
+        # The encodings of the result may read the texts later: an iterator can be read once, and a list may change.
+        texts, pairs = _kept(texts), _kept(pairs)
         rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, array_type == np.int64, threads)
-        return model_inputs(rows, dtype=array_type, single=single, return_length=return_length)
+        _warn_many_windows(rows)
+
+        def encode() -> list[Encoding]:
+            items: Any = texts if pairs is None else list(zip(_items(texts), _items(pairs), strict=True))
+            encodings = self._inner.encodings(items, split, resolved, threads)
+            if "overflow_to_sample" not in columns:
+                return encodings
+            return [window for encoding in encodings for window in (encoding, *encoding.overflowing)]
+
+        return model_inputs(rows, dtype=array_type, single=single, return_length=return_length, encode=encode)
+
+    def pad(
+        self,
+        encoded_inputs: Encoded,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] = True,  # noqa: FBT001, FBT002
+        max_length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        return_attention_mask: bool | None = None,  # noqa: FBT001
+        return_tensors: Literal["np", "pt"] | None = None,
+        verbose: bool = True,  # noqa: FBT001, FBT002
+    ) -> BatchEncoding:
+        """Pad rows that are encoded already, as in a collate function.
+
+        Parameters
+        ----------
+        encoded_inputs : mapping or sequence of mapping
+            One row or several by name (``{"input_ids": [[5, 6], [7]]}``), or a list of rows.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, default True
+            True means ``"longest"``, the longest row.
+        max_length : int, optional
+            The length for ``padding="max_length"``; by default `model_max_length`. Longer rows are not truncated.
+        pad_to_multiple_of : int, optional
+            Round the length up to a multiple of this.
+        padding_side : {"right", "left"}, optional
+            The side of padding; by default that of the tokenizer's files.
+        return_attention_mask : bool, optional
+            Add and pad ``attention_mask``; by default if the model accepts it.
+        return_tensors : {"np", "pt"}, optional
+            The type of the result. By default that of the input: lists, arrays or tensors.
+        verbose : bool, default True
+            Warn if padding needs a maximum length that is not known.
+
+        Returns
+        -------
+        BatchEncoding
+            ``input_ids``, ``attention_mask``, ``token_type_ids`` and ``special_tokens_mask`` padded, and other values
+            unchanged.
+
+        Raises
+        ------
+        InputError
+            There is no ``input_ids``, values have different numbers of rows or tokens, an option is wrong, or the
+            tokenizer has no padding token.
+
+        Warns
+        -----
+        UserWarning
+            ``padding="max_length"`` without a `max_length`, and the tokenizer has no `model_max_length`.
+        """
+        options = EncodeOptions(
+            padding=padding,
+            max_length=max_length,
+            truncation=False,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+        )
+        options, off = without_unknown_maximum(self._defaults, options)
+        if off and verbose:
+            warnings.warn(off, stacklevel=2)
+        _, resolved = self._resolve(options, like_transformers=True)
+        if return_attention_mask is None:
+            return_attention_mask = "attention_mask" in self._settings.model_input_names
+        return pad_inputs(
+            encoded_inputs,
+            resolved.padding,
+            return_attention_mask=return_attention_mask,
+            return_tensors=return_tensors,
+        )
+
+    def get_special_tokens_mask(
+        self,
+        token_ids_0: Ids,
+        token_ids_1: Ids | None = None,
+        already_has_special_tokens: bool = False,  # noqa: FBT001, FBT002
+    ) -> list[int]:
+        """Return which tokens of a row are special, 1 or 0 for each.
+
+        Parameters
+        ----------
+        token_ids_0 : ids
+            The ids of a text without special tokens, or with `already_has_special_tokens` those of a row.
+        token_ids_1 : ids, optional
+            The ids of the second text of a pair.
+        already_has_special_tokens : bool, default False
+            `token_ids_0` is a complete row: the result is 1 where an id is in `all_special_ids`.
+
+        Returns
+        -------
+        list of int
+            One number for each token of the row, which without `already_has_special_tokens` is the row that the
+            template makes of the ids.
+
+        Raises
+        ------
+        InputError
+            Second ids with `already_has_special_tokens`.
+        """
+        first = _id_list(token_ids_0)
+        second = None if token_ids_1 is None else _id_list(token_ids_1)
+        if already_has_special_tokens:
+            if second is not None:
+                message = (
+                    "You should not supply a second sequence if the provided sequence of ids is already formatted with "
+                    "special tokens for the model."
+                )
+                raise InputError(message)
+            special = set(self.all_special_ids)
+            return [int(token_id in special) for token_id in first]
+        # The template's row for two texts of one word each, in which the words are replaced by the ids.
+        word = self._inner.unk_token
+        row = self.encode(
+            [word], None if second is None else [word], is_split_into_words=True, truncation=False, padding=False
+        )
+        mask: list[int] = []
+        before: int | None = None
+        for sequence in row.sequence_ids:
+            if sequence is None:
+                mask.append(1)
+            elif sequence != before:
+                mask += [0] * len(first if sequence == 0 else second or [])
+            before = sequence
+        return mask
 
     def _resolve(self, options: EncodeOptions, *, like_transformers: bool = False) -> tuple[bool, _core.Options]:
         """Return whether texts are lists of words, and the core's options, from the cache where possible."""
@@ -718,7 +976,12 @@ class Tokenizer:
         split = checked_flag("is_split_into_words", rest.pop("is_split_into_words", False))
         return split, resolve(self._inner, self._defaults, like_transformers=like_transformers, **rest)
 
-    def tokenize(self, text: str, pair: str | None = None, *, add_special_tokens: bool = False) -> list[str]:
+    def tokenize(
+        self,
+        text: str,
+        pair: str | None = None,
+        add_special_tokens: bool = False,  # noqa: FBT001, FBT002
+    ) -> list[str]:
         """Return the tokens of a text, or of a pair, without truncation and padding.
 
         Parameters
@@ -742,10 +1005,10 @@ class Tokenizer:
 
     def decode(
         self,
-        ids: Ids | int,
+        ids: Ids | SupportsIndex,
+        skip_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
         *,
-        skip_special_tokens: bool = True,
-        clean_up_tokenization_spaces: bool | None = None,
         strict: bool = False,
     ) -> str:
         """Convert ids to text.
@@ -753,7 +1016,7 @@ class Tokenizer:
         Parameters
         ----------
         ids : list, array or int
-            Ids [n], or one id.
+            Ids [n], or one id; any integer type of NumPy.
         skip_special_tokens : bool, default True
             Omit special added tokens.
         clean_up_tokenization_spaces : bool, optional
@@ -772,14 +1035,16 @@ class Tokenizer:
         InputError
             A value is not an id; the message has its index.
         """
+        if isinstance(ids, np.integer) or (isinstance(ids, np.ndarray) and ids.ndim == 0 and ids.dtype.kind in "iu"):
+            ids = int(ids)
         return self._inner.decode(ids, skip_special_tokens, clean_up_tokenization_spaces, strict)
 
     def decode_batch(
         self,
         ids: Iterable[Ids],
+        skip_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
         *,
-        skip_special_tokens: bool = True,
-        clean_up_tokenization_spaces: bool | None = None,
         strict: bool = False,
     ) -> list[str]:
         """Convert rows of ids to texts.
@@ -802,6 +1067,57 @@ class Tokenizer:
             A value is not an id; the message has its row and index.
         """
         return self._inner.decode_batch(ids, skip_special_tokens, clean_up_tokenization_spaces, strict)
+
+    def batch_decode(
+        self,
+        sequences: Iterable[Ids],
+        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
+        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
+    ) -> list[str]:
+        """Convert rows of ids to texts, with the name and the default of transformers.
+
+        `decode` and `decode_batch` have the default of `tokenizers`: they omit special tokens.
+
+        Parameters
+        ----------
+        sequences : iterable of ids
+            A list of lists, an array [rows, length], or a `RaggedBatch`.
+        skip_special_tokens : bool, default False
+            Omit special added tokens.
+        clean_up_tokenization_spaces : bool, optional
+            As for `decode`.
+
+        Returns
+        -------
+        list of str
+            One text per row.
+
+        Raises
+        ------
+        InputError
+            A value is not an id; the message has its row and index.
+        """
+        return self.decode_batch(sequences, skip_special_tokens, clean_up_tokenization_spaces)
+
+    def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
+        """Join tokens to a text, as `decode` does with the tokens of ids.
+
+        Parameters
+        ----------
+        tokens : iterable of str
+            The tokens; they need not be in the vocabulary.
+
+        Returns
+        -------
+        str
+            The text: the result of the decoder, or without one the tokens separated by spaces.
+
+        Raises
+        ------
+        InputError
+            A token is not a str.
+        """
+        return self._inner.join_tokens(checked_strings("tokens", tokens))
 
     # --- the vocabulary
 
@@ -827,13 +1143,19 @@ class Tokenizer:
         return [self.convert_tokens_to_ids(token) for token in tokens]
 
     @overload
-    def convert_ids_to_tokens(self, ids: int, *, skip_special_tokens: bool = False) -> str | None: ...
+    def convert_ids_to_tokens(self, ids: int, skip_special_tokens: bool = False) -> str | None: ...  # noqa: FBT001, FBT002
 
     @overload
-    def convert_ids_to_tokens(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> list[str | None]: ...
+    def convert_ids_to_tokens(
+        self,
+        ids: Iterable[int],
+        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
+    ) -> list[str | None]: ...
 
     def convert_ids_to_tokens(
-        self, ids: int | Iterable[int], *, skip_special_tokens: bool = False
+        self,
+        ids: int | Iterable[int],
+        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
     ) -> str | list[str | None] | None:
         """Return the token of an id, or of each in a list; None for an id without a token.
 
@@ -843,7 +1165,7 @@ class Tokenizer:
             return self._inner.id_to_token(ids)
         return [self._inner.id_to_token(i) for i in ids if not (skip_special_tokens and self._inner.is_special(i))]
 
-    def get_vocab(self, *, with_added_tokens: bool = True) -> dict[str, int]:
+    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:  # noqa: FBT001, FBT002
         """Return token -> id: the model's tokens by id, then the added tokens that the model does not have.
 
         Parameters
@@ -888,7 +1210,7 @@ class Tokenizer:
             for token_id, (content, single_word, lstrip, rstrip, normalized, special) in self._inner.added_tokens()
         }
 
-    def num_special_tokens_to_add(self, *, pair: bool = False) -> int:
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:  # noqa: FBT001, FBT002
         """Return how many special tokens the template adds to a text, or with `pair` to a pair."""
         return self._inner.special_tokens_added(pair)
 
@@ -1136,6 +1458,39 @@ def _vocabulary(vocab: object) -> bytes | list[Any] | dict[Any, Any]:
 
 def _fields(token: AddedToken | AddedTokenFields) -> tuple[str, bool, bool, bool, bool, bool]:
     return token.content, token.single_word, token.lstrip, token.rstrip, token.normalized, token.special
+
+
+def _kept(texts: Any) -> Any:  # noqa: ANN401
+    """Return texts such that they can be read again: an iterator or a list as a new list, others as they are."""
+    return list(texts) if isinstance(texts, Iterator | list) else texts
+
+
+def _items(texts: Any) -> Any:  # noqa: ANN401
+    """Return the texts of a column as a list, and other texts as they are."""
+    column = _core._column_texts(texts)
+    return texts if column is None else column
+
+
+def _id_list(ids: object) -> list[int]:
+    """Return ids as a list; an `InputError` for anything else than whole numbers."""
+    if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
+        return [whole_number(f"id {index}", token_id, 0) for index, token_id in enumerate(ids)]
+    message = f"ids must be a list or an array of whole numbers, not {ids!r}"
+    raise InputError(message)
+
+
+def _warn_many_windows(rows: _core.Rows) -> None:
+    """Warn if a text has very many windows."""
+    if rows.overflow_to_sample is None or len(rows.overflow_to_sample) <= _MANY_WINDOWS:
+        return
+    counts = np.bincount(rows.overflow_to_sample)
+    index = int(counts.argmax())
+    if counts[index] > _MANY_WINDOWS:
+        message = (
+            f"texts[{index}] has {counts[index]:,} windows. Those of a pair are all combinations of the windows of "
+            "both texts; truncation='only_first' or 'only_second' divides one of them"
+        )
+        warnings.warn(message, stacklevel=4)
 
 
 def _requested(**columns: bool) -> list[str]:
