@@ -13,7 +13,7 @@
 //! # Layers
 //!
 //! From the bottom, each importing only what is above it in this list:
-//! - data: [`key`], [`mod@line`], [`buffer`], [`chars`];
+//! - data: [`key`], [`mod@line`], [`buffer`], [`chars`], [`text_pieces`];
 //! - [`primitives`]: operations on 64 bytes or 16 words, one implementation for each instruction set;
 //! - loops over primitives: [`scan`], [`table`];
 //! - [`dispatch`]: the loops compiled for each instruction set, and the choice between them;
@@ -35,9 +35,10 @@ mod primitives;
 mod scan;
 mod spans;
 mod table;
+mod text_pieces;
 mod texts;
 pub(crate) mod words;
 
 pub(crate) use dispatch::instruction_sets;
 pub(crate) use engine::{FastPath, FastState, NormalizedTokens, PartOutcome, PartRequest};
-pub(crate) use texts::{PieceFields, TextPieces};
+pub(crate) use text_pieces::{PieceFields, TextPieces};

@@ -6,30 +6,9 @@
 
 use super::engine::{CHUNK, FastPath, FastState};
 use super::spans::number_words;
+use super::text_pieces::{PieceFields, TextPieces};
 use crate::inputs::pieces::Pieces;
 use crate::matcher::Matcher;
-use crate::offsets::Span;
-
-/// The properties of pieces that are requested in addition to ids.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct PieceFields {
-    /// The number of the word that each piece belongs to.
-    pub word_ids: bool,
-    /// The bytes of the text that each piece comes from.
-    pub spans: bool,
-}
-
-/// The pieces of a text, borrowed from the state of the fast path.
-#[derive(Debug)]
-pub(crate) struct TextPieces<'a> {
-    /// The id of each piece.
-    pub ids: &'a [u32],
-    /// The number of the word that each piece belongs to; empty unless requested.
-    pub word_ids: &'a [u32],
-    /// The bytes of the text that each piece comes from; empty unless requested. Mutable, so that they can be converted
-    /// to another unit where they are.
-    pub spans: &'a mut [Span],
-}
 
 impl FastPath {
     /// Tokenizes texts that contain no added token, up to the first that only the pipeline can tokenize; returns how

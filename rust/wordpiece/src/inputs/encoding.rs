@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+use super::pad::Padding;
+use super::truncate::Side;
+
 /// One encoded input: its tokens, where each comes from, and the rows of the tokens that truncation dropped.
 ///
 /// All lists have one entry per token, except `overflowing` and `sequence_ranges`. Offsets are in the requested
@@ -113,10 +116,39 @@ impl Encoding {
     pub fn char_to_word(&self, position: u32, sequence: u32) -> Option<u32> {
         Some(self.token_to_word(self.char_to_token(position, sequence)?)?.1)
     }
+
+    /// Pads the row, and the rows that overflow from it, to `target` tokens. Longer rows are not changed.
+    pub fn pad(&mut self, target: usize, padding: &Padding) {
+        for row in &mut self.overflowing {
+            row.pad(target, padding);
+        }
+        let n = target.saturating_sub(self.len());
+        if n == 0 {
+            return;
+        }
+        let at = if padding.side == Side::Left { 0 } else { self.len() };
+        fill(&mut self.ids, at, n, padding.id);
+        fill(&mut self.type_ids, at, n, padding.type_id);
+        fill(&mut self.tokens, at, n, padding.token.clone());
+        fill(&mut self.word_ids, at, n, None);
+        fill(&mut self.offsets, at, n, (0, 0));
+        fill(&mut self.special_tokens_mask, at, n, 1);
+        fill(&mut self.attention_mask, at, n, 0);
+        if padding.side == Side::Left {
+            for (_, range) in &mut self.sequence_ranges {
+                *range = range.start + n..range.end + n;
+            }
+        }
+    }
 }
 
 /// Records the tokens of a text. If a row contains a text twice, the last occurrence counts, as in the reference.
 pub(crate) fn set_sequence(ranges: &mut Vec<(u32, Range<usize>)>, sequence: u32, range: Range<usize>) {
     ranges.retain(|(id, _)| *id != sequence);
     ranges.push((sequence, range));
+}
+
+/// Inserts `n` copies of `value` at index `at`.
+fn fill<T: Clone>(list: &mut Vec<T>, at: usize, n: usize, value: T) {
+    list.splice(at..at, std::iter::repeat_n(value, n));
 }

@@ -1,9 +1,9 @@
-//! Padding: extending rows to a common length.
+//! The settings of padding, and the length that they extend rows to.
 //!
-//! Padding tokens have attention mask 0 and are marked as special. Equals `Encoding::pad` of `tokenizers` 0.23.3; the rows
+//! [`Encoding::pad`](super::Encoding::pad) and [`batch::concat`](crate::batch) add the padding tokens, which have attention
+//! mask 0 and are marked as special. Equals `Encoding::pad` of `tokenizers` 0.23.3; the rows
 //! that overflow from a row are padded to the same length.
 
-use super::encoding::Encoding;
 use super::truncate::Side;
 use crate::error::{Error, Result};
 
@@ -64,35 +64,4 @@ impl Padding {
             }
         }
     }
-}
-
-impl Encoding {
-    /// Pads the row, and the rows that overflow from it, to `target` tokens. Longer rows are not changed.
-    pub fn pad(&mut self, target: usize, padding: &Padding) {
-        for row in &mut self.overflowing {
-            row.pad(target, padding);
-        }
-        let n = target.saturating_sub(self.len());
-        if n == 0 {
-            return;
-        }
-        let at = if padding.side == Side::Left { 0 } else { self.len() };
-        fill(&mut self.ids, at, n, padding.id);
-        fill(&mut self.type_ids, at, n, padding.type_id);
-        fill(&mut self.tokens, at, n, padding.token.clone());
-        fill(&mut self.word_ids, at, n, None);
-        fill(&mut self.offsets, at, n, (0, 0));
-        fill(&mut self.special_tokens_mask, at, n, 1);
-        fill(&mut self.attention_mask, at, n, 0);
-        if padding.side == Side::Left {
-            for (_, range) in &mut self.sequence_ranges {
-                *range = range.start + n..range.end + n;
-            }
-        }
-    }
-}
-
-/// Inserts `n` copies of `value` at index `at`.
-fn fill<T: Clone>(list: &mut Vec<T>, at: usize, n: usize, value: T) {
-    list.splice(at..at, std::iter::repeat_n(value, n));
 }

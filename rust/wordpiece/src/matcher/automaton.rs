@@ -1,4 +1,4 @@
-//! The automaton as data: the nodes of two tries, and their failure transitions.
+//! The automaton as data: the nodes of two tries, their failure transitions, and the output of matching.
 
 /// Means "no node" and "no piece".
 pub(super) const NONE: u32 = u32::MAX;
@@ -41,6 +41,22 @@ pub(crate) struct MatchedPiece {
     pub id: u32,
     /// The bytes of the word that it covers; the continuing-subword prefix is not counted.
     pub len: u32,
+}
+
+/// The pieces of the word matched last, and scratch space to find them. Reusing it between words avoids allocations.
+#[derive(Debug, Default)]
+pub(crate) struct WordPieces {
+    /// The pieces of the word, in order; unspecified after a word without pieces.
+    pub pieces: Vec<MatchedPiece>,
+    /// The second halves of concatenations that are still to be emitted, innermost last.
+    pub(super) pending: Vec<Pops>,
+}
+
+impl WordPieces {
+    /// Returns the size of the memory that the lists hold, in bytes.
+    pub fn capacity_bytes(&self) -> usize {
+        size_of::<MatchedPiece>() * self.pieces.capacity() + size_of::<Pops>() * self.pending.capacity()
+    }
 }
 
 /// The automaton over a vocabulary.

@@ -37,5 +37,4 @@ mod automaton;
 mod build;
 mod walk;
 
-pub(crate) use automaton::Matcher;
-pub(crate) use walk::WordPieces;
+pub(crate) use automaton::{Matcher, WordPieces};

@@ -1,22 +1,6 @@
 //! Runs the automaton over a word and emits its pieces.
 
-use super::automaton::{MatchedPiece, Matcher, NONE, Pops};
-
-/// The pieces of the word matched last, and scratch space to find them. Reusing it between words avoids allocations.
-#[derive(Debug, Default)]
-pub(crate) struct WordPieces {
-    /// The pieces of the word, in order; unspecified after a word without pieces.
-    pub pieces: Vec<MatchedPiece>,
-    /// The second halves of concatenations that are still to be emitted, innermost last.
-    pending: Vec<Pops>,
-}
-
-impl WordPieces {
-    /// Returns the size of the memory that the lists hold, in bytes.
-    pub fn capacity_bytes(&self) -> usize {
-        size_of::<MatchedPiece>() * self.pieces.capacity() + size_of::<Pops>() * self.pending.capacity()
-    }
-}
+use super::automaton::{Matcher, NONE, Pops, WordPieces};
 
 impl Matcher {
     /// Finds the pieces of `word`, longest match first, and replaces those in `out`.
