@@ -67,7 +67,7 @@ class CheckpointError(WordPieceError, ValueError, OSError):
 
 
 class ModelNotFoundError(WordPieceError, ValueError, FileNotFoundError):
-    """No model of this name is on this machine. The message says where it was searched for and how to get it."""
+    """No model of this name is on this machine. The message names the searched locations and the way to get it."""
 
 
 class InternalError(WordPieceError, RuntimeError):

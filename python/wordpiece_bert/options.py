@@ -105,7 +105,7 @@ class PaddingSettings(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The settings of a tokenizer's files, for options that a call does not give."""
+    """The settings of a tokenizer's files: the defaults for options that a call omits."""
 
     truncation: TruncationSettings | None
     padding: PaddingSettings | None
@@ -305,7 +305,7 @@ def _padding(
 
 
 def _strategy_of(name: str, switch: Switch, choices: tuple[T, ...], off: str) -> T | Literal[False] | None:
-    """Return the choice that a switch stands for (True is the first), False for off, or None for the files' setting."""
+    """Resolve a switch: True to the first choice, False to off, None to the setting of the files."""
     if switch is None or switch is False:
         return switch
     if switch is True:

@@ -3,7 +3,7 @@
 The procedure is that of Devlin et al., "BERT" (2019), section 3.1 and appendices A.1 and A.2. Where the paper leaves a
 detail open, ``create_pretraining_data.py`` from the authors' code release decides.
 
-`next_sentence_pairs` makes pairs of text segments, `Masking` masks tokens, and `collate` combines both into batches.
+`next_sentence_pairs` creates pairs of text segments, `Masking` masks tokens, and `collate` combines both into batches.
 """
 
 from __future__ import annotations

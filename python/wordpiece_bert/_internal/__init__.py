@@ -1,1 +1,1 @@
-"""Private modules that the rest of the package shares. Nothing in here is public."""
+"""Private modules that the rest of the package shares. Nothing here is public."""

@@ -18,7 +18,7 @@ class Answers(list[Any]):
     Attributes
     ----------
     truncated : bool
-        Whether the text was longer than the model accepts, and was cut.
+        Whether the text was longer than the model accepts, and was truncated.
     """
 
     truncated: bool
@@ -36,7 +36,7 @@ class Answer(dict[str, Any]):
     Attributes
     ----------
     truncated : bool
-        Whether the text was longer than the model accepts, and was cut.
+        Whether the text was longer than the model accepts, and was truncated.
     """
 
     truncated: bool

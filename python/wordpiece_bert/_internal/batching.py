@@ -35,7 +35,7 @@ class ModelInputs(TypedDict):
 def sorted_batches(
     lengths: npt.NDArray[np.integer], size: int, *, bound_padding: bool = False
 ) -> list[npt.NDArray[np.intp]]:
-    """Sort rows by length, longest first, and cut them into batches.
+    """Sort rows by length, longest first, and divide them into batches.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def sorted_batches(
 
 
 def token_runs(rows: RaggedBatch, tokens: int) -> list[slice]:
-    """Cut rows, in their order, into runs of at most `tokens` tokens; a longer row is a run by itself."""
+    """Divide rows, in their order, into runs of at most `tokens` tokens; a longer row is a run by itself."""
     offsets = rows.row_offsets
     runs = []
     start = 0

@@ -1,4 +1,4 @@
-"""Texts as arguments of models: one or many, checked, and reported when they are cut."""
+"""Texts as arguments of models: one or many, checked, with a warning when they are truncated."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def warn_truncated(
     *,
     stacklevel: int = 3,
 ) -> None:
-    """Emit a `TruncationWarning` if any text was cut, with their number and the index of the first.
+    """Emit a `TruncationWarning` if any text was truncated, with their number and the index of the first.
 
     Parameters
     ----------
     truncated
-        Whether each text was cut, [texts].
+        Whether each text was truncated, [texts].
     longest
         The longest row in tokens.
     what, remedy

@@ -1,4 +1,4 @@
-"""What all models share: loading, saving and named parameters."""
+"""The base class of all models: loading, saving and named parameters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ["Model"]
 class Model:
     """A model: a configuration, weights, and an engine that computes with them.
 
-    A model never changes after it is made, so threads may share it.
+    A model is immutable, so threads may share it.
 
     Parameters
     ----------

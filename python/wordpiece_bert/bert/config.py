@@ -109,7 +109,7 @@ class BertConfig:
     architectures: tuple[str, ...] = ()
     model_type: str = "bert"
 
-    # What the configuration of a variant overrides.
+    # Configurations of variants override the attributes below.
     _sizes: ClassVar[tuple[str, ...]] = (
         "vocab_size",
         "hidden_size",

@@ -28,7 +28,7 @@ def is_half(dtype: np.dtype[np.generic]) -> bool:
 
 
 def widen(x: npt.NDArray[np.generic]) -> Array:
-    """Floats of any width -> float32, exactly if they have 16 bits; a float32 array is returned as it is."""
+    """Convert floats of any width to float32, exactly if they have 16 bits; a float32 array is returned unchanged."""
     if x.dtype == BFLOAT16:
         bits = x["bfloat16"].astype(np.uint32)  # type: ignore[call-overload]
         bits <<= np.uint32(16)
@@ -37,7 +37,7 @@ def widen(x: npt.NDArray[np.generic]) -> Array:
 
 
 def to_bfloat16(x: Array) -> npt.NDArray[np.void]:
-    """float32 -> `BFLOAT16`, rounded to the nearest, ties to even; NaN remains NaN."""
+    """Round float32 to `BFLOAT16`, to the nearest value, ties to even; NaN remains NaN."""
     bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     rounded = np.where(np.isnan(x), np.uint32(0x7FC0), rounded)

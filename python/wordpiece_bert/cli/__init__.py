@@ -1,6 +1,6 @@
 """The command ``wordpiece-bert``: one module for each subcommand, over the functions of the library.
 
-Whatever a subcommand does, a few lines of Python do as well; nothing else in the package imports this one. `program`
+Every subcommand is a thin wrapper of public functions; nothing else in the package imports this one. `program`
 has the parser, the dispatch and the exit codes, `arguments` the options that several subcommands share.
 """
 

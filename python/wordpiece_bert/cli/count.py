@@ -1,4 +1,4 @@
-"""``wordpiece-bert count``: word counts of text files, which add up and which ``train --counts`` learns from."""
+"""``wordpiece-bert count``: word counts of text files, which can be added and passed to ``train --counts``."""
 
 from __future__ import annotations
 

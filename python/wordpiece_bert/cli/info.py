@@ -1,4 +1,4 @@
-"""``wordpiece-bert info``: what a vocabulary, a tokenizer or a model folder contains."""
+"""``wordpiece-bert info``: the contents of a vocabulary, a tokenizer or a model folder."""
 
 from __future__ import annotations
 

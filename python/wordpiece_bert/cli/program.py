@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _SignalError(BaseException):
-    """A signal asked the process to end. Like KeyboardInterrupt, no ``except Exception`` catches it."""
+    """A signal requested the process to end. Like KeyboardInterrupt, no ``except Exception`` catches it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {signal.Signals(number).name}")

@@ -36,7 +36,7 @@ def add_parser(commands: arguments.Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train a vocabulary, write it, and report how it was made."""
+    """Train a vocabulary, write it, and print a summary of the training."""
     start = time.perf_counter()
     as_file = options.output.suffix == ".txt"
     if not as_file and options.output.exists() and not options.output.is_dir():

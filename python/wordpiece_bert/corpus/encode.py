@@ -55,7 +55,7 @@ class FileOptions(ReadingOptions, EncodeOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class EncodeSummary:
-    """What `Tokenizer.encode_files` read and wrote."""
+    """The result of `Tokenizer.encode_files`: counts of texts, rows and tokens, and the files written."""
 
     #: The files written, beginning with the one that holds the ids.
     output: tuple[Path, ...]

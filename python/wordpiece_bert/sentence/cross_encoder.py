@@ -105,7 +105,7 @@ class CrossEncoder:
 
     @property
     def max_length(self) -> int:
-        """Longest row in tokens, with special tokens; longer pairs are cut."""
+        """The longest row in tokens, including special tokens; longer pairs are truncated."""
         return self._max_length
 
     @property
@@ -138,7 +138,7 @@ class CrossEncoder:
         show_progress_bar
             Whether to show a progress bar, which needs tqdm.
         return_truncated
-            Whether to also return which pairs were cut at `max_length`.
+            Whether to also return which pairs were truncated to `max_length`.
 
         Returns
         -------
@@ -155,7 +155,7 @@ class CrossEncoder:
         Warns
         -----
         TruncationWarning
-            Pairs were cut, and `return_truncated` is false.
+            Pairs were truncated, and `return_truncated` is false.
         """
         single, items = _check_pairs(pairs)
         batch_size = whole_number("batch_size", batch_size, 1)
@@ -208,8 +208,8 @@ class CrossEncoder:
         -------
         list of Answer
             Dicts with ``corpus_id`` (the index in `documents`), ``score`` (a float) and, with `return_documents`,
-            ``text``; the highest score first. The attribute ``truncated`` of each says whether the query and the
-            document were cut.
+            ``text``; the highest score first. The attribute ``truncated`` of each is whether the query and the
+            document were truncated.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class CrossEncoder:
         Warns
         -----
         TruncationWarning
-            Documents were cut.
+            Documents were truncated.
         """
         if self.num_labels != 1:
             message = f"rank needs a model with one label; this one has {self.num_labels}: use predict"

@@ -54,7 +54,7 @@ class TokenVectors:
     offsets: list[tuple[int, int]]
     #: The tokens.
     tokens: list[str]
-    #: Whether the text was cut.
+    #: Whether the text was truncated.
     truncated: bool
 
 
@@ -134,7 +134,7 @@ class SentenceEncoder:
 
     @property
     def max_seq_length(self) -> int:
-        """Longest row in tokens, with [CLS] and [SEP]; longer texts are cut. It may be set."""
+        """The longest row in tokens, including [CLS] and [SEP]; longer texts are truncated. It may be set."""
         return self._max_seq_length
 
     @max_seq_length.setter
@@ -261,7 +261,7 @@ class SentenceEncoder:
         truncate_dim
             How many of the first numbers of each vector to keep; by default the model's setting, or all.
         return_truncated
-            Whether to also return which texts were cut at `max_seq_length`.
+            Whether to also return which texts were truncated to `max_seq_length`.
         windows
             None cuts texts that are too long. ``"mean"`` and ``"max"`` split them into windows instead, each with the
             prompt, and combine the vectors of the windows element by element; if the model normalizes its vectors, the
@@ -285,7 +285,8 @@ class SentenceEncoder:
         Warns
         -----
         TruncationWarning
-            Texts were cut, and `return_truncated` is false; the message has their number and the index of the first.
+            Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
+            first.
         """
         single, items = check_texts(texts)
         batch_size = whole_number("batch_size", batch_size, 1)
@@ -333,7 +334,7 @@ class SentenceEncoder:
         -------
         TokenVectors
             The vectors of all tokens, [CLS] and [SEP] among them, before the pooling; for a list of texts, a list of
-            these. The attribute ``truncated`` says whether the text was cut.
+            these. The attribute ``truncated`` is whether the text was truncated.
 
         Raises
         ------
@@ -343,7 +344,7 @@ class SentenceEncoder:
         Warns
         -----
         TruncationWarning
-            Texts were cut.
+            Texts were truncated.
         """
         single, items = check_texts(texts)
         batch_size = whole_number("batch_size", batch_size, 1)
@@ -433,7 +434,7 @@ class SentenceEncoder:
         return normalize(combined) if modules and isinstance(modules[-1], Normalize) else combined
 
     def _tokenize(self, texts: list[str], *, return_offsets: bool = False) -> RaggedBatch:
-        """Tokenize texts, cut at `max_seq_length`; truncation and padding of the tokenizer's file do not apply."""
+        """Tokenize texts, truncated to `max_seq_length`; settings of the tokenizer's file do not apply."""
         rows = self._tokenizer.encode_batch(
             texts,
             return_offsets=return_offsets,

@@ -77,7 +77,7 @@ def cut_into_windows(
 
 
 def combine(vectors: Array, samples: npt.NDArray[np.int64], how: Combination, texts: int) -> Array:
-    """Vectors of windows [windows, d] and the text of each window [windows] -> vectors of texts [n, d].
+    """Combine vectors of windows [windows, d] into vectors of texts [n, d], given the text of each window [windows].
 
     Every text has at least one window, and the windows of a text are consecutive.
     """

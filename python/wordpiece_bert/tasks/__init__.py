@@ -1,7 +1,7 @@
-"""What models with a head are used for, each task as one function.
+"""Tasks for models with a head, each as one function.
 
 `load` returns a model with its tokenizer; every task accepts that pair, or the name or folder of a model. Results have
-the form of transformers' pipelines, and their attribute ``truncated`` says whether the text was cut.
+the form of transformers' pipelines, and their attribute ``truncated`` is whether the text was truncated.
 """
 
 from wordpiece_bert._internal.answers import Answer, Answers

@@ -79,7 +79,7 @@ def question_answering(
     doc_stride
         How many tokens consecutive windows share; by default 128, or half a window if that is less.
     max_question_len
-        The longest question, in tokens; a longer one is cut.
+        The longest question, in tokens; a longer one is truncated.
     align_to_words
         Whether to extend an answer to entire words.
     handle_impossible_answer
@@ -95,8 +95,8 @@ def question_answering(
     Answer or Answers
         A dict with ``score``, ``start`` and ``end`` (characters of the context) and ``answer`` (the text between them);
         for a `top_k` above 1 a list of these, the highest score first. Equal answers from several windows or spans are
-        returned once, with the sum of their scores. The attribute ``truncated`` says whether the question was cut; the
-        context never is.
+        returned once, with the sum of their scores. The attribute ``truncated`` is whether the question was truncated;
+        the context never is.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def question_answering(
     Warns
     -----
     TruncationWarning
-        The question was cut.
+        The question was truncated.
     """
     model, tokenizer = with_head(source, QuestionAnswering, "question_answering")
     _check_text("question", question)
@@ -153,7 +153,7 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _cut_question(tokenizer: Tokenizer, question: str, limit: int) -> tuple[str, bool]:
-    """Return the question, cut at `limit` tokens, and whether it was cut; with a warning if so."""
+    """Return the question, truncated to `limit` tokens, and whether it was truncated; with a warning if so."""
     encoding = tokenizer.encode(question, add_special_tokens=False, truncation=False, padding=False)
     if len(encoding) <= limit:
         return question, False

@@ -1,4 +1,4 @@
-"""From texts to encodings, and from encodings to logits, for every task."""
+"""The steps that all tasks share: tokenizing texts, and computing logits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["encode", "infer"]
 def encode(
     tokenizer: Tokenizer, texts: Sequence[Any], limit: int, *, is_split_into_words: bool = False
 ) -> list[Encoding]:
-    """Tokenize texts or pairs without padding, cut at `limit` tokens.
+    """Tokenize texts or pairs without padding, truncated to `limit` tokens.
 
     Raises
     ------
@@ -33,7 +33,8 @@ def encode(
     Warns
     -----
     TruncationWarning
-        How many texts were cut, and the index of the first; in the name of the caller of the task.
+        Texts were truncated. The message has their number and the index of the first; the warning points to the caller
+        of the task.
     """
     encodings = tokenizer.encodings(
         texts, truncation=True, max_length=limit, stride=0, padding=False, is_split_into_words=is_split_into_words

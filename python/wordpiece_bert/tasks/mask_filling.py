@@ -59,7 +59,7 @@ def fill_mask(
         For a text with one mask, dicts with ``score`` (a float), ``token`` (its id), ``token_str`` and ``sequence``
         (the text with the token in it), the highest score first. For a text with several masks, a list of such lists:
         each mask is filled by itself, and the others remain in ``sequence``. For a list of texts, a list of these. The
-        attribute ``truncated`` says whether the text was cut.
+        attribute ``truncated`` is whether the text was truncated.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def fill_mask(
     Warns
     -----
     TruncationWarning
-        Texts were longer than the model accepts, and were cut.
+        Texts were longer than the model accepts, and were truncated.
     VocabWarning
         A target is not in the vocabulary.
     """

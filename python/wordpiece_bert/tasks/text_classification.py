@@ -55,7 +55,7 @@ def classify(
     -------
     Answers
         Dicts with ``label`` and ``score`` (a float), the highest score first; for a list of texts, a list of these. The
-        attribute ``truncated`` says whether the text was cut.
+        attribute ``truncated`` is whether the text was truncated.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def classify(
     Warns
     -----
     TruncationWarning
-        Texts were longer than the model accepts, and were cut.
+        Texts were longer than the model accepts, and were truncated.
     """
     model, tokenizer = with_head(source, SequenceClassification, "classify")
     if top_k is not None:

@@ -1,4 +1,4 @@
-"""`ner`: labels for tokens, and the named entities that consecutive labels make.
+"""`ner`: labels for tokens, and the named entities that consecutive labels form.
 
 The aggregation strategies are those of the token-classification pipeline of transformers.
 """
@@ -65,7 +65,7 @@ def ner(
     is_split_into_words: bool = False,
     batch_size: int = 32,
 ) -> Any:  # noqa: ANN401
-    """Find the named entities of texts, or whatever else a model labels tokens with.
+    """Find named entities in texts, or other spans, depending on the labels of the model.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def ner(
         Dicts with ``entity_group`` (the label without B- and I-), ``score`` (the mean over the group), ``word``,
         ``start`` and ``end`` (characters: ``text[start:end]`` is the entity). With ``"none"``: ``entity`` (the complete
         label), ``score``, ``index`` (of the token), ``word``, ``start``, ``end``. For a list of texts, a list of these.
-        The attribute ``truncated`` says whether the text was cut.
+        The attribute ``truncated`` is whether the text was truncated.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def ner(
     Warns
     -----
     TruncationWarning
-        Texts were longer than the model accepts, and were cut; never with `stride`.
+        Texts were longer than the model accepts, and were truncated; never with `stride`.
     """
     model, tokenizer = with_head(source, TokenClassification, "ner")
     batch_size = whole_number("batch_size", batch_size, 1)

@@ -56,7 +56,7 @@ class Features:
     offsets: list[tuple[int, int]]
     #: The tokens; or the words, as they are in the text.
     tokens: list[str]
-    #: Whether the text was longer than the model accepts, and was cut.
+    #: Whether the text was longer than the model accepts, and was truncated.
     truncated: bool
 
 
@@ -105,7 +105,7 @@ def feature_extraction(
     Warns
     -----
     TruncationWarning
-        Texts were longer than the model accepts, and were cut.
+        Texts were longer than the model accepts, and were truncated.
     """
     model, tokenizer = with_head(source, Model, "feature_extraction")
     base = model.base_model if isinstance(model, HeadModel) else model
@@ -179,7 +179,7 @@ def _of_tokens(vectors: Array, encoding: Encoding) -> Features:
 
 
 def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> Features:  # noqa: ANN401
-    """One vector for each word: that of its first piece, or the mean over its pieces that were not cut off."""
+    """One vector for each word: that of its first piece, or the mean over its pieces that truncation kept."""
     pieces: dict[int, list[int]] = {}  # by word, the positions of its tokens
     for position, word in enumerate(encoding.word_ids):
         if word is not None:

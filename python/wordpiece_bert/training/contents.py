@@ -1,4 +1,4 @@
-"""What a vocabulary contains: kinds of tokens, scripts, lengths, and where each kind begins."""
+"""A summary of a vocabulary: the kinds of tokens and where each begins, scripts, and lengths."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class VocabReport:
         return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
 
     def text(self, *others: VocabReport) -> str:
-        """Return a table of this report, and of others beside it.
+        """Return a table of this report and others, side by side.
 
         Parameters
         ----------

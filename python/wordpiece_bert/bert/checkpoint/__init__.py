@@ -1,4 +1,4 @@
-"""From the files of a model folder to named, checked weights.
+"""Reads the files of a model folder into named, checked weights.
 
 `find_weights` chooses the file, `read_tensors` reads it, and `resolve` finds a model's weights among its tensors.
 `write_safetensors` writes tensors; `non_finite` counts NaN and infinities.

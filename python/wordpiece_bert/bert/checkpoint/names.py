@@ -170,7 +170,7 @@ def resolve(
 
 
 def _rename_norms(tensors: Mapping[str, AnyArray], where: str) -> dict[str, AnyArray]:
-    """LayerNorm.gamma and LayerNorm.beta, TensorFlow's names, -> LayerNorm.weight and LayerNorm.bias."""
+    """Rename TensorFlow's LayerNorm.gamma and LayerNorm.beta to LayerNorm.weight and LayerNorm.bias."""
     renamed: dict[str, AnyArray] = {}
     for name, tensor in tensors.items():
         new = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -1,4 +1,4 @@
-"""What an engine is: the calls that models make, whoever does the arithmetic.
+"""The interface of an engine: the methods that models call, independent of how they are computed.
 
 An `Engine` is chosen by name and dtype (`wordpiece_bert.bert.engines.get_engine`). It receives the weights of a model
 once and returns an `Encoder`, which never changes afterwards and may be shared by threads. Shapes are written with the

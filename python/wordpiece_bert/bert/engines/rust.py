@@ -1,4 +1,4 @@
-"""The Rust engine: the numbers of NumPy's to 1e-6, several times as fast.
+"""The Rust engine: the results of the NumPy engine to 1e-6, several times as fast.
 
 The kernels are in the crate ``rust/kernels``; ``rust/DESIGN.md`` explains them. Weights are packed once, when a model
 is made. The tokens of a batch are laid out one row after the other without padding, and one call runs all layers.
@@ -106,7 +106,7 @@ class RustEncoder:
         self._build(instruction_set)
 
     def _build(self, instruction_set: str | None) -> None:
-        """Make the kernels' encoder, which borrows the packed layers and the other weights."""
+        """Create the kernels' encoder, which borrows the packed layers and the other weights."""
         config, weights = self._config, self._unpacked
         table = weights.get("encoder.relative_attention_bias.weight")
         types = weights.get("embeddings.token_type_embeddings.weight")
@@ -287,7 +287,7 @@ def _by_distance(table: Array, longest: int) -> Array:
 
 
 class _Layout(NamedTuple):
-    """Which tokens of a padded batch are computed, and in which order: row by row, the visible ones of a row first."""
+    """The tokens of a padded batch that are computed, in order: row by row, the visible ones of a row first."""
 
     columns: npt.NDArray[np.int64]  # [tokens] the position of each token in its padded row
     lengths: npt.NDArray[np.int64]  # [B] tokens of each row that are computed

@@ -1,4 +1,4 @@
-"""What all models with a head share."""
+"""The base class of all models with a head."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["HeadModel", "HeadWeights", "LabelledModel", "LogitsModel", "pooler_o
 
 
 class HeadModel(Model):
-    """An encoder and a head. It is made and loaded like every `Model`.
+    """An encoder and a head, created and loaded like every `Model`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""BERT's names of weights -> those of a variant."""
+"""Translation of BERT's names of weights into those of a variant."""
 
 from __future__ import annotations
 
