@@ -48,7 +48,7 @@ def test_scores_equal_sentence_transformers(folders: dict[str, Path], name: str)
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, REFERENCE[f"{name}.predict"], rtol=0, atol=1e-5)
     assert truncated.tolist() == [False] * 6 + [True]
-    with pytest.warns(TruncationWarning, match="1 of 7 pairs were cut at 48 tokens, the first at index 6"):
+    with pytest.warns(TruncationWarning, match="1 of 7 pairs were truncated to 48 tokens, the first at index 6"):
         raw = encoder.predict(pairs, 3, activation_fn=lambda x: x)
     np.testing.assert_allclose(raw, REFERENCE[f"{name}.predict_raw"], rtol=0, atol=1e-5)
     if f"{name}.softmax" in REFERENCE:

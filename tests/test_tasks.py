@@ -113,7 +113,7 @@ def test_a_name_or_a_folder_is_accepted(tmp_path: Path, loaded: dict[str, Loaded
 
 def test_truncation_is_on_the_result_and_in_a_warning(loaded: dict[str, Loaded]) -> None:
     with pytest.warns(
-        TruncationWarning, match=r"1 of 2 texts were cut at 48 tokens, the first at index 1.*\.truncated"
+        TruncationWarning, match=r"1 of 2 texts were truncated to 48 tokens, the first at index 1.*\.truncated"
     ) as warned:
         short, long = tasks.classify(loaded["bert_seqcls_single"], ["a dog", LONG])
     assert warned[0].filename == __file__
@@ -340,7 +340,7 @@ def test_an_answer_is_extended_to_entire_words(loaded: dict[str, Loaded]) -> Non
 
 
 def test_a_long_question_is_cut_with_a_warning(loaded: dict[str, Loaded]) -> None:
-    with pytest.warns(TruncationWarning, match="the question has 80 tokens and was cut at max_question_len, 8"):
+    with pytest.warns(TruncationWarning, match="the question has 80 tokens and was truncated to max_question_len, 8"):
         found = tasks.question_answering(loaded["bert_question_answering"], "who " * 80, CONTEXT, max_question_len=8)
     assert found.truncated is True
     expected = tasks.question_answering(loaded["bert_question_answering"], "who " * 8, CONTEXT)

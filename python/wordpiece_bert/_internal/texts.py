@@ -107,6 +107,6 @@ def warn_truncated(
     if count:
         first = int(truncated.argmax())
         message = (
-            f"{count} of {len(truncated)} {what} were cut at {longest} tokens, the first at index {first}; {remedy}"
+            f"{count} of {len(truncated)} {what} were truncated to {longest} tokens, the first at index {first}; {remedy}"
         )
         warnings.warn(message, TruncationWarning, stacklevel=stacklevel)

@@ -157,7 +157,7 @@ def _cut_question(tokenizer: Tokenizer, question: str, limit: int) -> tuple[str,
     encoding = tokenizer.encode(question, add_special_tokens=False, truncation=False, padding=False)
     if len(encoding) <= limit:
         return question, False
-    message = f"the question has {len(encoding)} tokens and was cut at max_question_len, {limit}"
+    message = f"the question has {len(encoding)} tokens and was truncated to max_question_len, {limit}"
     warnings.warn(message, TruncationWarning, stacklevel=3)
     return question[: encoding.offsets[limit - 1][1]], True
 
