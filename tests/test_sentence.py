@@ -207,7 +207,9 @@ def test_token_vectors_do_not_depend_on_the_batch(encoder: SentenceEncoder) -> N
 
 
 def test_the_warning_about_cut_texts_has_their_number_and_the_first_index(encoder: SentenceEncoder) -> None:
-    with pytest.warns(TruncationWarning, match="^2 of 4 texts were truncated to 12 tokens, the first at index 1;") as caught:
+    with pytest.warns(
+        TruncationWarning, match="^2 of 4 texts were truncated to 12 tokens, the first at index 1;"
+    ) as caught:
         encoder.encode(["cat", LONG, "dog", LONG])
     assert caught[0].filename == __file__
 

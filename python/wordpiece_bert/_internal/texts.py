@@ -107,6 +107,7 @@ def warn_truncated(
     if count:
         first = int(truncated.argmax())
         message = (
-            f"{count} of {len(truncated)} {what} were truncated to {longest} tokens, the first at index {first}; {remedy}"
+            f"{count} of {len(truncated)} {what} were truncated to {longest} tokens, "
+            f"the first at index {first}; {remedy}"
         )
         warnings.warn(message, TruncationWarning, stacklevel=stacklevel)
