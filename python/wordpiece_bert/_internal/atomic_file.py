@@ -23,7 +23,7 @@ class AtomicFile:
     is replaced.
 
     The temporary file is created by `begin`, inside the context, and not by the constructor: a signal that arrives
-    between opening a file and entering the context would leave it behind.
+    between opening a file and entering the context would leave the file on the disk.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ class _NpyTable:
     def commit(self) -> list[Path]:
         for file in self._files.values():
             file.finish()
-        # The old ids are removed first and the new ids renamed last, so that ids never exist beside the wrong columns.
+        # The old ids are removed first and the new ids renamed last, so that ids never exist next to the wrong columns.
         if len(self._files) > 1:
             Path(os.path.realpath(self.path)).unlink(missing_ok=True)
         for name in reversed(self._files):

@@ -1,9 +1,9 @@
 //! Added and special tokens: searched for in a text before it is split into words.
 //!
-//! Tokens such as `[MASK]` must not be normalized or split. [`AddedTokens`] finds them in the original text, and those that
-//! ask for it in the normalized text, and divides the text into [`Segment`]s; only the segments between added tokens go
-//! through the rest of the pipeline. Results equal `AddedVocabulary` of `tokenizers` 0.23.3 except where the reference
-//! assigns one id to two tokens, panics, or depends on the order of a hash map.
+//! Tokens such as `[MASK]` must not be normalized or split. [`AddedTokens`] finds them in the original text, and those
+//! that request it in the normalized text, and divides the text into [`Segment`]s; only the segments between added
+//! tokens go through the rest of the pipeline. Results equal `AddedVocabulary` of `tokenizers` 0.23.3 except where the
+//! reference assigns one id to two tokens, panics, or depends on the order of a hash map.
 //!
 //! # Rules
 //!
@@ -13,8 +13,8 @@
 //!
 //! # Cost
 //!
-//! One pass of an Aho-Corasick automaton over the text. If all tokens begin with one of at most three bytes (`[` in most
-//! models), `memchr` first checks whether one of those bytes occurs at all.
+//! One pass of an Aho-Corasick automaton over the text. If all tokens begin with one of at most three bytes (`[` in
+//! most models), `memchr` first checks whether one of those bytes occurs at all.
 //!
 //! # Example
 //!
@@ -63,8 +63,8 @@ impl AddedToken {
 /// Returns the id of each added token: its id in the vocabulary if it has one, otherwise the next free id.
 ///
 /// Free ids start at the number of tokens in the vocabulary. In a vocabulary with gaps that id can be taken; assignment
-/// then continues after the largest id, or in the gaps if there is no larger one. (The reference would assign one id to two
-/// tokens.) A repeated token has one id.
+/// then continues after the largest id, or in the gaps if there is no larger one. (The reference would assign one id to
+/// two tokens.) A repeated token has one id.
 pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
     let mut ids: Vec<u32> = Vec::with_capacity(tokens.len());
     let mut by_content: HashMap<&str, u32> = HashMap::new();
@@ -145,8 +145,8 @@ impl AddedTokens {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::EmptyAddedToken`] if a token normalizes to the empty string, [`Error::TooLarge`] if the automaton
-    /// does not fit in memory, and the errors of `normalize`.
+    /// Returns [`Error::EmptyAddedToken`] if a token normalizes to the empty string, [`Error::TooLarge`] if the
+    /// automaton does not fit in memory, and the errors of `normalize`.
     pub fn new(
         vocab: &Vocab,
         normalize: impl Fn(&str) -> Result<String>,
@@ -239,7 +239,8 @@ impl AddedTokens {
         self.cut(self.raw.as_ref(), text, skip_special, segments);
     }
 
-    /// Returns whether an original text contains none of the tokens that [`cut_raw`](AddedTokens::cut_raw) searches for.
+    /// Returns whether an original text contains none of the tokens that [`cut_raw`](AddedTokens::cut_raw) searches
+    /// for.
     ///
     /// Can be false although `cut_raw` finds nothing: `single_word` is not considered.
     pub fn has_no_raw(&self, text: &str, skip_special: bool) -> bool {

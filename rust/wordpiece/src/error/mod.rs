@@ -1,8 +1,8 @@
 //! The error type of the crate.
 //!
 //! Errors are data: each variant carries the value that was wrong and its location, so that callers can match on them.
-//! The private module `message` has the wording of all of them. [`Error::kind`] groups the variants into the few classes
-//! that callers usually distinguish, and [`Error::innermost`] removes the location of an error in a batch.
+//! The private module `message` has the wording of all of them. [`Error::kind`] groups the variants into the few
+//! classes that callers usually distinguish, and [`Error::innermost`] removes the location of an error in a batch.
 
 mod message;
 mod text_problem;
@@ -31,7 +31,7 @@ pub enum ErrorKind {
 
 /// Everything that can go wrong.
 ///
-/// The [`Display`](std::fmt::Display) form says what is wrong, with the value and its location, and what to do about it;
+/// The [`Display`](std::fmt::Display) form states the problem, with the value and its location, and a remedy;
 /// [`problem`](Error::problem) and [`remedy`](Error::remedy) return the two parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

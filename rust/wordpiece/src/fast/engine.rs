@@ -84,8 +84,8 @@ pub(super) struct MatchScratch {
 }
 
 impl FastState {
-    /// Frees the scratch buffers if one huge text has made them larger than `max_bytes` in all. What is remembered
-    /// stays: it has its own limit, [`FastPath::MAX_STATE_BYTES`].
+    /// Frees the scratch buffers if one huge text has made them larger than `max_bytes` in all. The word table
+    /// is kept: it has its own limit, [`FastPath::MAX_STATE_BYTES`].
     pub fn trim(&mut self, max_bytes: usize) {
         if self.scratch_bytes() > max_bytes {
             self.buffer = NormalizedBuffer::default();

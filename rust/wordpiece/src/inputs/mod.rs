@@ -2,20 +2,20 @@
 //!
 //! The last step of the pipeline. Nothing here looks at text: a text has become [`Pieces`](pieces::Pieces). In order:
 //!
-//! | file | question it answers |
+//! | file | contents |
 //! |---|---|
-//! | `pieces` | what is known about the pieces of one text |
-//! | `truncate` | how many pieces of each text remain in a row |
-//! | `window` | which ranges of pieces the rows show |
-//! | `template` | which special tokens go around the texts (the post-processor as data) |
+//! | `pieces` | the pieces of one text and their properties |
+//! | `truncate` | the number of pieces of each text that remain in a row |
+//! | `window` | the ranges of pieces that the rows contain |
+//! | `template` | the post-processor as data: the special tokens around the texts |
 //! | `layout` | the slots of a row, derived from the post-processor |
-//! | `assemble` | the rows themselves, written slot by slot |
-//! | `trim` | RoBERTa's trimmed offsets |
-//! | `pad` | how far rows are padded |
-//! | `encoding` | one finished row and queries on it |
+//! | `assemble` | the rows, written slot by slot |
+//! | `trim` | RoBERTa's trimming of offsets |
+//! | `pad` | the settings of padding, and the length to pad to |
+//! | `encoding` | one finished row: its fields, its padding, and queries on it |
 //!
-//! All of it equals the post-processors, truncation and padding of `tokenizers` 0.23.3, down to the order in which windows
-//! overflow. Cost: linear in the tokens written.
+//! All of it equals the post-processors, truncation and padding of `tokenizers` 0.23.3, down to the order in which
+//! windows overflow. Cost: linear in the tokens written.
 
 pub(crate) mod assemble;
 pub(crate) mod encoding;

@@ -1,7 +1,7 @@
-//! Post-processors as data: which special tokens go around the texts of a row.
+//! Post-processors as data: the special tokens around the texts of a row, such as `[SEP]` after the second text.
 //!
-//! As in `tokenizer.json`, `[CLS] A [SEP] B [SEP]` can be written as `BertProcessing` or as a template; both behave as in
-//! `tokenizers` 0.23.3. `layout` turns them into the slots of a row.
+//! As in `tokenizer.json`, `[CLS] A [SEP] B [SEP]` can be written as `BertProcessing` or as a template; both behave as
+//! in `tokenizers` 0.23.3. `layout` turns them into the slots of a row.
 
 use crate::error::{Error, Result};
 
@@ -85,8 +85,8 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::BadTemplate`] if a piece names a special token that is not defined, if a special token does not have
-    /// as many ids as texts, or if `single` contains the second text.
+    /// Returns [`Error::BadTemplate`] if a piece names a special token that is not defined, if a special token does not
+    /// have as many ids as texts, or if `single` contains the second text.
     pub fn check(&self) -> Result<()> {
         let bad = |message: String| Err(Error::BadTemplate { message });
         for token in &self.special_tokens {

@@ -1,14 +1,15 @@
-//! Windows: the ranges of a truncated text that the kept row and its overflow show.
+//! Windows: the ranges of a truncated text that the kept row and its overflow contain.
 
 use std::ops::Range;
 
 use super::truncate::Side;
 
-/// Divides `length` tokens into windows of `target` tokens of which adjacent ones share `stride`; the kept one is first.
+/// Divides `length` tokens into windows of `target` tokens of which adjacent ones share `stride`; the kept one is
+/// first.
 ///
-/// Truncation on the right starts at the beginning of the text and moves forward, truncation on the left starts at the end
-/// and moves backward; the last window can be shorter. A text that fits has one window. If nothing may remain (`target`
-/// 0), the kept window is empty and the second one is the entire text, as in the reference.
+/// Truncation on the right starts at the beginning of the text and moves forward, truncation on the left starts at the
+/// end and moves backward; the last window can be shorter. A text that fits has one window. If nothing may remain
+/// (`target` 0), the kept window is empty and the second one is the entire text, as in the reference.
 ///
 /// `stride` must be less than `target` unless the text fits or `target` is 0.
 #[allow(clippy::single_range_in_vec_init, reason = "a list with one range is meant, not the numbers in the range")]

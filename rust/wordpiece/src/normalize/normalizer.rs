@@ -1,4 +1,4 @@
-//! The normalizers as data, and which code runs each.
+//! The normalizers as data, and the dispatch to the code of each.
 
 use unicode_normalization_alignments::UnicodeNormalization;
 
@@ -65,8 +65,8 @@ impl Normalizer {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::PatternFailed`](crate::Error::PatternFailed) if a regular expression of a `Replace` gives up, for
-    /// example because it exceeds its limit of backtracking steps. `text` is then unspecified.
+    /// Returns [`Error::PatternFailed`](crate::Error::PatternFailed) if a regular expression of a `Replace` gives up,
+    /// for example because it exceeds its limit of backtracking steps. `text` is then unspecified.
     pub(crate) fn apply(&self, text: &mut Normalized) -> Result<()> {
         match self {
             Normalizer::Bert(bert) => bert.renormalize(text),

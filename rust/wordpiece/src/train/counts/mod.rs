@@ -1,4 +1,4 @@
-//! Words and how often each occurs, which is what all learners learn from.
+//! Words and their frequencies, the input of all learners.
 //!
 //! [`WordCounts`] is the multiset. [`count()`] makes one from the texts of a [`BlockSource`], with several threads and
 //! with memory that grows with the number of distinct words and not with the text.
