@@ -22,6 +22,12 @@ import case_files
 import strategies
 import wordpiece_bert as wb
 
+# Settings of the file that the tests follow on purpose: its truncation, and a padding id that is not its token's.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*by the truncation that the tokenizer's file sets"),
+    pytest.mark.filterwarnings("ignore:padding. pad_id is"),
+]
+
 tokenizers = pytest.importorskip("tokenizers")
 if tokenizers.__version__ != "0.23.3":
     pytest.skip(f"the reference is tokenizers 0.23.3, not {tokenizers.__version__}", allow_module_level=True)

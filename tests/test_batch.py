@@ -18,6 +18,12 @@ import wordpiece_bert as wb
 from small_tokenizer import TEXTS, TOKENS, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError
 
+# Settings of the file that the tests follow on purpose: its truncation, and a padding id that is not its token's.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*by the truncation that the tokenizer's file sets"),
+    pytest.mark.filterwarnings("ignore:padding. pad_id is"),
+]
+
 PAIRS = [(a, b) for a in TEXTS[:4] for b in TEXTS[2:6]]
 EVERYTHING: dict[str, Any] = {
     "return_offsets": True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -23,6 +24,7 @@ from wordpiece_bert.errors import (
     InputError,
     ModelNotFoundError,
     TokenizerFormatError,
+    TruncationWarning,
     VocabError,
     VocabWarning,
 )
@@ -156,6 +158,7 @@ def test_a_missing_file_and_invalid_utf8_are_reported(tmp_path: Path) -> None:
 # --- which options apply
 
 
+@pytest.mark.filterwarnings("ignore:.*by the truncation that the tokenizer's file sets")
 def test_settings_of_the_file_are_defaults() -> None:
     tok = with_file_settings({"max_length": 5, "stride": 1}, {"strategy": {"Fixed": 7}})
     assert tok.truncation == {"max_length": 5, "stride": 1, "strategy": "longest_first", "direction": "right"}
@@ -169,6 +172,7 @@ def test_settings_of_the_file_are_defaults() -> None:
     assert plain == tokenizer().encode("a b c d e")
 
 
+@pytest.mark.filterwarnings("ignore:.*by the truncation that the tokenizer's file sets")
 @pytest.mark.parametrize(
     ("options", "tokens"),
     [
@@ -189,6 +193,72 @@ def test_options_of_a_call_override_the_file(options: dict[str, Any], tokens: st
     tok = with_file_settings({"max_length": 5}, {"strategy": {"Fixed": 7}})
     assert tok.encode("a b c d e", **options).tokens == tokens.split()
     assert [e.tokens for e in tok.encodings(["a b c d e"], **options)] == [tokens.split()]
+
+
+def test_truncation_by_the_file_is_reported_for_batches_and_files(tmp_path: Path) -> None:
+    tok = with_file_settings({"max_length": 5}, None)
+    texts = ["a", "a b c d e", "b", "a b c d e f"]
+    expected = "2 of 4 texts were cut at 5 tokens, the first at index 1, by the truncation that the tokenizer's file"
+    with pytest.warns(TruncationWarning, match=expected):
+        batch = tok.encode_batch(texts)
+    assert batch.truncated.tolist() == [False, True, False, True]
+    with pytest.warns(TruncationWarning, match=expected):
+        tok.encodings(texts)
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(texts) + "\n")
+    with pytest.warns(TruncationWarning, match=r"2 of 4 texts .* the first at .*texts\.txt.*2"):
+        tok.encode_files(path, tmp_path / "ids.npy")
+    with pytest.warns(TruncationWarning, match=r"2 of 4 texts .* the first at .*texts\.txt.*2"):
+        assert sum(len(rows) for rows in tok.iter_files(path)) == 4
+    # What the call asks for is not reported, nor what keeps all windows; warnings are errors here.
+    tok.encode_batch(texts, truncation=True)
+    tok.encode_batch(texts, truncation=False)
+    tok.encode_batch(texts, return_overflowing_tokens=True)
+    tok.with_truncation(None).encode_batch(texts)
+    tok.encode_files(path, tmp_path / "ids.npy", truncation=True, max_length=3)
+
+
+def test_from_pretrained_does_not_follow_the_truncation_and_padding_of_the_file(tmp_path: Path) -> None:
+    tok = with_file_settings({"max_length": 5, "direction": "Left"}, {"strategy": {"Fixed": 7}, "direction": "Left"})
+    folder = tmp_path / "model"
+    tok.save_pretrained(folder)
+    loaded = wb.Tokenizer.from_pretrained(folder)
+    assert (loaded.truncation, loaded.padding) == (None, None)
+    assert (loaded.truncation_side, loaded.padding_side) == ("left", "left")
+    assert len(loaded.encode("a b c d e")) == len(loaded.encode_ids("a b c d e")) == 7
+    assert loaded.encode_batch(["a b c d e"]).lengths.tolist() == [7]
+    assert loaded.encode("a b c d", truncation=True, max_length=4, padding=True).tokens == ["[CLS]", "c", "d", "[SEP]"]
+    followed = wb.Tokenizer.from_file(folder / "tokenizer.json")
+    assert (followed.truncation, followed.padding) == (tok.truncation, tok.padding)
+
+
+def test_truncation_and_padding_can_be_set_and_removed() -> None:
+    tok = tokenizer()
+    cut = tok.with_truncation(max_length=4, stride=1, truncation_side="left")
+    assert cut.truncation == {"max_length": 4, "stride": 1, "strategy": "longest_first", "direction": "left"}
+    assert cut.encode("a b c d").tokens == ["[CLS]", "c", "d", "[SEP]"]
+    assert wb.Tokenizer.from_json(cut.to_json()).truncation == cut.truncation
+    padded = cut.with_padding("max_length", max_length=6)
+    assert padded.encode("a").tokens == ["[CLS]", "a", "[SEP]", "[PAD]", "[PAD]", "[PAD]"]
+    assert padded.truncation == cut.truncation
+    assert padded.with_truncation(None).with_padding(None) == tok.with_truncation(False).with_padding(False) == tok
+    with pytest.raises(InputError, match="needs a max_length"):
+        tok.with_truncation()
+    with pytest.raises(InputError, match="'other'"):
+        tok.with_truncation("other", max_length=4)
+
+
+def test_a_padding_id_that_is_not_its_tokens_is_reported(tmp_path: Path) -> None:
+    text = tokenizer().with_padding().to_json().replace('"pad_id": 0', '"pad_id": 3')
+    path = tmp_path / "tokenizer.json"
+    path.write_text(text)
+    for load in (lambda: wb.Tokenizer.from_json(text), lambda: wb.Tokenizer.from_file(path)):
+        with pytest.warns(UserWarning, match=r"pad_id is 3, but its pad_token '\[PAD\]' has the id 0; .* with 3"):
+            tok = load()
+        assert tok.encode_batch(["a b", "a"])[1].tolist()[-1] == 3
+    with pytest.warns(UserWarning, match="pad_id is 3, .* with the id of the pad_token"):
+        loaded = wb.Tokenizer.from_pretrained(tmp_path)
+    assert loaded(["a b", "a"], padding=True)["input_ids"][1, -1] == 0
 
 
 def test_by_default_nothing_is_truncated_or_padded() -> None:
@@ -439,6 +509,57 @@ def test_a_tokenizer_is_immutable() -> None:
 # --- saving
 
 
+def test_added_tokens_after_a_gap_keep_their_ids_in_tokenizers(tmp_path: Path) -> None:
+    """A vocab.txt with blank and repeated lines has fewer tokens than lines; tokenizers counts ids from the number."""
+    tokenizers = pytest.importorskip("tokenizers")
+    path = tmp_path / "vocab.txt"
+    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n\n\nc\n##d\na\ne\n")
+    with pytest.warns(VocabWarning):
+        tok = wb.Tokenizer.from_vocab(path)
+    tok = tok.with_added_tokens(["NEW", "n3w"]).with_added_tokens(["[X]", "<a b>"], special=True)
+    assert [tok.token_to_id(token) for token in ("e", "NEW", "n3w", "[X]", "<a b>")] == [12, 13, 14, 15, 16]
+    text = "a NEW b n3w xn3wy [X]e <a b> new n3"
+    tok.save_pretrained(tmp_path / "model")
+    saved = tmp_path / "model" / "tokenizer.json"
+    assert tokenizers.Tokenizer.from_file(str(saved)).encode(text).ids == tok.encode(text).ids
+    for again in (wb.Tokenizer.from_file(saved), wb.Tokenizer.from_pretrained(tmp_path / "model")):
+        assert again.encode(text).ids == tok.encode(text).ids
+        assert len(again) == len(tok)
+    unwritable = tok.with_added_tokens(["new"], special=True)
+    with pytest.raises(InputError, match=r'"new" the id 15 instead of 17; .* a piece of ordinary words'):
+        unwritable.save_pretrained(tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+    again = pickle.loads(pickle.dumps(unwritable))
+    assert again == unwritable
+    assert again.encode("a new b").ids == unwritable.encode("a new b").ids
+
+
+def test_what_transformers_saves_of_a_vocabulary_with_gaps_is_loaded(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n\n\nc\n##d\na\ne\n")
+    theirs = transformers.BertTokenizer.from_pretrained(str(tmp_path))
+    theirs.add_tokens(["NEW1", "NEW2"])
+    theirs.add_special_tokens({"additional_special_tokens": ["[X]"]})
+    theirs.save_pretrained(str(tmp_path / "saved"))
+    tok = wb.Tokenizer.from_pretrained(tmp_path / "saved")
+    text = "a NEW1 b NEW2 [X] e"
+    ids = theirs(text)["input_ids"]
+    assert tok.encode(text).ids == ids  # NEW1 and "a" share an id, as there
+    assert tok.decode(ids, skip_special_tokens=False) == theirs.decode(ids)
+    assert len(tok) == len(theirs.get_vocab())
+    tok.save_pretrained(tmp_path / "again")
+    again = transformers.AutoTokenizer.from_pretrained(str(tmp_path / "again"))
+    assert again(text)["input_ids"] == wb.Tokenizer.from_pretrained(tmp_path / "again").encode(text).ids == ids
+
+
+def test_a_byte_order_mark_is_named_where_the_unknown_token_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\ufeff[UNK]\na\n".encode())
+    with pytest.raises(VocabError, match=r"begins with a byte order mark.*; save the file without the mark"):
+        wb.Tokenizer.from_vocab(path)
+
+
+@pytest.mark.filterwarnings("ignore:.*by the truncation that the tokenizer's file sets")
 def test_save_and_from_file_round_trip(tmp_path: Path) -> None:
     tok = with_file_settings({"max_length": 30, "direction": "Left"}, {"pad_to_multiple_of": 8}).with_added_tokens(
         ["<e>"]
@@ -461,6 +582,7 @@ def test_an_invalid_file_is_named(tmp_path: Path) -> None:
         wb.Tokenizer.from_file(path)
 
 
+@pytest.mark.filterwarnings("ignore:padding. pad_id is")
 @given(strategies.cases(windows=False))
 def test_saving_is_idempotent(case: dict[str, Any]) -> None:
     try:

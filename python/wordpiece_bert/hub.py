@@ -19,6 +19,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from wordpiece_bert._internal.atomic_folder import check_complete
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> 
     Raises
     ------
     ModelNotFoundError
-        There is no model of this name. The message says where it was searched for and which command downloads it.
+        There is no model of this name: the message says where it was searched for and which command downloads it. Or
+        a save into its folder was interrupted.
     InputError
         `name` or `revision` is not a valid name, or `revision` is given for a model that has none.
     """
@@ -88,6 +90,7 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> 
     folder = Path(text).expanduser()
     if folder.is_dir():
         _refuse_revision(text, revision, "a folder")
+        check_complete(folder)
         return folder
     if folder.exists():
         message = f"{folder} is a file; pass the model folder that contains it: {str(folder.parent)!r}"

@@ -18,7 +18,9 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
 from wordpiece_bert._internal.atomic_file import write_text
+from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch, check_tensor_type, model_inputs
 from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, FileOptions, write_encoded
@@ -230,7 +232,7 @@ class Tokenizer:
         """Create a tokenizer from the text of a tokenizer.json.
 
         All components that WordPiece files use are supported. The file's truncation and padding are the defaults of
-        `encode`, `encode_batch` and `encodings`.
+        `encode`, `encode_batch` and `encodings`; `with_truncation` and `with_padding` make a tokenizer without them.
 
         Parameters
         ----------
@@ -249,8 +251,22 @@ class Tokenizer:
             field.
         VocabError
             The vocabulary is empty, has no unknown token, or has two tokens with one id.
+
+        Warns
+        -----
+        UserWarning
+            The padding has a pad_id that is not the id of its pad_token.
         """
-        return cls._from_core(_core.Tokenizer.from_json(text))
+        return cls._from_text(text, stacklevel=3)
+
+    @classmethod
+    def _from_text(cls, text: str, *, stacklevel: int) -> Self:
+        """Create a tokenizer from the text of a tokenizer.json, and warn about its padding."""
+        core = _core.Tokenizer.from_json(text)
+        if contradiction := _pad_contradiction(core):
+            pad_id = core.padding["pad_id"] if core.padding else 0
+            warnings.warn(f"{contradiction}; rows are padded with {pad_id}", stacklevel=stacklevel)
+        return cls._from_core(core)
 
     @classmethod
     def from_file(cls, path: StrPath) -> Self:
@@ -280,14 +296,16 @@ class Tokenizer:
             except UnicodeDecodeError as cause:
                 message = f"not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
                 raise TokenizerFormatError(message) from cause
-            return cls.from_json(text)
+            return cls._from_text(text, stacklevel=3)
 
     @classmethod
     def from_pretrained(cls, name: StrPath, *, revision: str | None = None) -> Self:
         """Load the tokenizer of a model that is on this machine. Nothing is downloaded.
 
         The tokenizer.json of the model's folder is used as it is. If there is none, its vocab.txt is used with the
-        options of tokenizer_config.json. Special and added tokens of the folder's other files are added.
+        options of tokenizer_config.json. Special and added tokens of the folder's other files are added. As in
+        transformers, the truncation and padding that a tokenizer.json sets do not apply: pass them to the call, or use
+        `from_file`, which keeps them.
 
         Parameters
         ----------
@@ -311,14 +329,18 @@ class Tokenizer:
         Warns
         -----
         UserWarning
-            tokenizer_config.json contradicts tokenizer.json, or gives other ids for added tokens.
+            tokenizer_config.json contradicts tokenizer.json, or gives other ids for added tokens, or the padding of
+            tokenizer.json has a pad_id that is not the id of its pad_token.
         """
         folder = find_model(name, revision=revision)
         loaded = load_folder(folder)
         tokenizer = cls._load(folder, loaded)
-        for message in (*loaded.warnings, *moved_tokens(loaded, tokenizer.get_vocab())):
+        messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.get_vocab())]
+        if contradiction := _pad_contradiction(tokenizer._inner):
+            messages.append(f"{folder}: {contradiction}; rows are padded with the id of the pad_token")
+        for message in messages:
             warnings.warn(message, stacklevel=2)
-        return tokenizer
+        return tokenizer._without_file_settings()
 
     @classmethod
     def _load(cls, folder: Path, loaded: LoadedFolder) -> Self:
@@ -326,7 +348,7 @@ class Tokenizer:
         settings = loaded.settings
         if loaded.json is not None:
             with _naming(folder / "tokenizer.json"):
-                tokenizer = cls.from_json(loaded.json)
+                tokenizer = cls._from_core(_core.Tokenizer.from_json(loaded.json))
         else:
             assert loaded.vocab is not None, "load_folder returns one of the two"
             roles: dict[str, Any] = dict(settings.special_tokens)
@@ -345,6 +367,116 @@ class Tokenizer:
                 cls_token, sep_token = settings.special_tokens["cls_token"], settings.special_tokens["sep_token"]
                 tokenizer = cls._build(core.with_bert_template(cls_token, sep_token), settings)
         return tokenizer
+
+    def _without_file_settings(self) -> Self:
+        """Return a tokenizer without the truncation and padding of its tokenizer.json.
+
+        As in transformers, their sides stay the defaults of calls, and padding has token type 0.
+        """
+        truncation, padding = self._inner.truncation, self._inner.padding
+        if truncation is None and padding is None:
+            return self
+        settings = self._settings
+        if settings.truncation_side is None and truncation and truncation["direction"] == "left":
+            settings = replace(settings, truncation_side="left")
+        if settings.padding_side is None and padding and padding["direction"] == "left":
+            settings = replace(settings, padding_side="left")
+        return self._build(self._inner.with_settings(None, None), settings)
+
+    def with_truncation(
+        self,
+        truncation: bool | str | None = True,  # noqa: FBT001, FBT002
+        *,
+        max_length: int | None = None,
+        stride: int = 0,
+        truncation_side: str | None = None,
+    ) -> Self:
+        """Return a tokenizer that truncates by default, or one that does not. This one does not change.
+
+        The setting is the default of `encode`, `encode_batch`, `encodings` and `encode_files`, and is saved in the
+        tokenizer.json. The call ``tokenizer(...)`` ignores it, as in transformers.
+
+        Parameters
+        ----------
+        truncation : bool, str or None, default True
+            True for "longest_first", or the name of a strategy; None or False for a tokenizer without truncation.
+        max_length : int, optional
+            The longest row in tokens, special tokens included. Defaults to `model_max_length`.
+        stride : int, default 0
+            How many tokens a window shares with the one before.
+        truncation_side : {"right", "left"}, optional
+            Where texts are cut. Defaults to `truncation_side`.
+
+        Returns
+        -------
+        Tokenizer
+            The new tokenizer.
+
+        Raises
+        ------
+        InputError
+            A value is wrong, or there is no maximum length.
+        """
+        options = resolve(
+            self._inner,
+            replace(self._defaults, truncation=None, padding=None),
+            truncation=truncation or False,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+        )
+        return self._build(self._inner.with_settings(options.truncation, self._inner.padding), self._settings)
+
+    def with_padding(
+        self,
+        padding: bool | str | None = True,  # noqa: FBT001, FBT002
+        *,
+        max_length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+    ) -> Self:
+        """Return a tokenizer that pads by default, or one that does not. This one does not change.
+
+        The setting is the default of `encode`, `encode_batch` and `encodings`, and is saved in the tokenizer.json. The
+        call ``tokenizer(...)`` ignores it, as in transformers.
+
+        Parameters
+        ----------
+        padding : bool, str or None, default True
+            True or "longest" for the longest row of the batch, "max_length" for `max_length`; None or False for a
+            tokenizer without padding.
+        max_length : int, optional
+            The length for "max_length". Defaults to `model_max_length`.
+        pad_to_multiple_of : int, optional
+            Round lengths up to a multiple of this.
+        padding_side : {"right", "left"}, optional
+            Where padding is added. Defaults to `padding_side`.
+
+        Returns
+        -------
+        Tokenizer
+            The new tokenizer.
+
+        Raises
+        ------
+        InputError
+            A value is wrong, there is no length, or the vocabulary has no padding token.
+        """
+        options = resolve(
+            self._inner,
+            replace(self._defaults, truncation=None, padding=None),
+            truncation=False,
+            padding=padding or False,
+            max_length=max_length,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+        )
+        return self._build(self._inner.with_settings(self._inner.truncation, options.padding), self._settings)
+
+    def _file_truncates(self, options: Mapping[str, Any]) -> bool:
+        """Whether a call with these options truncates because the tokenizer's file says so, not the call."""
+        given = (options.get(name) for name in ("truncation", "max_length"))
+        return self._inner.truncation is not None and all(value is None for value in given)
 
     def with_added_tokens(self, tokens: Iterable[str | AddedToken], *, special: bool = False) -> Self:
         """Return a tokenizer with more added tokens. This one does not change.
@@ -490,6 +622,8 @@ class Tokenizer:
         UserWarning
             With `return_overflowing_tokens`, one text has more than ten thousand windows. Those of a pair are all
             combinations of the windows of both texts, as in `tokenizers`.
+        TruncationWarning
+            The truncation of the tokenizer's file, which the call does not mention, cut texts.
         """
         columns = _requested(
             offsets=return_offsets,
@@ -501,6 +635,8 @@ class Tokenizer:
         split, resolved = self._resolve(options)
         rows = self._inner.encode_batch(texts, None, split, resolved, columns, False, threads)  # noqa: FBT003
         _warn_many_windows(rows)
+        if self._file_truncates(options) and not return_overflowing_tokens:
+            warn_file_truncated(rows.truncated, resolved.truncation)
         return RaggedBatch(
             ids=rows.ids,
             row_offsets=rows.row_offsets,
@@ -536,8 +672,14 @@ class Tokenizer:
             Also for padding to the longest row, which a stream does not know: pad to a ``max_length``.
         OSError
             A file does not exist or cannot be read.
+
+        Warns
+        -----
+        TruncationWarning
+            The truncation of the tokenizer's file, which the call does not mention, cut texts. The warning comes with
+            the end of the iteration.
         """
-        return (batch for _, batch in FileEncoder(self._inner, files, self._resolve, options))
+        return FileEncoder(self._inner, files, self._resolve, options, warns=self._file_truncates(options)).batches()
 
     def encode_files(
         self,
@@ -583,10 +725,16 @@ class Tokenizer:
         Raises
         ------
         InputError, OSError
-            As for `iter_files`, and for an output that cannot be created or an id that does not fit `dtype`.
+            As for `iter_files`, and for an output that cannot be created or is one of `files`, or an id that does not
+            fit `dtype`.
+
+        Warns
+        -----
+        TruncationWarning
+            As for `iter_files`.
         """
         return write_encoded(
-            FileEncoder(self._inner, files, self._resolve, options),
+            FileEncoder(self._inner, files, self._resolve, options, warns=self._file_truncates(options)),
             output,
             vocabulary=len(self),
             dtype=dtype,
@@ -621,9 +769,18 @@ class Tokenizer:
         ------
         InputError
             As for `encode_batch`.
+
+        Warns
+        -----
+        TruncationWarning
+            As for `encode_batch`.
         """
         split, resolved = self._resolve(options)
-        return self._inner.encodings(texts, split, resolved, threads)
+        encodings = self._inner.encodings(texts, split, resolved, threads)
+        if self._file_truncates(options):
+            truncated = np.fromiter((encoding.truncated for encoding in encodings), np.bool_, len(encodings))
+            warn_file_truncated(truncated, resolved.truncation)
+        return encodings
 
     def __call__(
         self,
@@ -1295,12 +1452,20 @@ class Tokenizer:
 
     @property
     def truncation(self) -> TruncationSettings | None:
-        """The truncation settings of the tokenizer.json, with the names that `tokenizers` uses; None if it has none."""
+        """The truncation that applies by default, with the names that `tokenizers` uses; None for none.
+
+        `from_file` and `from_json` take it from the tokenizer.json, `with_truncation` sets it, and `from_pretrained`
+        leaves it out.
+        """
         return self._inner.truncation
 
     @property
     def padding(self) -> PaddingSettings | None:
-        """The padding settings of the tokenizer.json, with the names that `tokenizers` uses; None if it has none."""
+        """The padding that applies by default, with the names that `tokenizers` uses; None for none.
+
+        `from_file` and `from_json` take it from the tokenizer.json, `with_padding` sets it, and `from_pretrained`
+        leaves it out.
+        """
         return self._inner.padding
 
     @property
@@ -1316,14 +1481,25 @@ class Tokenizer:
     # --- saving and comparing
 
     def to_json(self) -> str:
-        """Return the text of a tokenizer.json, from which `tokenizers` makes a tokenizer with the same results."""
-        return self._inner.to_json()
+        """Return the text of a tokenizer.json, from which `tokenizers` makes a tokenizer with the same results.
+
+        If the ids of the vocabulary have gaps (a vocab.txt with blank or repeated lines), `tokenizers` would give new
+        added tokens other ids. They are then in the vocabulary as well.
+
+        Raises
+        ------
+        InputError
+            The ids have gaps, and an added token could be a piece of ordinary words if it were in the vocabulary.
+        """
+        return self._inner.to_json(True)  # noqa: FBT003
 
     def save(self, path: StrPath) -> None:
         """Write a tokenizer.json, atomically.
 
         Raises
         ------
+        InputError
+            As for `to_json`.
         OSError
             The file cannot be written.
         """
@@ -1333,7 +1509,10 @@ class Tokenizer:
         """Write a model folder that transformers loads with the same ids.
 
         The files are tokenizer.json, tokenizer_config.json, special_tokens_map.json, and vocab.txt if that format can
-        represent the vocabulary. Each is written atomically.
+        represent the vocabulary. Other files of an existing folder stay.
+
+        The files appear, or replace older ones, only when all of them are complete. A folder in which the replacement
+        was interrupted is refused by every load, until something is saved there again.
 
         Parameters
         ----------
@@ -1343,16 +1522,19 @@ class Tokenizer:
         Raises
         ------
         InputError
-            There is a file of that name.
+            There is a file of that name. Also as for `to_json`.
         OSError
-            A file cannot be written.
+            A file cannot be written; then nothing has changed.
         """
+        with AtomicFolder(Path(folder)) as output:
+            output.begin()
+            self._write_files(output)
+            output.commit()
+
+    def _write_files(self, output: AtomicFolder) -> None:
+        """Write the files of `save_pretrained`."""
         roles = {role: token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None}
-        write_folder(
-            Path(folder),
-            self._inner,
-            settings=replace(self._settings, special_tokens=roles),
-        )
+        write_folder(output, self._inner, replace(self._settings, special_tokens=roles))
 
     @property
     def fingerprint(self) -> str:
@@ -1366,7 +1548,11 @@ class Tokenizer:
                 "special_tokens": {role: self._role(role) for role in SPECIAL_TOKEN_ROLES},
                 "model_input_names": settings.model_input_names,
             }
-            content = f"{self.to_json()}\n{json.dumps(other_settings, sort_keys=True)}"
+            try:
+                definition = self.to_json()
+            except InputError:  # no file holds it
+                definition = self._inner.to_json(False)  # noqa: FBT003
+            content = f"{definition}\n{json.dumps(other_settings, sort_keys=True)}"
             self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
         return self._fingerprint
 
@@ -1385,7 +1571,7 @@ class Tokenizer:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.to_json(), self._settings)
+        return _restore, (type(self), self._inner.to_json(False), self._settings)  # noqa: FBT003
 
     def __repr__(self) -> str:
         about = [f"vocab_size={self.vocab_size}", self._inner.summary()]
@@ -1404,6 +1590,18 @@ class Tokenizer:
 def _restore(cls: type[Tokenizer], text: str, settings: FolderSettings) -> Tokenizer:
     """Create a tokenizer from the contents of its pickle."""
     return cls._build(_core.Tokenizer.from_json(text), settings)
+
+
+def _pad_contradiction(core: _core.Tokenizer) -> str | None:
+    """Return what is wrong with the padding of a tokenizer.json whose pad_id is not the id of its pad_token."""
+    padding = core.padding
+    if padding is None:
+        return None
+    actual = core.token_to_id(padding["pad_token"])
+    if actual == padding["pad_id"]:
+        return None
+    has = f"has the id {actual}" if actual is not None else "is not in the vocabulary"
+    return f"padding: pad_id is {padding['pad_id']}, but its pad_token {padding['pad_token']!r} {has}"
 
 
 def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:

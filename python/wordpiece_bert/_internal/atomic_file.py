@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
-from contextlib import contextmanager, suppress
+import signal
+import threading
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+from wordpiece_bert._internal.file_locks import HAS_LOCKS, hold, remove_abandoned
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
-__all__ = ["AtomicFile", "write_bytes", "write_text"]
+__all__ = ["AtomicFile", "part_name", "part_pattern", "sync_folder", "uninterrupted", "write_bytes", "write_text"]
+
+
+def part_name(name: str) -> str:
+    """Return a new name for the temporary file or folder of a name."""
+    return f".{name}.{secrets.token_hex(8)}.part"
+
+
+def part_pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern of the names that `part_name` returns for a name."""
+    return re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{16}}\.part")
 
 
 class AtomicFile:
@@ -24,6 +39,7 @@ class AtomicFile:
 
     The temporary file is created by `begin`, inside the context, and not by the constructor: a signal that arrives
     between opening a file and entering the context would leave the file on the disk.
+    A process that is killed leaves it too; `begin` removes such files of the same output, if nothing holds their lock.
 
     Parameters
     ----------
@@ -40,8 +56,9 @@ class AtomicFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._target = Path(os.path.realpath(path))
-        self._temporary = self._target.with_name(f".{self._target.name}.{secrets.token_hex(8)}.part")
+        #: The file to replace: `path` with symbolic links resolved.
+        self.target = Path(os.path.realpath(path))
+        self._temporary = self.target.with_name(part_name(self.target.name))
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
@@ -55,7 +72,12 @@ class AtomicFile:
         OSError
             The folder does not exist or is not writable.
         """
+        remove_abandoned(self.target.parent, part_pattern(self.target.name))
         self._file = self._temporary.open("xb")
+        while not hold(self._file.fileno(), self._temporary):
+            self._file.close()
+            self._temporary = self.target.with_name(part_name(self.target.name))
+            self._file = self._temporary.open("xb")
 
     @property
     def file(self) -> BinaryIO:
@@ -73,28 +95,82 @@ class AtomicFile:
                 error.filename = str(self.path)
             raise
 
+    def sync(self) -> None:
+        """Flush the temporary file to the disk (fsync). Afterwards only `rename` is missing.
+
+        Raises
+        ------
+        OSError
+            The disk is full; the message names the path.
+        """
+        with self.naming_errors():
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            if not HAS_LOCKS:
+                self.file.close()  # Windows renames no open file, and has no lock that closing would release
+
+    def rename(self) -> None:
+        """Rename the temporary file, which is synced, to its final name.
+
+        Raises
+        ------
+        OSError
+            The file cannot be renamed; the message names the path.
+        """
+        with self.naming_errors():
+            self._temporary.replace(self.target)
+
     def commit(self) -> None:
-        """Flush the temporary file to the disk (fsync), close it, and rename it to its final name.
+        """Flush the temporary file to the disk (fsync), and rename it to its final name.
 
         Raises
         ------
         OSError
             The disk is full, or the file cannot be renamed; the message names the path.
         """
-        with self.naming_errors():
-            self.file.flush()
-            os.fsync(self.file.fileno())
-            self.file.close()
-            self._temporary.replace(self._target)
+        self.sync()
+        self.rename()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # Removed before it is closed, because closing releases the lock. (Windows removes no open file.)
+        if not HAS_LOCKS:
+            self._close()
+        with suppress(OSError):
+            self._temporary.unlink(missing_ok=True)
+        self._close()
+
+    def _close(self) -> None:
         if self._file is not None:
             with suppress(OSError):  # after a failed write the data is still buffered, and closing writes it again
                 self._file.close()
-        with suppress(OSError):
-            self._temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C take effect only at the end of the block, for a few system calls that belong together."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # Python runs handlers in the main thread only
+        return
+    arrived: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: arrived.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if arrived:
+            handler(*arrived[-1])
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, where the system can do that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        with ExitStack() as stack:
+            stack.callback(os.close, descriptor)
+            os.fsync(descriptor)
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -15,7 +15,16 @@ from wordpiece_bert.errors import InputError, TruncationWarning
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["check_texts", "check_tokens", "one_or_many", "warn_truncated"]
+    from wordpiece_bert.options import TruncationSettings
+
+__all__ = [
+    "check_texts",
+    "check_tokens",
+    "one_or_many",
+    "warn_cut_by_file",
+    "warn_file_truncated",
+    "warn_truncated",
+]
 
 
 def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:  # noqa: ANN401
@@ -80,6 +89,36 @@ def check_tokens(
         index = row if samples is None else int(samples[row])
         message = f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none"
         raise InputError(message)
+
+
+def warn_file_truncated(
+    truncated: npt.NDArray[np.bool_], truncation: TruncationSettings | None, *, stacklevel: int = 3
+) -> None:
+    """Emit a `TruncationWarning` if a truncation that the call did not ask for cut any text.
+
+    Parameters
+    ----------
+    truncated
+        Whether each text was cut, [texts].
+    truncation
+        The truncation of the tokenizer's file.
+    stacklevel
+        As for `warn_truncated`.
+    """
+    count = int(truncated.sum())
+    if count and truncation is not None:
+        first = f"index {int(truncated.argmax())}"
+        warn_cut_by_file(count, len(truncated), first, truncation, stacklevel=stacklevel + 1)
+
+
+def warn_cut_by_file(count: int, texts: int, first: str, truncation: TruncationSettings, *, stacklevel: int) -> None:
+    """Emit the `TruncationWarning` of `warn_file_truncated`, given the number of texts cut and where the first is."""
+    message = (
+        f"{count} of {texts} texts were cut at {truncation['max_length']} tokens, the first at {first}, by the "
+        "truncation that the tokenizer's file sets; pass truncation=True to keep it, truncation=False to cut nothing, "
+        "or use tokenizer.with_truncation(None)"
+    )
+    warnings.warn(message, TruncationWarning, stacklevel=stacklevel)
 
 
 def warn_truncated(

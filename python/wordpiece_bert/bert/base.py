@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_file import write_text
+from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert.bert.checkpoint import (
     Layout,
     Resolved,
@@ -19,8 +19,8 @@ from wordpiece_bert.bert.checkpoint import (
     non_finite,
     read_tensors,
     resolve,
-    write_safetensors,
 )
+from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.engines import Engine, PackedWeight, get_engine
 from wordpiece_bert.bert.half_precision import BFLOAT16, widen
@@ -198,13 +198,29 @@ class Model:
         """Write ``config.json`` and ``model.safetensors`` into a folder that transformers can load.
 
         Weights that are in half precision in memory are written in half precision. The tokenizer is not written:
-        `Tokenizer.save_pretrained` does that.
+        `Tokenizer.save_pretrained` does that. Other files of an existing folder stay.
+
+        Both files appear, or replace older ones, only when they are complete. A folder in which the replacement was
+        interrupted is refused by every load, until something is saved there again.
+
+        Raises
+        ------
+        InputError
+            There is a file of that name.
+        OSError
+            A file cannot be written; then nothing has changed.
         """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_safetensors(folder / "model.safetensors", {name: _read(weight) for name, weight in self._weights.items()})
+        with AtomicFolder(Path(folder)) as output:
+            output.begin()
+            self._write_files(output)
+            output.commit()
+
+    def _write_files(self, output: AtomicFolder) -> None:
+        """Write the files of `save_pretrained`."""
+        weights = {name: _read(weight) for name, weight in self._weights.items()}
+        output.write("model.safetensors", safetensors_chunks(weights))
         content = self.config.to_dict() | {"architectures": [type(self).__name__], "dtype": self._stored_dtype()}
-        write_text(folder / "config.json", json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        output.write_text("config.json", json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
     def named_parameters(self) -> Iterator[tuple[str, Array]]:
         """Iterate over the parameters: their names in a checkpoint of this class, and read-only float32 arrays.

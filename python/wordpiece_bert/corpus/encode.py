@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.texts import warn_cut_by_file
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.corpus.progress import progress
 from wordpiece_bert.corpus.table import Table, id_dtype
@@ -88,6 +89,8 @@ class FileEncoder:
         Returns whether texts are lists of words, and the core's options, for an `EncodeOptions`.
     options : FileOptions
         The options of the call.
+    warns : bool, default False
+        Whether to warn about truncated texts, because the truncation is that of the tokenizer's file.
 
     Attributes
     ----------
@@ -110,7 +113,10 @@ class FileEncoder:
         files: StrPath | Iterable[StrPath],
         resolve: Callable[[EncodeOptions], tuple[bool, _core.Options]],
         options: FileOptions,
+        *,
+        warns: bool = False,
     ) -> None:
+        self.warns = warns
         rest: Any = dict(options)
         reading = {name: rest.pop(name) for name in ReadingOptions.__annotations__ if name in rest}
         self._threads = rest.pop("threads", None)
@@ -127,6 +133,22 @@ class FileEncoder:
     def __iter__(self) -> Iterator[tuple[_core.TextBlock, RaggedBatch]]:
         for block in self.texts:
             yield block, self.encode(block)
+
+    def batches(self) -> Iterator[RaggedBatch]:
+        """Iterate over the rows of the blocks, and warn at the end if a setting of the tokenizer's file cut texts."""
+        count, first = 0, ""
+        for block, batch in self:
+            if self.warns and batch.truncated.any():
+                first = first or block.location(int(batch.truncated.argmax()))
+                count += int(batch.truncated.sum())
+            yield batch
+        self.warn(count, first, stacklevel=3)
+
+    def warn(self, count: int, first: str, *, stacklevel: int) -> None:
+        """Warn if a setting of the tokenizer's file cut texts and no row has what was cut off."""
+        truncation = self._options.truncation
+        if self.warns and count and truncation is not None and "overflow_to_sample" not in self._columns:
+            warn_cut_by_file(count, self.texts.count, first, truncation, stacklevel=stacklevel + 1)
 
     def encode(self, block: _core.TextBlock) -> RaggedBatch:
         """Encode the texts of a block.
@@ -236,6 +258,7 @@ def write_encoded(
             )
             show()
         written = writer.commit()
+    encoder.warn(truncated, locations[0] if locations else "", stacklevel=3)
     return EncodeSummary(
         output=tuple(written),
         texts=texts.count,

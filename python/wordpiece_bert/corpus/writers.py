@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_file import AtomicFile
+from wordpiece_bert._internal.atomic_file import AtomicFile, uninterrupted
+from wordpiece_bert._internal.file_locks import exclusive
 from wordpiece_bert.corpus.parquet import import_pyarrow
 from wordpiece_bert.corpus.table import TOKEN_COLUMNS, Table
 from wordpiece_bert.errors import InputError
@@ -125,15 +126,20 @@ class NpyWriter:
         np.lib.format.write_array_header_1_0(self._output.file, header)
 
     def finish(self) -> None:
-        """Rewrite the header with the final number of rows."""
+        """Rewrite the header with the final number of rows, and flush the file to the disk."""
         with self._output.naming_errors():
             self._output.file.seek(0)
             self._write_header()
+        self._output.sync()
+
+    def rename(self) -> None:
+        """Rename the file, which is finished, to its final name."""
+        self._output.rename()
 
     def commit(self) -> None:
         """Finish the file and rename it to its final name."""
         self.finish()
-        self._output.commit()
+        self.rename()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -194,11 +200,13 @@ class _NpyTable:
     def commit(self) -> list[Path]:
         for file in self._files.values():
             file.finish()
-        # The old ids are removed first and the new ids renamed last, so that ids never exist next to the wrong columns.
-        if len(self._files) > 1:
-            Path(os.path.realpath(self.path)).unlink(missing_ok=True)
-        for name in reversed(self._files):
-            self._files[name].commit()
+        with exclusive(Path(os.path.realpath(self.path)).parent), uninterrupted():
+            # The old ids are removed first and the new ids renamed last, so that ids never exist beside the wrong
+            # columns, even if the process is killed in between.
+            if len(self._files) > 1:
+                Path(os.path.realpath(self.path)).unlink(missing_ok=True)
+            for name in reversed(self._files):
+                self._files[name].rename()
         return [self.path, *(self.path.with_suffix(f".{name}.npy") for name in self._files if name != "ids")]
 
     def __exit__(

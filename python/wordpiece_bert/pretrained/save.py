@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretrained.folder import (
     CONFIG_FILE,
     NO_LIMIT,
@@ -18,9 +16,8 @@ from wordpiece_bert.pretrained.folder import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from wordpiece_bert import _core
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
 
 __all__ = ["write_folder"]
 
@@ -28,8 +25,8 @@ __all__ = ["write_folder"]
 _TOKEN_FIELDS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
 
-def write_folder(folder: Path, core: _core.Tokenizer, settings: FolderSettings) -> list[Path]:
-    """Write a tokenizer as a model folder.
+def write_folder(output: AtomicFolder, core: _core.Tokenizer, settings: FolderSettings) -> None:
+    """Write a tokenizer as the files of a model folder.
 
     ``tokenizer_config.json`` names the class with which transformers loads the folder. It is ``BertTokenizer`` if that
     class, which rebuilds the tokenizer from the vocabulary and a few options, yields the same ids, and otherwise
@@ -37,43 +34,33 @@ def write_folder(folder: Path, core: _core.Tokenizer, settings: FolderSettings) 
 
     Parameters
     ----------
-    folder : Path
-        The folder; it is created if need be. Each file is written atomically.
+    output : AtomicFolder
+        The folder; the caller commits it.
     core : _core.Tokenizer
-        The tokenizer. vocab.txt is omitted if that format cannot represent its vocabulary.
+        The tokenizer. vocab.txt is omitted if that format cannot represent its vocabulary, and an older one is removed.
     settings : FolderSettings
         The contents of tokenizer_config.json and special_tokens_map.json.
-
-    Returns
-    -------
-    list of Path
-        The files written.
 
     Raises
     ------
     InputError
-        `folder` is a file, or is inside one.
+        No tokenizer.json gives an added token its id in tokenizers too.
     OSError
         A file cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as cause:
-        message = f"{str(folder)!r} is not a folder, and none can be created there; choose another path"
-        raise InputError(message) from cause
+    definition = core.to_json(True)  # noqa: FBT003
     config = _config(core, settings)
     special_tokens = {
         key: config[key] for key in (*SPECIAL_TOKEN_ROLES, "additional_special_tokens") if config.get(key)
     }
-    texts = {
-        CONFIG_FILE: _dump(config),
-        SPECIAL_TOKENS_FILE: _dump(special_tokens),
-        TOKENIZER_FILE: core.to_json(),
-    }
+    output.write_text(CONFIG_FILE, _dump(config))
+    output.write_text(SPECIAL_TOKENS_FILE, _dump(special_tokens))
+    output.write_text(TOKENIZER_FILE, definition)
     vocab_txt = core.to_vocab_txt()
-    if vocab_txt is not None:
-        texts[VOCAB_FILE] = vocab_txt
-    return [write_text(folder / name, text) for name, text in texts.items()]
+    if vocab_txt is None:
+        output.discard(VOCAB_FILE)
+    else:
+        output.write_text(VOCAB_FILE, vocab_txt)
 
 
 def _config(core: _core.Tokenizer, settings: FolderSettings) -> dict[str, Any]:

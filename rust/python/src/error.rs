@@ -42,7 +42,7 @@ pub fn to_py(error: Error) -> PyErr {
 /// Returns what to write in Python to avoid an error, where that is an argument; else `None`, and the core's remedy holds.
 fn python_remedy(error: &Error) -> Option<String> {
     let remedy = match error {
-        Error::MissingUnk { .. } => "add it, or name the right one with unk_token=",
+        Error::MissingUnk { marked_token: None, .. } => "add it, or name the right one with unk_token=",
         Error::EmptyAddedToken { .. } => "use normalized=False",
         Error::MaxLengthBelowSpecials { added, .. } => {
             return Some(format!("pass max_length of at least {added}, or add_special_tokens=False"));

@@ -51,7 +51,7 @@ impl From<&Truncation> for TruncationSettings {
 }
 
 impl TruncationSettings {
-    fn core(&self) -> PyResult<Truncation> {
+    pub fn core(&self) -> PyResult<Truncation> {
         Ok(Truncation {
             max_length: self.max_length,
             stride: self.stride,
@@ -90,7 +90,7 @@ impl From<&Padding> for PaddingSettings {
 }
 
 impl PaddingSettings {
-    fn core(self) -> PyResult<Padding> {
+    pub fn core(self) -> PyResult<Padding> {
         Ok(Padding {
             length: self.length.map_or(PadLength::Longest, PadLength::Fixed),
             multiple_of: self.pad_to_multiple_of,

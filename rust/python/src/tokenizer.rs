@@ -90,8 +90,29 @@ impl Tokenizer {
     }
 
     /// Return the text of a tokenizer.json.
-    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(|| Ok(py.detach(|| tokenizer_json::write(self.definition()))))
+    ///
+    /// With `portable` the `tokenizers` library reads the same ids from it, or there is an InputError; without,
+    /// only this package does, if the vocabulary has gaps.
+    fn to_json(&self, py: Python<'_>, portable: bool) -> PyResult<String> {
+        guarded(|| {
+            py.detach(|| match portable {
+                true => tokenizer_json::write_portable(self.definition()).map_err(to_py),
+                false => Ok(tokenizer_json::write(self.definition())),
+            })
+        })
+    }
+
+    /// Return the same tokenizer with other settings for truncation and padding.
+    fn with_settings(
+        &self,
+        truncation: Option<TruncationSettings>,
+        padding: Option<PaddingSettings>,
+    ) -> PyResult<Tokenizer> {
+        guarded(|| {
+            let truncation = truncation.as_ref().map(TruncationSettings::core).transpose()?;
+            let padding = padding.map(PaddingSettings::core).transpose()?;
+            Ok(Tokenizer { core: Arc::new(self.core.with_settings(truncation, padding)) })
+        })
     }
 
     /// Return the text of a vocab.txt; None if the lines of one cannot represent the vocabulary.

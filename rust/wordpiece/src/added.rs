@@ -60,12 +60,49 @@ impl AddedToken {
     }
 }
 
+/// How added tokens that are not in the vocabulary get their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AddedIds {
+    /// The next free id: no two tokens share one.
+    #[default]
+    Free,
+    /// The id that the reference assigns. In a vocabulary with gaps that can be the id of another token. Files that the
+    /// reference wrote for such a vocabulary are read with this rule, because models were trained with its ids.
+    AsReference,
+}
+
+/// Returns the id of each added token, by either rule.
+pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken], rule: AddedIds) -> Vec<u32> {
+    match rule {
+        AddedIds::Free => free_ids(vocab, tokens),
+        AddedIds::AsReference => reference_ids(vocab, tokens),
+    }
+}
+
+/// Returns the id of each added token as `tokenizers` 0.23.3 assigns it: its id in the vocabulary if it has one, otherwise
+/// the number of tokens in the vocabulary, or one more than the largest id of an added token if that is larger.
+fn reference_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
+    let mut by_content: HashMap<&str, u32> = HashMap::new();
+    let mut largest: Option<u32> = None;
+    let size = vocab.len() as u32;
+    let mut ids = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let known = by_content.get(token.content.as_str()).copied().or_else(|| vocab.id(&token.content));
+        let next = largest.map_or(size, |largest| size.max(largest.saturating_add(1)));
+        let id = known.unwrap_or(next);
+        by_content.insert(&token.content, id);
+        largest = largest.max(Some(id));
+        ids.push(id);
+    }
+    ids
+}
+
 /// Returns the id of each added token: its id in the vocabulary if it has one, otherwise the next free id.
 ///
 /// Free ids start at the number of tokens in the vocabulary. In a vocabulary with gaps that id can be taken; assignment
-/// then continues after the largest id, or in the gaps if there is no larger one. (The reference would assign one id to
-/// two tokens.) A repeated token has one id.
-pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
+/// then continues after the largest id, or in the gaps if there is no larger one. (The reference would assign one id to two
+/// tokens.) A repeated token has one id.
+fn free_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
     let mut ids: Vec<u32> = Vec::with_capacity(tokens.len());
     let mut by_content: HashMap<&str, u32> = HashMap::new();
     let mut taken: HashSet<u32> = HashSet::new();
@@ -151,6 +188,7 @@ impl AddedTokens {
         vocab: &Vocab,
         normalize: impl Fn(&str) -> Result<String>,
         tokens: &[AddedToken],
+        rule: AddedIds,
     ) -> Result<AddedTokens> {
         let mut kept: Vec<AddedToken> = Vec::with_capacity(tokens.len());
         let mut ever_special: Vec<bool> = Vec::with_capacity(tokens.len());
@@ -168,7 +206,7 @@ impl AddedTokens {
                 }
             }
         }
-        let ids = assign_ids(vocab, &kept);
+        let ids = assign_ids(vocab, &kept, rule);
         let by_id = ids.iter().enumerate().map(|(i, &id)| (id, i)).collect();
         let mut patterns = Vec::with_capacity(kept.len());
         for token in &kept {
@@ -346,13 +384,25 @@ mod tests {
     fn assigned(vocab: &[(&str, u32)], tokens: &[&str]) -> Vec<u32> {
         let vocab = Vocab::new(vocab.iter().copied()).unwrap();
         let tokens: Vec<AddedToken> = tokens.iter().map(|&token| AddedToken::special(token)).collect();
-        assign_ids(&vocab, &tokens)
+        assign_ids(&vocab, &tokens, AddedIds::Free)
     }
 
     #[test]
     fn known_tokens_keep_their_id_and_new_ones_follow_the_vocabulary() {
         assert_eq!(assigned(&[("a", 0), ("b", 1)], &["x", "b", "y", "x"]), [2, 1, 3, 2]);
         assert_eq!(assigned(&[], &["x", "y"]), [0, 1]);
+    }
+
+    #[test]
+    fn the_reference_counts_from_the_number_of_tokens() {
+        let vocab = Vocab::new([("a", 0), ("b", 2), ("c", 3)]).unwrap();
+        let ids = |tokens: &[&str]| {
+            let tokens: Vec<AddedToken> = tokens.iter().map(|&token| AddedToken::special(token)).collect();
+            assign_ids(&vocab, &tokens, AddedIds::AsReference)
+        };
+        assert_eq!(ids(&["x", "y", "x"]), [3, 4, 3]);
+        assert_eq!(ids(&["a", "x"]), [0, 3]);
+        assert_eq!(ids(&["c", "x"]), [3, 4]);
     }
 
     #[test]

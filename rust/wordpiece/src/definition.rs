@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::added::{AddedToken, assign_ids};
+use crate::added::{AddedIds, AddedToken, assign_ids};
 use crate::decode::Decoder;
 use crate::error::Result;
 use crate::inputs::{Padding, PostProcessor, Truncation};
@@ -36,6 +36,8 @@ pub struct Definition {
     /// Tokens that are found in the text before the model sees it, in the order of registration. A token that is
     /// registered again keeps its id and gets the new flags; one with empty content is ignored.
     pub added_tokens: Vec<AddedToken>,
+    /// How those of `added_tokens` that are not in the vocabulary get their ids.
+    pub added_ids: AddedIds,
     /// The truncation that the file requests. The core does not apply it; callers use it as their default.
     pub truncation: Option<Truncation>,
     /// The padding that the file requests. The core does not apply it; callers use it as their default.
@@ -50,7 +52,7 @@ impl Definition {
     pub fn registered_tokens(&self) -> Vec<(u32, AddedToken)> {
         let added: Vec<AddedToken> =
             self.added_tokens.iter().filter(|token| !token.content.is_empty()).cloned().collect();
-        let ids = assign_ids(&self.vocab, &added);
+        let ids = assign_ids(&self.vocab, &added, self.added_ids);
         // Collecting into a map keeps the last of the tokens with one id.
         ids.into_iter().zip(added).collect::<BTreeMap<u32, AddedToken>>().into_iter().collect()
     }

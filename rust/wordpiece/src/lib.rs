@@ -57,7 +57,7 @@ pub mod unicode;
 #[cfg(feature = "reference")]
 pub mod reference;
 
-pub use added::AddedToken;
+pub use added::{AddedIds, AddedToken};
 pub use batch::{BatchRows, Columns, Number};
 pub use decode::Decoder;
 pub use definition::Definition;

@@ -23,7 +23,7 @@ from wordpiece_bert.bert.half_precision import BFLOAT16, native
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from io import BufferedReader
     from pathlib import Path
 
@@ -99,11 +99,10 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
     return tensors
 
 
-def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
-    """Write tensors, in their order, as a file that transformers and the safetensors library can read.
+def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes]:
+    """Yield the contents of a file of tensors, in their order, that transformers and the safetensors library read.
 
-    Half-precision arrays (float16, `half_precision.BFLOAT16`) are written in half precision. The write is atomic: the
-    file appears, or replaces an older one, only when it is complete.
+    Half-precision arrays (float16, `half_precision.BFLOAT16`) are written in half precision.
     """
     kinds = {dtype: name for name, dtype in _DTYPES.items()}
     stored = {name: np.require(array, array.dtype.newbyteorder("<"), "C") for name, array in tensors.items()}
@@ -115,12 +114,18 @@ def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
         begin = end
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)  # aligned to 8 bytes, so that the data can be memory-mapped
+    yield len(text).to_bytes(8, "little") + text
+    for array in stored.values():
+        yield array.tobytes()
+
+
+def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
+    """Write the file of `safetensors_chunks`, atomically."""
     with AtomicFile(file) as part:
         part.begin()
         with part.naming_errors():
-            part.file.write(len(text).to_bytes(8, "little") + text)
-            for array in stored.values():
-                part.file.write(array.tobytes())
+            for chunk in safetensors_chunks(tensors):
+                part.file.write(chunk)
         part.commit()
 
 

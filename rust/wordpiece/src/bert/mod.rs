@@ -34,7 +34,7 @@ mod options;
 
 pub use options::{BertOptions, CONTINUING_SUBWORD_PREFIX, MAX_INPUT_CHARS_PER_WORD, Role, SpecialTokens};
 
-use crate::added::AddedToken;
+use crate::added::{AddedIds, AddedToken};
 use crate::decode::Decoder;
 use crate::definition::Definition;
 use crate::inputs::{PostProcessor, SequenceId, SpecialToken, Template, TemplatePiece};
@@ -69,6 +69,7 @@ impl Definition {
             post_processor: template.map(PostProcessor::Template),
             decoder: Some(bert_decoder(&options.continuing_subword_prefix)),
             added_tokens: registered.map(|(_, token)| AddedToken::special(token)).collect(),
+            added_ids: AddedIds::Free,
             truncation: None,
             padding: None,
             vocab,

@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use crate::definition::Definition;
+
 use super::{Error, TextProblem, TrainingError};
 
 /// The most keys of a JSON line that a message lists.
@@ -39,12 +41,25 @@ impl fmt::Display for TrainingError {
 }
 
 impl Error {
+    /// Returns the error for a definition whose unknown token is not in its vocabulary.
+    pub(crate) fn missing_unk(definition: &Definition) -> Error {
+        let first = definition.vocab.iter().next().map(|(token, _)| token);
+        let marked_token = first.filter(|token| token.starts_with('\u{feff}')).map(str::to_owned);
+        Error::MissingUnk { unk_token: definition.unk_token.clone(), marked_token }
+    }
+
     /// Returns what is wrong, with the value and its location, but not what to do about it.
     pub fn problem(&self) -> String {
         use Error::*;
         match self {
             EmptyVocab => "the vocabulary is empty".to_owned(),
-            MissingUnk { unk_token } => format!("the unknown token {unk_token:?} is not in the vocabulary"),
+            MissingUnk { unk_token, marked_token: None } => {
+                format!("the unknown token {unk_token:?} is not in the vocabulary")
+            }
+            MissingUnk { unk_token, marked_token: Some(first) } => format!(
+                "the unknown token {unk_token:?} is not in the vocabulary, whose first token {first:?} begins with a byte \
+                 order mark (U+FEFF)"
+            ),
             DuplicateId { id, first, second } => format!("id {id} is given to two tokens, {first:?} and {second:?}"),
             DuplicateToken { token, first, second, unit } => {
                 format!("token {token:?} is in the vocabulary twice, at {unit} {first} and {unit} {second}")
@@ -83,6 +98,11 @@ impl Error {
             AddedTokenId { content, stored, assigned } => format!(
                 "added_tokens: {content:?} has id {stored} in the file but gets id {assigned}, and the rows of an \
                  embedding table depend on it"
+            ),
+            AddedTokenUnwritable { content, id, read } => format!(
+                "the vocabulary has gaps between its ids, so from a tokenizer.json the library tokenizers would give the \
+                 added token {content:?} the id {read} instead of {id}; if it were also in the vocabulary, it would have \
+                 its id, but it could be a piece of ordinary words"
             ),
             BadTemplate { message } => format!("post_processor: {message}"),
             BadPattern { pattern, message } => format!("the pattern {pattern:?} cannot be used: {message}"),
@@ -125,6 +145,7 @@ impl Error {
         use Error::*;
         let remedy = match self {
             EmptyVocab => "add at least the unknown token",
+            MissingUnk { marked_token: Some(_), .. } => "save the file without the mark, or add the unknown token",
             MissingUnk { .. } => "add it, or name another unknown token",
             DuplicateId { .. } => "give each token an id that no other has",
             DuplicateToken { .. } => "remove one of the two",
@@ -134,6 +155,7 @@ impl Error {
             VocabTxtGap { .. } | VocabTxtToken { .. } => "write a tokenizer.json",
             VocabNotUtf8 { .. } => "convert it to UTF-8",
             AddedTokenId { .. } => "correct the file",
+            AddedTokenUnwritable { .. } => "give it a content with punctuation, such as \"<new>\", or fill the gaps",
             EmptyAddedToken { .. } => "search for it in the raw text, not in the normalized text",
             TextTooLong { .. } => "split it into several texts",
             MaxLengthBelowSpecials { added, .. } => {
@@ -283,7 +305,7 @@ mod tests {
     #[test]
     fn messages_do_not_speak_python() {
         let errors = [
-            Error::MissingUnk { unk_token: "u".to_owned() },
+            Error::MissingUnk { unk_token: "u".to_owned(), marked_token: None },
             Error::EmptyAddedToken { content: "a".to_owned() },
             Error::MaxLengthBelowSpecials { max_length: 1, added: 2 },
             Error::SequenceTooShort { which: "first", length: 1, excess: 2 },

@@ -43,6 +43,8 @@ pub enum Error {
     MissingUnk {
         /// The unknown token that the definition names.
         unk_token: String,
+        /// The first token of the vocabulary, if it begins with a byte order mark.
+        marked_token: Option<String>,
     },
     /// Two tokens have one id.
     DuplicateId {
@@ -157,6 +159,15 @@ pub enum Error {
         stored: u32,
         /// The id that follows from the vocabulary and the tokens added before.
         assigned: u32,
+    },
+    /// No `tokenizer.json` gives an added token its id in `tokenizers` too.
+    AddedTokenUnwritable {
+        /// The content of the token.
+        content: String,
+        /// Its id.
+        id: u32,
+        /// The id that `tokenizers` would give it.
+        read: u32,
     },
     /// The template of a post-processor is inconsistent.
     BadTemplate {
@@ -322,7 +333,8 @@ impl Error {
             | AddedTokenId { .. }
             | BadTemplate { .. }
             | BadPattern { .. } => ErrorKind::Format,
-            EmptyAddedToken { .. }
+            AddedTokenUnwritable { .. }
+            | EmptyAddedToken { .. }
             | TextTooLong { .. }
             | MaxLengthBelowSpecials { .. }
             | StrideTooLarge { .. }

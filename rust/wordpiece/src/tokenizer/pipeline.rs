@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::fast::{self, FastPath, NormalizedTokens, PartOutcome, PartRequest};
 use crate::inputs::layout::Layouts;
 use crate::inputs::pieces::Pieces;
+use crate::inputs::{Padding, Truncation};
 use crate::matcher::Matcher;
 use crate::normalize::{Normalized, Normalizer};
 use crate::offsets::{Span, convert};
@@ -59,7 +60,7 @@ fn added_tokens(definition: &Definition) -> Result<AddedTokens> {
         Some(normalizer) => normalizer.normalized(text),
         None => Ok(text.to_owned()),
     };
-    AddedTokens::new(&definition.vocab, normalize, &definition.added_tokens)
+    AddedTokens::new(&definition.vocab, normalize, &definition.added_tokens, definition.added_ids)
 }
 
 impl Tokenizer {
@@ -75,9 +76,7 @@ impl Tokenizer {
         if vocab.is_empty() {
             return Err(Error::EmptyVocab);
         }
-        let unk_id = vocab
-            .id(&definition.unk_token)
-            .ok_or_else(|| Error::MissingUnk { unk_token: definition.unk_token.clone() })?;
+        let unk_id = vocab.id(&definition.unk_token).ok_or_else(|| Error::missing_unk(&definition))?;
         let added = added_tokens(&definition)?;
         let layouts = Layouts::new(definition.post_processor.as_ref())?;
         let matcher =
@@ -131,6 +130,14 @@ impl Tokenizer {
         let exact_text = added.searches_normalized();
         let fast = self.instruction_set().and_then(|set| FastPath::new(&definition, self.unk_id, exact_text, set));
         Ok(Tokenizer { definition, added, fast, ..self.clone() })
+    }
+
+    /// Returns the same tokenizer with other settings for truncation and padding, which the core does not apply itself.
+    pub fn with_settings(&self, truncation: Option<Truncation>, padding: Option<Padding>) -> Tokenizer {
+        let mut other = self.clone();
+        other.definition.truncation = truncation;
+        other.definition.padding = padding;
+        other
     }
 
     /// Checks scratch buffers out of the tokenizer's pool.

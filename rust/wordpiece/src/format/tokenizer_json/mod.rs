@@ -25,12 +25,13 @@
 mod canonical;
 mod components;
 mod object;
+mod portable;
 mod read;
 mod write;
 
 pub use canonical::{normalizer_type, pipeline, pre_tokenizer_type};
 pub use read::read;
-pub use write::write;
+pub use write::{write, write_portable};
 
 #[cfg(test)]
 mod tests;

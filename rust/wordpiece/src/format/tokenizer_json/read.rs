@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::components;
 use super::object::{FILE, JsonString, Object};
-use crate::added::{AddedToken, assign_ids};
+use crate::added::{AddedIds, AddedToken, assign_ids};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy};
@@ -61,9 +61,9 @@ pub fn read(json: &str) -> Result<Definition> {
         None | Some("WordPiece") => vocab(json, &model)?,
         Some(other) => return Err(model.unsupported(other)),
     };
-    let added_tokens = match file.has("added_tokens") {
+    let (added_tokens, added_ids) = match file.has("added_tokens") {
         true => added_tokens(&file, &vocab)?,
-        false => Vec::new(),
+        false => (Vec::new(), AddedIds::Free),
     };
     Ok(Definition {
         unk_token: model.text("unk_token")?,
@@ -82,6 +82,7 @@ pub fn read(json: &str) -> Result<Definition> {
         truncation: component("truncation").map(truncation).transpose()?,
         padding: component("padding").map(padding).transpose()?,
         added_tokens,
+        added_ids,
         vocab,
     })
 }
@@ -127,8 +128,8 @@ fn vocab(json: &str, model: &Object) -> Result<Vocab> {
     Vocab::new(entries.iter().map(|(JsonString(token), id)| (token.as_ref(), *id)))
 }
 
-/// Reads the added tokens, and checks that each gets the id that the file states.
-fn added_tokens(file: &Object, vocab: &Vocab) -> Result<Vec<AddedToken>> {
+/// Reads the added tokens, and checks that each gets the id that the file states, by the rule that is returned.
+fn added_tokens(file: &Object, vocab: &Vocab) -> Result<(Vec<AddedToken>, AddedIds)> {
     let mut tokens = Vec::new();
     let mut stored = Vec::new();
     for (path, value) in file.items("added_tokens")? {
@@ -148,13 +149,16 @@ fn added_tokens(file: &Object, vocab: &Vocab) -> Result<Vec<AddedToken>> {
             stored.push(id);
         }
     }
-    let assigned = assign_ids(vocab, &tokens);
+    let assigned = assign_ids(vocab, &tokens, AddedIds::Free);
+    if assigned != stored && assign_ids(vocab, &tokens, AddedIds::AsReference) == stored {
+        return Ok((tokens, AddedIds::AsReference));
+    }
     for ((token, stored), assigned) in tokens.iter().zip(stored).zip(assigned) {
         if stored != assigned {
             return Err(Error::AddedTokenId { content: token.content.clone(), stored, assigned });
         }
     }
-    Ok(tokens)
+    Ok((tokens, AddedIds::Free))
 }
 
 /// Reads the truncation.

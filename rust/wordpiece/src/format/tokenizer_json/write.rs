@@ -7,10 +7,12 @@ use std::borrow::Cow;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
+use super::portable::portable;
 use super::read::VERSION;
 use crate::added::AddedToken;
 use crate::decode::Decoder;
 use crate::definition::Definition;
+use crate::error;
 use crate::inputs::{
     PadLength, Padding, PostProcessor, SequenceId, Side, Template, TemplatePiece, Truncation, TruncationStrategy,
 };
@@ -43,6 +45,17 @@ pub fn write(definition: &Definition) -> String {
         ("model", model),
     ]);
     serde_json::to_string_pretty(&file).expect("strings and numbers can always be written")
+}
+
+/// Writes a `tokenizer.json` from which `tokenizers` reads the same ids, in a vocabulary with gaps too.
+///
+/// If the reference would give an added token another id, the added tokens are in `model.vocab` as well.
+///
+/// # Errors
+///
+/// [`Error::AddedTokenUnwritable`](crate::Error::AddedTokenUnwritable) if that would change the pieces of some text.
+pub fn write_portable(definition: &Definition) -> error::Result<String> {
+    Ok(write(portable(definition)?.as_ref()))
 }
 
 /// A JSON value whose objects keep the order of their keys. Strings are borrowed from the definition where possible.

@@ -1,0 +1,97 @@
+"""Locks that end with the process that holds them, so that a later one can prove that their holder is dead.
+
+`flock` locks belong to an open file. The operating system releases them when the process ends, however it ends. Where
+there is no `flock` (Windows, some network file systems), nothing is locked, and no file counts as abandoned.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["HAS_LOCKS", "exclusive", "hold", "remove_abandoned"]
+
+#: Whether this platform has locks at all.
+HAS_LOCKS = fcntl is not None
+
+
+def hold(descriptor: int, path: Path) -> bool:
+    """Lock an open file or folder that this process has just created.
+
+    Returns
+    -------
+    bool
+        Whether it is still at `path`. Between its creation and the lock, another process may have taken it for
+        abandoned and removed it; then it must be created again.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False  # the process that is about to remove it holds the lock
+    except OSError:
+        return True  # no locks on this file system
+    try:
+        there, mine = path.stat(), os.fstat(descriptor)
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
+
+
+def remove_abandoned(folder: Path, name: re.Pattern[str]) -> None:
+    """Remove files and folders whose creators are provably dead: nobody holds their lock.
+
+    Parameters
+    ----------
+    folder
+        Where to search, not recursively.
+    name
+        The pattern of their names.
+    """
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        for found in [entry for entry in folder.iterdir() if name.fullmatch(entry.name)]:
+            with suppress(OSError):
+                _remove_if_abandoned(found)
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    assert fcntl is not None
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Wait until no other writer exchanges files in a folder, and keep others out."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # no locks on this file system
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
