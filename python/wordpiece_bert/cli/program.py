@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from wordpiece_bert import __version__
-from wordpiece_bert.cli import count, embed, encode, info, report, train
+from wordpiece_bert.cli import count, embed, encode, info, inspect, report, train
 from wordpiece_bert.cli.messages import PROGRAM
 from wordpiece_bert.errors import WordPieceError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-COMMANDS = (embed, encode, train, count, report, info)
+COMMANDS = (embed, encode, train, count, report, info, inspect)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,42 @@
+"""Looking inside: tokens, attention, neurons, positions and vectors, as pictures and as one offline page.
+
+Each function returns a `View`, which shows itself in a notebook and saves itself as HTML, SVG, PNG or JSON. `page` puts
+several views into one file.
+
+>>> import wordpiece_bert as wb
+>>> from wordpiece_bert import inspect
+>>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+>>> view = inspect.tokens(tokenizer, "Unaffordable")
+>>> [word["pieces"][0]["tried"][:2] for word in view.data["tokenizers"][0]["sides"][0]["words"]]
+[['unaffordable', 'unaffordabl']]
+"""
+
+from wordpiece_bert.inspect.attention import attention, neurons, rollout
+from wordpiece_bert.inspect.language import logit_lens, predictions, saliency
+from wordpiece_bert.inspect.patterns import HABITS, patterns
+from wordpiece_bert.inspect.token_steps import tokens
+from wordpiece_bert.inspect.trace import Trace, trace
+from wordpiece_bert.inspect.vectors import embedding_map, positions, similarity, sinusoids, token_similarity
+from wordpiece_bert.inspect.view import Page, View, page
+
+__all__ = [
+    "HABITS",
+    "Page",
+    "Trace",
+    "View",
+    "attention",
+    "embedding_map",
+    "logit_lens",
+    "neurons",
+    "page",
+    "patterns",
+    "positions",
+    "predictions",
+    "rollout",
+    "saliency",
+    "similarity",
+    "sinusoids",
+    "token_similarity",
+    "tokens",
+    "trace",
+]

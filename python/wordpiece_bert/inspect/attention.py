@@ -1,0 +1,271 @@
+"""Attention: the weights of every layer and head, their norm-weighted form, their rollout, and queries and keys.
+
+Drawn as in Vig (2019), "A Multiscale Visualization of Attention in the Transformer Model": the head view, the
+model view and the neuron view.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.pack import as_numbers
+from wordpiece_bert.inspect.trace import Trace
+from wordpiece_bert.inspect.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.inspect.pack import Encoding
+
+__all__ = ["attention", "checked_tokens", "checked_weights", "neurons", "rollout"]
+
+#: The width of a head's thumbnail, in cells; longer rows are reduced to it by maxima.
+THUMBNAIL = 48
+
+
+def attention(
+    source: Trace | npt.ArrayLike,
+    tokens: Sequence[str] | None = None,
+    *,
+    sentence_ids: Sequence[int | None] | None = None,
+    value_norms: npt.ArrayLike | None = None,
+    layer: int | None = None,
+    head: int = 0,
+    token: int | None = None,
+    title: str = "Attention",
+) -> View:
+    """Show the attention weights: of one token in one head, and of all layers and heads at once.
+
+    Parameters
+    ----------
+    source
+        What `trace` returns; or the weights after the softmax, numbers [L, N, S, S] or L arrays [1, N, S, S], as
+        ``output_attentions=True`` returns them here, in transformers and in torch.
+    tokens
+        S tokens; not with a `Trace`, which has them.
+    sentence_ids
+        For each token 0 or 1, the text of a pair, or None for a special token. By default all are of one text, except
+        ``[CLS]``, ``[SEP]`` and their like.
+    value_norms
+        ‖f(x_j)‖ of each layer and head, [L, N, S], for the norm-weighted form α·‖f(x_j)‖ (Kobayashi et al. 2020,
+        "Attention is Not Only a Weight").
+    layer, head, token
+        What is selected at first: the index of a layer, of a head and of a query token. The picture of the view shows
+        this head; without a layer it shows all heads.
+    title
+        A line above the view.
+
+    Returns
+    -------
+    View
+        Arrays ``attention`` [L, N, S, S], ``rollout`` [L, S, S], ``thumbnails`` [L, N, T, T] and, if known,
+        ``value_norms`` [L, N, S].
+
+    Raises
+    ------
+    InputError
+        An array has the wrong shape, a weight is negative or not finite, or the tokens are not S strings.
+    """
+    if isinstance(source, Trace):
+        weights, tokens, sentence_ids = source.attentions, source.tokens, source.sentence_ids
+        norms: Array | None = source.value_norms
+    else:
+        weights = checked_weights(source)
+        norms = None if value_norms is None else as_numbers("value_norms", value_norms, (3,))
+    names = checked_tokens(tokens, weights.shape[-1])
+    if norms is not None and norms.shape != weights.shape[:3]:
+        message = f"value_norms must have the shape {list(weights.shape[:3])}, not {list(norms.shape)}"
+        raise InputError(message)
+    arrays = {"attention": weights, "rollout": rollout(weights), "thumbnails": _thumbnails(weights)}
+    encodings: dict[str, Encoding] = {"attention": "rows", "rollout": "rows", "thumbnails": "rows"}
+    if norms is not None:
+        arrays["value_norms"] = norms
+    focus = None
+    if layer is not None:
+        focus = {
+            "layer": _index("layer", layer, weights.shape[0]),
+            "head": _index("head", head, weights.shape[1]),
+            "token": None if token is None else _index("token", token, weights.shape[2]),
+        }
+    data = {"tokens": names, "sentences": _sentences(names, sentence_ids), "focus": focus}
+    return View("attention", title, data, arrays, encodings)
+
+
+def rollout(attentions: npt.ArrayLike) -> Array:
+    """Return the attention rollout: how much of each input token reaches each position, layer by layer.
+
+    Abnar and Zuidema (2020), "Quantifying Attention Flow in Transformers": heads are averaged, the residual connection
+    counts as attention of each position to itself with weight ½, and the matrices of the layers are multiplied.
+
+    Parameters
+    ----------
+    attentions
+        The weights after the softmax, [L, N, S, S].
+
+    Returns
+    -------
+    array
+        float32 [L, S, S]: after each layer, position by input token. Each row sums to 1.
+    """
+    weights = checked_weights(attentions)
+    length = weights.shape[-1]
+    product = np.eye(length, dtype=np.float32)
+    layers = []
+    for layer in weights:
+        step = 0.5 * layer.mean(axis=0) + 0.5 * np.eye(length, dtype=np.float32)  # [S, S]
+        step /= step.sum(axis=-1, keepdims=True)
+        product = step @ product
+        layers.append(product)
+    return np.stack(layers).astype(np.float32, copy=False)
+
+
+def neurons(
+    source: Trace | None = None,
+    tokens: Sequence[str] | None = None,
+    *,
+    queries: npt.ArrayLike | None = None,
+    keys: npt.ArrayLike | None = None,
+    layers: Sequence[int] | None = None,
+    layer: int = 0,
+    head: int = 0,
+    query: int = 0,
+    key: int = 0,
+    title: str = "Queries and keys",
+) -> View:
+    """Show how a weight comes about: query, key, their elementwise product, the score and the softmax.
+
+    Parameters
+    ----------
+    source
+        What `trace` returns; or None, and the next three arguments.
+    tokens
+        S tokens.
+    queries, keys
+        The vectors of each head, [L, N, S, d].
+    layers
+        The indices of the layers to show; by default all.
+    layer, head, query, key
+        What is selected at first: the indices of a layer, a head and a pair of tokens.
+    title
+        A line above the view.
+
+    Returns
+    -------
+    View
+        Arrays ``queries`` and ``keys``, [layers, N, S, d], and ``bias`` [layers, N, S, S] for a model whose scores are
+        more than q·k/√d (MPNet's relative positions).
+    """
+    weights = None
+    if source is not None:
+        q, k, tokens, weights = source.queries, source.keys, source.tokens, source.attentions
+    else:
+        q, k = as_numbers("queries", queries, (4,)), as_numbers("keys", keys, (4,))
+    if q.shape != k.shape:
+        message = f"queries and keys must have one shape, not {list(q.shape)} and {list(k.shape)}"
+        raise InputError(message)
+    names = checked_tokens(tokens, q.shape[2])
+    chosen = list(range(len(q))) if layers is None else [_index("layers", one, len(q)) for one in layers]
+    layer = _index("layer", layer, len(q))
+    if layer not in chosen:
+        message = f"layer {layer} is not among the layers to show, {chosen}"
+        raise InputError(message)
+    focus = {
+        "layer": chosen.index(layer),
+        "head": _index("head", head, q.shape[1]),
+        "query": _index("query", query, q.shape[2]),
+        "key": _index("key", key, q.shape[2]),
+    }
+    q, k = q[chosen], k[chosen]
+    arrays = {"queries": q, "keys": k}
+    encodings: dict[str, Encoding] = {"queries": "half", "keys": "half"}
+    bias = None if weights is None else _bias(q, k, weights[chosen])
+    if bias is not None:
+        arrays["bias"] = bias
+        encodings["bias"] = "half"
+    return View("neurons", title, {"tokens": names, "layers": chosen, "focus": focus}, arrays, encodings)
+
+
+def _bias(q: Array, k: Array, weights: Array) -> Array | None:
+    """Return what the model adds to q·k/√d, up to a constant for each row; None if it adds nothing."""
+    scores = q @ k.swapaxes(-1, -2) / np.float32(math.sqrt(q.shape[-1]))  # [L, N, S, S]
+    with np.errstate(divide="ignore"):
+        found = np.log(np.maximum(weights, np.finfo(np.float32).tiny)) - scores
+    found -= found.max(axis=-1, keepdims=True)
+    # A sum in another order moves a score by about 1e-5; where weights underflow, the difference says nothing.
+    seen = np.where(weights > 1e-6, np.abs(found - np.median(found, axis=-1, keepdims=True)), 0)
+    return found.astype(np.float32, copy=False) if seen.max(initial=0) > 1e-2 else None
+
+
+def checked_weights(value: npt.ArrayLike | None) -> Array:
+    """Return attention weights as float32 [L, N, S, S].
+
+    Raises
+    ------
+    InputError
+        The shape is none of those that `attention` accepts, or a weight is negative.
+    """
+    weights = as_numbers("attentions", value, (4, 5))
+    if weights.ndim == 5:
+        if weights.shape[1] != 1:
+            message = f"attentions have {weights.shape[1]} rows: pass those of one text, [a[i] for a in attentions]"
+            raise InputError(message)
+        weights = weights[:, 0]
+    if 0 in weights.shape or weights.shape[2] != weights.shape[3]:
+        message = f"attentions must be [layers, heads, tokens, tokens], not {list(weights.shape)}"
+        raise InputError(message)
+    if weights.min() < 0:
+        index = np.argwhere(weights < 0)[0].tolist()
+        message = f"attentions{index} is {weights[tuple(index)]}: pass the weights after the softmax"
+        raise InputError(message)
+    return weights
+
+
+def checked_tokens(tokens: Sequence[str] | None, count: int) -> list[str]:
+    """Return the tokens as a list.
+
+    Raises
+    ------
+    InputError
+        They are not `count` strings.
+    """
+    names = [] if tokens is None else list(tokens)
+    if len(names) != count or not all(isinstance(token, str) for token in names):
+        message = f"tokens must be {count} strings, one for each position, not {len(names)}: {names[:4]!r}"
+        raise InputError(message)
+    return names
+
+
+def _index(name: str, value: int, count: int) -> int:
+    """Return an index as one from 0; negative ones count from the end."""
+    return whole_number(name, value, -count, count - 1) % count
+
+
+def _sentences(tokens: list[str], ids: Sequence[int | None] | None) -> list[int]:
+    """Return 0 or 1 for each token of a text, −1 for special tokens."""
+    if ids is None:
+        special = [
+            (t.startswith("[") and t.endswith("]") and t[1:-1].isupper()) or t in {"<s>", "</s>"} for t in tokens
+        ]
+        return [-1 if one else 0 for one in special]
+    listed: list[Any] = list(ids)
+    if len(listed) != len(tokens) or not all(one is None or one in (-1, 0, 1) for one in listed):
+        message = f"sentence_ids must be {len(tokens)} values, each 0, 1 or None, not {listed[:6]!r}"
+        raise InputError(message)
+    return [-1 if one is None else int(one) for one in listed]
+
+
+def _thumbnails(weights: Array) -> Array:
+    """Reduce [L, N, S, S] to [L, N, T, T] by the maximum of each block; as they are if S ≤ T."""
+    length = weights.shape[-1]
+    if length <= THUMBNAIL:
+        return weights
+    starts = np.arange(THUMBNAIL) * length // THUMBNAIL
+    return np.maximum.reduceat(np.maximum.reduceat(weights, starts, axis=-1), starts, axis=-2)

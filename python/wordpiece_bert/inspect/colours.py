@@ -1,0 +1,57 @@
+"""The colours of pages and pictures: maps and categories that people with any colour vision can tell apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["CATEGORIES", "HABIT_COLOURS", "PALETTE", "colour", "mapped"]
+
+#: Stops of the maps, evenly spaced: ``sequential`` from 0 to 1, ``diverging`` from −1 to 1. Sources: ColorBrewer's
+#: Blues, and its orange and blue arms joined; the dark forms have the same order of lightness, reversed.
+PALETTE = {
+    "light": {
+        "sequential": ["#f7fbff", "#d6e6f4", "#a6cee4", "#60a7d2", "#2a7ab9", "#0b4d94", "#08306b"],
+        "diverging": ["#8c4306", "#d9741a", "#f6b26b", "#f7f7f7", "#8fc1e0", "#2f7fbd", "#0b4481"],
+    },
+    "dark": {
+        "sequential": ["#161b22", "#14324a", "#165077", "#1d72a8", "#3c9ad6", "#83c5f0", "#dff2ff"],
+        "diverging": ["#ffc68a", "#d9812f", "#74420f", "#1b2028", "#134a70", "#2f8fcf", "#a8dcff"],
+    },
+}
+
+#: Okabe and Ito (2008), with the yellow darkened for a white ground.
+CATEGORIES = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#a08a00", "#6e7781"]
+
+HABIT_COLOURS = {
+    "previous": "#0072b2",
+    "next": "#56b4e9",
+    "itself": "#a08a00",
+    "first": "#e69f00",
+    "separator": "#d55e00",
+    "same word": "#cc79a7",
+    "same sentence": "#009e73",
+    "broad": "#8d99a6",
+    "mixed": "#d8dee4",
+}
+
+
+def mapped(values: Array, name: str) -> npt.NDArray[np.uint8]:
+    """Return the colours of values in the light form of a map, uint8 [..., 3]."""
+    stops = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in PALETTE["light"][name]], np.float32)
+    share = np.clip(values if name == "sequential" else (values + 1) / 2, 0, 1) * (len(stops) - 1)
+    low = np.minimum(share.astype(int), len(stops) - 2)
+    part = (share - low)[..., None]
+    colours: npt.NDArray[np.uint8] = np.rint(stops[low] * (1 - part) + stops[low + 1] * part).astype(np.uint8)
+    return colours
+
+
+def colour(value: float, name: str = "sequential") -> str:
+    """Return the colour of one value as #rrggbb."""
+    return "#" + "".join(f"{part:02x}" for part in mapped(np.array([value], np.float32), name)[0].tolist())

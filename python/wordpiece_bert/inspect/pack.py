@@ -1,0 +1,150 @@
+"""Arrays as compact text, for a page that decodes each of them when it is first shown.
+
+The last two axes of an array are one part; each part is compressed with zlib and written as text, five characters for
+four bytes. Four encodings trade size for precision:
+
+==========  ===================================================================  =============================
+encoding    stored                                                               largest error of a value
+==========  ===================================================================  =============================
+``rows``    one byte for each weight, and the maximum of each row in float32     1/510 of the row's maximum; in
+                                                                                 rows longer than 256, 1/256
+``unit``    thousandths of two, for each number between −1 and 1                 1/4,000
+``half``    IEEE half precision, rounded to ten bits                             1/2,048 of the value
+``single``  IEEE single precision                                                none
+==========  ===================================================================  =============================
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["ENCODINGS", "Encoding", "Packed", "as_numbers", "pack"]
+
+Encoding = Literal["rows", "unit", "half", "single"]
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
+
+#: A weight is stored as the nearest of this many steps between 0 and the maximum of its row.
+LEVELS = 255
+LEVELS_OF_LONG_ROWS = 128
+LONG_ROW = 256
+#: Numbers between −1 and 1 are stored as multiples of 1/UNIT.
+UNIT = 2000
+#: An array with a larger number is stored in single precision instead of half.
+LARGEST_HALF = 60_000
+
+
+class Packed:
+    """One array: how it is encoded, its shape, and the text of each part."""
+
+    def __init__(self, encoding: Encoding, shape: tuple[int, ...], parts: list[bytes]) -> None:
+        self.parts = list(map(_text, parts))
+        #: What the page needs to decode the parts.
+        self.spec: dict[str, Any] = {"encoding": encoding, "shape": list(shape), "lengths": list(map(len, parts))}
+        if encoding == "rows":
+            self.spec["levels"] = _levels(shape[-1])
+        elif encoding == "unit":
+            self.spec["unit"] = UNIT
+
+
+def as_numbers(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """Return an array of finite numbers as float32.
+
+    Parameters
+    ----------
+    name
+        What to call it in a message.
+    values
+        Numbers, or anything that `numpy.asarray` accepts, a CPU tensor among them.
+    dimensions
+        The allowed numbers of dimensions.
+
+    Raises
+    ------
+    InputError
+        It is no array of numbers, has another number of dimensions, or has a value that is not finite.
+    """
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, RuntimeError) as error:
+        message = f"{name} is not an array: {error}"
+        raise InputError(message) from error
+    if array.dtype.kind not in "fiub":
+        message = f"{name} must be an array of numbers, not of {array.dtype}"
+        raise InputError(message)
+    if array.ndim not in dimensions:
+        allowed = " or ".join(map(str, dimensions))
+        message = f"{name} must have {allowed} dimensions, not the shape {list(array.shape)}"
+        raise InputError(message)
+    if not np.isfinite(array).all():
+        index = np.argwhere(~np.isfinite(array))[0].tolist()
+        message = f"{name}{index} is {array[tuple(index)]}: only finite numbers can be shown"
+        raise InputError(message)
+    return array.astype(np.float32, copy=False)
+
+
+def pack(array: npt.NDArray[Any], encoding: Encoding) -> Packed:
+    """Encode an array, part by part.
+
+    Parameters
+    ----------
+    array
+        Finite numbers, [..., rows, columns] or [columns]. For ``rows`` not negative; for ``unit`` between −1 and 1.
+    encoding
+        One of `ENCODINGS`.
+    """
+    if encoding == "half" and np.abs(array).max(initial=0) > LARGEST_HALF:
+        encoding = "single"
+    rows = math.prod(array.shape[-2:])
+    parts = array.reshape(-1, *array.shape[-2:]) if rows else array.reshape(0, 1)
+    return Packed(encoding, array.shape, [_compressed(_bytes(part, encoding)) for part in parts])
+
+
+def _bytes(part: npt.NDArray[Any], encoding: Encoding) -> bytes:
+    if encoding == "rows":
+        maxima = part.max(axis=-1).astype("<f4")  # [rows]
+        scale = np.where(maxima > 0, maxima, 1)[:, None]
+        steps = np.rint(part / scale * _levels(part.shape[-1])).astype(np.uint8)
+        return bytes(maxima.tobytes() + steps.tobytes())
+    if encoding == "unit":
+        return _shuffled(np.rint(np.clip(part, -1, 1) * UNIT).astype("<i2"))
+    if encoding == "half":
+        bits = np.ascontiguousarray(part, "<f2").view("<u2").astype(np.uint32)
+        return _shuffled(((bits + 1) & 0xFFFE).astype("<u2"))  # the last bit is rounded away: the bytes compress better
+    return part.astype("<f4").tobytes()
+
+
+def _levels(columns: int) -> int:
+    return LEVELS if columns <= LONG_ROW else LEVELS_OF_LONG_ROWS
+
+
+def _shuffled(numbers: npt.NDArray[Any]) -> bytes:
+    """Return first the low bytes of 16-bit numbers, then the high bytes, which repeat and compress well."""
+    return np.ascontiguousarray(np.ascontiguousarray(numbers).reshape(-1).view(np.uint8).reshape(-1, 2).T).tobytes()
+
+
+#: 85 characters that have no meaning in HTML. The page's decoder has the same.
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%()*+-.,:;=?@[]^_{|}~"
+
+
+def _text(content: bytes) -> str:
+    """Return bytes as text in base 85, padded with zeros to a multiple of four bytes: a quarter longer, not a third."""
+    padded = content + bytes(-len(content) % 4)
+    numbers = np.frombuffer(padded, ">u4").astype(np.uint32)
+    letters = np.frombuffer(ALPHABET.encode("ascii"), np.uint8)
+    places = np.stack([letters[numbers // np.uint32(85**power) % np.uint32(85)] for power in (4, 3, 2, 1, 0)], axis=1)
+    return places.tobytes().decode("ascii")
+
+
+def _compressed(content: bytes) -> bytes:
+    # Weights and vectors have few repeated strings: the code of frequent bytes gains, not the search for matches.
+    coder = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_FILTERED)
+    return coder.compress(content) + coder.flush()

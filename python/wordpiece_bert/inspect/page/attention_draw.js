@@ -1,0 +1,132 @@
+// Lines from query tokens to key tokens. The canvas is as high as what is seen of it, so any number of tokens is smooth.
+
+const ROW = 24;
+/** With no token chosen, a line needs at least this weight, and no more lines than this are drawn. */
+const FAINTEST = 0.04;
+const MOST_LINES = 3000;
+
+function attentionLines(tokens, isSpecial, choose) {
+  const canvas = make("canvas", { role: "img", "aria-label": "Lines from query tokens on the left to key tokens on the right; the paragraph of tokens has the same values" });
+  const spacer = make("div", { style: { height: "0px" } });
+  const element = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "Lines, scrollable" }, canvas, spacer);
+  const total = tokens.length * ROW + 16;
+  const height = Math.min(total, 560);
+  element.style.height = `${height + 2}px`;
+  spacer.style.height = `${Math.max(0, total - height)}px`;
+  let shown = null;
+
+  function geometry() {
+    const width = canvas.clientWidth || 400;
+    const column = clamp(width * 0.3, 70, 160);
+    return { width, left: column, right: width - column };
+  }
+
+  const centre = (index) => 8 + index * ROW + ROW / 2 - element.scrollTop;
+
+  const draw = once(() => {
+    if (!shown || !element.isConnected || !element.clientWidth) return;
+    const { context, width } = prepare(canvas, height);
+    const { left, right } = geometry();
+    context.clearRect(0, 0, width, height);
+    drawLines(context, left, right);
+    drawTokens(context, left, right, width);
+  });
+
+  function drawLines(context, left, right) {
+    const { matrix, token, toward, passes, most } = shown;
+    context.strokeStyle = variable("--accent");
+    const found = [];
+    const add = (query, key, faintest) => {
+      const weight = matrix.at(query, key) / most;
+      if (weight >= faintest && passes(query, key)) found.push([weight, query, key]);
+    };
+    if (token !== null) {
+      for (let other = 0; other < tokens.length; other++) add(toward ? other : token, toward ? token : other, 0.004);
+    } else {
+      const first = Math.max(0, Math.floor(element.scrollTop / ROW) - 2);
+      const last = Math.min(tokens.length, first + Math.ceil(height / ROW) + 4);
+      for (let i = first; i < last; i++) for (let j = 0; j < tokens.length; j++) add(i, j, FAINTEST);
+    }
+    found.sort((a, b) => a[0] - b[0]);
+    for (const [weight, query, key] of found.slice(-MOST_LINES)) {
+      const [y1, y2, middle] = [centre(query), centre(key), (left + right) / 2];
+      context.globalAlpha = Math.min(1, 0.1 + 0.9 * weight);
+      context.lineWidth = 0.7 + 3.3 * weight;
+      context.beginPath();
+      context.moveTo(left + 6, y1);
+      context.bezierCurveTo(middle, y1, middle, y2, right - 6, y2);
+      context.stroke();
+    }
+    context.globalAlpha = 1;
+  }
+
+  function drawTokens(context, left, right, width) {
+    const { matrix, token, toward, passes, most } = shown;
+    const ink = variable("--ink");
+    context.textBaseline = "middle";
+    const weight = (index) => {
+      const [query, key] = toward ? [index, token] : [token, index];
+      return passes(query, key) ? matrix.at(query, key) / most : 0;
+    };
+    for (let i = Math.max(0, Math.floor(element.scrollTop / ROW) - 1); i < tokens.length && centre(i) < height + ROW; i++) {
+      const y = centre(i);
+      for (const side of ["query", "key"]) {
+        const chosenSide = toward ? "key" : "query";
+        const x = side === "query" ? 0 : right;
+        const room = side === "query" ? left : width - right;
+        context.fillStyle = ink;
+        if (token !== null && side !== chosenSide) {
+          const share = Math.sqrt(weight(i));
+          context.fillStyle = cssColour("sequential", share);
+          context.fillRect(x, y - ROW / 2 + 1, room, ROW - 2);
+          context.fillStyle = inkOn("sequential", share);
+        }
+        const strong = token === i && side === chosenSide;
+        context.font = `${strong ? "700 " : isSpecial(i) ? "italic " : ""}13px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace`;
+        context.textAlign = side === "query" ? "right" : "left";
+        context.fillText(fitted(context, readable(tokens[i]), room - 12), side === "query" ? left - 6 : right + 6, y);
+      }
+    }
+  }
+
+  const at = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const index = Math.floor((event.clientY - box.top - 8 + element.scrollTop) / ROW);
+    const { left, right } = geometry();
+    const x = event.clientX - box.left;
+    return { index: index >= 0 && index < tokens.length ? index : null, side: x <= left ? "query" : x >= right ? "key" : null };
+  };
+  canvas.addEventListener("click", (event) => {
+    const { index, side } = at(event);
+    choose(index, index === null ? null : side);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const { index, side } = at(event);
+    if (index === null || side === null) return hideTip();
+    const { matrix, token, toward } = shown;
+    const value = token === null ? "" : `: ${digits(toward ? matrix.at(index, token) : matrix.at(token, index))}`;
+    const other = token !== null && side === (toward ? "query" : "key");
+    return showTip(event, `${tokens[index]} · position ${index}${other ? value : ""}`);
+  });
+  canvas.addEventListener("pointerleave", hideTip);
+  element.addEventListener("scroll", draw);
+  onRedraw(draw);
+  return {
+    element,
+    set(values) {
+      const moved = shown && values.token !== null && values.token !== shown.token;
+      shown = values;
+      const y = values.token === null ? 0 : centre(values.token);
+      if (moved && (y < 0 || y > height)) element.scrollTop = values.token * ROW - height / 3;
+      draw();
+    },
+  };
+}
+
+/** A text cut to a width, with an ellipsis. */
+function fitted(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let end = text.length;
+  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > room) end--;
+  return `${text.slice(0, end)}…`;
+}

@@ -1,0 +1,90 @@
+// The content of the page, and how elements are made. Texts become text nodes, never markup.
+
+const content = JSON.parse(document.getElementById("content").textContent);
+
+/** Make an element: attributes and listeners (onclick …) by name, then children: elements or texts. */
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") Object.assign(element.style, value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** A probability or weight with three digits. */
+function digits(value) {
+  return value !== 0 && Math.abs(value) < 0.0005 ? value.toExponential(1) : value.toFixed(3);
+}
+
+/** A token as a person reads it: white space made visible. */
+function readable(token) {
+  return token === "" ? "∅" : token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥");
+}
+
+/** Indices of values, the largest first. */
+function ranked(values) {
+  return Array.from(values.keys()).sort((a, b) => values[b] - values[a]);
+}
+
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+const range = (count) => Array.from({ length: count }, (_, index) => index);
+
+/** What a screen reader says after a choice. */
+const announcer = make("div", { class: "visually-hidden", "aria-live": "polite", id: "announcer" });
+function announce(text) {
+  announcer.textContent = text;
+}
+
+/** One line beside the pointer. */
+const tip = make("div", { id: "tip", class: "hidden", role: "presentation" });
+function showTip(event, text) {
+  tip.textContent = text;
+  tip.classList.remove("hidden");
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = `${clamp(event.clientX + 14, 4, innerWidth - width - 4)}px`;
+  tip.style.top = `${event.clientY + 18 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 18}px`;
+}
+function hideTip() {
+  tip.classList.add("hidden");
+}
+
+/** Run a drawing once before the next frame, however often it is asked for. */
+function once(draw) {
+  let waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      draw();
+    });
+  };
+}
+
+// Drawings that must be repeated when the theme or the width changes.
+const redraws = new Set();
+function onRedraw(draw) {
+  redraws.add(draw);
+  return draw;
+}
+
+/** Give a canvas the resolution of the screen; returns its context and its size in CSS pixels. */
+function prepare(canvas, height) {
+  const width = canvas.clientWidth || canvas.parentElement.clientWidth || 300;
+  const scale = Math.min(devicePixelRatio || 1, 2);
+  canvas.width = Math.max(1, Math.round(width * scale));
+  canvas.height = Math.max(1, Math.round(height * scale));
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.scale(scale, scale);
+  return { context, width, height };
+}
+
+/** The value of a CSS variable, for canvases. */
+function variable(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

@@ -1,0 +1,132 @@
+// Heat maps: similarities of texts or tokens, and position embeddings.
+
+/** Cells with numbers up to this many rows and columns; larger maps are canvases with the number beside the pointer. */
+const MOST_CELLS = 40;
+
+builders.similarity = (view) => {
+  const { rows, columns } = view.data;
+  const { similarity } = view.arrays;
+  const square = rows.length === columns.length && rows.every((text, i) => text === columns[i]);
+  const body = make("div", { class: "scroll" });
+  const detail = make("div", { "aria-live": "polite" });
+
+  function nearest(matrix, i) {
+    const row = matrix.row(i);
+    const best = ranked(row).filter((j) => !square || j !== i).slice(0, 8);
+    const entries = best.map((j) => ({ name: columns[j], value: row[j] }));
+    detail.replaceChildren(make("h3", {}, `Nearest to “${rows[i]}”`), bars(entries, 1));
+    for (const name of detail.querySelectorAll(".token")) name.style.maxWidth = "380px";
+  }
+
+  function cells(matrix) {
+    const line = (i) =>
+      columns.map((text, j) => {
+        const cell = make("td", { class: "number", "data-cell": `${i}.${j}`, onpointermove: (event) => showTip(event, `${rows[i]}\n${text}\n${digits(matrix.at(i, j))}`), onpointerleave: hideTip }, matrix.at(i, j).toFixed(2));
+        const draw = onRedraw(() => shade(cell, "diverging", matrix.at(i, j)));
+        draw();
+        return cell;
+      });
+    const named = (i) => make("td", {}, make("button", { type: "button", class: "token", title: rows[i], onclick: () => nearest(matrix, i) }, short(rows[i], 44)));
+    body.replaceChildren(table(["", ...columns.map((text) => short(text, 16))], range(rows.length).map((i) => [named(i), ...line(i)]), "tight"));
+  }
+
+  async function start() {
+    if (!rows.length || !columns.length) return;
+    const matrix = await similarity.part();
+    if (rows.length <= MOST_CELLS && columns.length <= MOST_CELLS) cells(matrix);
+    else {
+      const map = heat("Similarities, rows downwards and columns to the right");
+      map.set(rows.length, columns.length, "diverging", (i, j) => matrix.at(i, j), (i, j) => `${rows[i]}\n${columns[j]}\n${digits(matrix.at(i, j))}`);
+      map.choose = (i) => nearest(matrix, i);
+      body.replaceChildren(map.canvas);
+    }
+    nearest(matrix, 0);
+  }
+
+  view.element = make(
+    "div",
+    { class: "grid" },
+    make("section", { class: "card" }, make("h2", {}, "Cosine similarity"), make("p", { class: "soft small" }, "1: the same direction; 0: unrelated. Choose a row to see its nearest."), body, legend("diverging", "−1", "1")),
+    make("section", { class: "card" }, detail),
+  );
+  view.start = start;
+  return view.element;
+};
+
+function short(text, most) {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}
+
+builders.positions = (view) => {
+  const { count, width, columns, scale } = view.data;
+  const state = { position: Math.min(count - 1, Math.floor(count / 4)) };
+  const matrices = {};
+  const panels = [
+    ["learned", "Learned positions", "Cosine similarity of each position to each", count],
+    ["sinusoid", "Sinusoids", "The same for sin and cos of Vaswani et al. (2017)", count],
+    ["table", "Learned values", `${columns.length} of ${width} numbers; positions downwards, divided by ${digits(scale)}`, columns.length],
+    ["waves", "Sinusoid values", "Positions downwards; frequencies fall to the right", columns.length],
+  ];
+  const heats = panels.map(([, name]) => heat(name, "clamp(240px, 32vw, 400px)"));
+  const plot = make("canvas", { class: "plot", role: "img", "aria-label": "Similarity of the chosen position to all others" });
+  const slider = make("input", { type: "range", min: "0", max: String(count - 1), value: String(state.position), "aria-label": "Position", style: { width: "min(100%, 420px)" }, oninput: () => pick(Number(slider.value)) });
+  const label = make("h2");
+
+  function pick(position) {
+    state.position = position;
+    slider.value = String(position);
+    draw();
+  }
+
+  const draw = once(() => {
+    label.textContent = `Position ${state.position}: similarity to the others`;
+    if (!matrices.learned || !matrices.sinusoid || !plot.isConnected) return;
+    const { context, width: wide, height } = prepare(plot, 200);
+    context.clearRect(0, 0, wide, height);
+    const x = (i) => 34 + ((wide - 44) * i) / Math.max(1, count - 1);
+    const y = (value) => 10 + ((1 - value) / 2) * (height - 30);
+    context.font = "12px system-ui, sans-serif";
+    for (const value of [-1, 0, 1]) {
+      context.fillStyle = variable("--soft");
+      context.fillText(String(value), 8, y(value) + 4);
+      context.fillStyle = variable("--line");
+      context.fillRect(34, y(value), wide - 44, 1);
+    }
+    [["sinusoid", content.colours.categories[1]], ["learned", content.colours.categories[0]]].forEach(([name, colour]) => {
+      context.strokeStyle = theme() === "dark" && name === "learned" ? variable("--accent") : colour;
+      context.lineWidth = 2;
+      context.setLineDash(name === "learned" ? [] : [6, 4]);
+      context.beginPath();
+      matrices[name].row(state.position).forEach((value, i) => context.lineTo(x(i), y(value)));
+      context.stroke();
+    });
+    context.setLineDash([]);
+    context.fillStyle = variable("--soft");
+    context.textAlign = "right";
+    context.fillText(`${count - 1}`, wide - 10, height - 4);
+    context.textAlign = "left";
+    context.fillText("0", 34, height - 4);
+  });
+  onRedraw(draw);
+
+  async function start() {
+    await Promise.all(panels.map(async ([name, , , across], i) => {
+      const matrix = await view.arrays[name].part();
+      matrices[name] = matrix;
+      const square = i < 2;
+      heats[i].set(count, across, "diverging", (a, b) => matrix.at(a, b), (a, b) => square ? `positions ${a} and ${b}: ${digits(matrix.at(a, b))}` : `position ${a}, number ${columns[b]}: ${digits(matrix.at(a, b) * (name === "table" ? scale : 1))}`);
+      heats[i].choose = (a) => pick(a);
+    }));
+    draw();
+  }
+
+  const key = (index, name) => make("span", {}, make("span", { class: "swatch", style: { backgroundColor: content.colours.categories[index] } }), name);
+  view.element = make(
+    "div",
+    { class: "grid even" },
+    panels.map(([, name, note], i) => make("section", { class: "card" }, make("h2", {}, name), make("p", { class: "soft small" }, note), heats[i].canvas, i < 2 ? legend("diverging", "−1", "1") : legend("diverging", "negative", "positive"))),
+    make("section", { class: "card", style: { gridColumn: "1 / -1" } }, label, make("p", { class: "soft small" }, "Choose a row of a picture above, or move the slider."), slider, make("div", { class: "legend" }, key(0, "learned"), key(1, "sinusoids, dashed")), plot),
+  );
+  view.start = start;
+  return view.element;
+};

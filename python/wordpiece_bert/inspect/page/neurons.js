@@ -1,0 +1,92 @@
+// Neurons: query and key of a pair of tokens, their elementwise product, its sum, and the softmax over all keys.
+
+builders.neurons = (view) => {
+  const { tokens, layers, focus } = view.data;
+  const { queries, keys, bias } = view.arrays;
+  const [, heads, length, size] = queries.shape;
+  const state = { ...focus };
+  const root = Math.sqrt(size);
+  const set = (name) => (value) => {
+    state[name] = value;
+    update();
+  };
+  const queryStrip = strip(tokens, "Query token", set("query"));
+  const keyStrip = strip(tokens, "Key token", set("key"));
+  const heading = make("h2");
+  const equation = make("p", { class: "equation number", "data-equation": "" });
+  const names = ["query q", "key k", "q × k"];
+  const cells = names.map((name) => heat(`${name}, ${size} numbers`, "34px"));
+  const list = make("div", {});
+  const pairCard = make(
+    "section",
+    { class: "card" },
+    heading,
+    make("p", { class: "soft small" }, "The weight of a key: multiply query and key number by number, add up, divide by √d, and take the softmax over all keys."),
+    equation,
+    make("div", { class: "vector" }, names.flatMap((name, i) => [make("span", { class: "small" }, name), cells[i].canvas])),
+    legend("diverging", "negative", "positive", "colours by square root, each row of numbers by its largest"),
+  );
+  const controls = make(
+    "section",
+    { class: "card" },
+    make("div", { class: "controls" },
+      segments("Layer", layers, state.layer, set("layer")).element,
+      segments("Head", range(heads), state.head, set("head")).element),
+    make("h3", { class: "step" }, "Query: which token looks"), queryStrip.element,
+    make("h3", { class: "step" }, "Key: which token is looked at"), keyStrip.element,
+    make("p", { class: "soft small" }, "Keys are coloured by their weight for this query."),
+  );
+
+  async function update() {
+    const [q, k] = [await queries.part(state.layer, state.head), await keys.part(state.layer, state.head)];
+    const added = bias ? (await bias.part(state.layer, state.head)).row(state.query) : null;
+    const query = q.row(state.query);
+    const sums = Float64Array.from({ length }, (_, j) => k.row(j).reduce((sum, value, c) => sum + value * query[c], 0));
+    const scores = sums.map((sum, j) => sum / root + (added ? added[j] : 0));
+    const most = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+    const powers = scores.map((score) => Math.exp(score - most));
+    const total = powers.reduce((a, b) => a + b, 0);
+    const weights = powers.map((power) => power / total);
+    show(query, k, sums, scores, weights, added);
+  }
+
+  function show(query, k, sums, scores, weights, added) {
+    const { key } = state;
+    heading.textContent = `Layer ${layers[state.layer]}, head ${state.head}: ${readable(tokens[state.query])} → ${readable(tokens[key])}`;
+    const more = added ? ` ${added[key] < 0 ? "−" : "+"} ${Math.abs(added[key]).toFixed(3)} for the distance` : "";
+    equation.textContent = `q·k = ${sums[key].toFixed(3)}   ·   q·k / √${size}${more} = ${scores[key].toFixed(3)}   ·   softmax = ${digits(weights[key])}`;
+    const vectors = [query, k.row(key), query.map((value, c) => value * k.at(key, c))];
+    vectors.forEach((values, i) => stripOf(cells[i], values, names[i]));
+    queryStrip.press(state.query);
+    keyStrip.press(key);
+    const shades = Float32Array.from(weights, Math.sqrt);
+    keyStrip.shade("sequential", shades, (i) => `weight ${digits(weights[i])}`);
+    const order = length <= 16 ? range(length) : ranked(weights).slice(0, 16);
+    list.replaceChildren(
+      make("h3", {}, length <= 16 ? "All keys" : "The 16 keys with the largest weights"),
+      make("div", { class: "scroll" }, table(["key", "k", "q × k", "q·k", "score", "softmax"], order.map((j) => keyRow(j, query, k, sums, scores, weights)))),
+    );
+    view.element.dataset.state = `${state.layer} ${state.head} ${state.query} ${key}`;
+  }
+
+  function keyRow(j, query, k, sums, scores, weights) {
+    const vector = heat(`key ${tokens[j]}`, "18px", false);
+    const product = heat(`product with ${tokens[j]}`, "18px", false);
+    stripOf(vector, k.row(j), "key");
+    stripOf(product, query.map((value, c) => value * k.at(j, c)), "q × k");
+    for (const one of [vector, product]) one.canvas.style.minWidth = "110px";
+    const button = make("button", { type: "button", class: "token", onclick: () => set("key")(j) }, readable(tokens[j]));
+    const numbers = [sums[j].toFixed(2), scores[j].toFixed(2), digits(weights[j])].map((text) => make("td", { class: "number" }, text));
+    return [button, vector.canvas, product.canvas, ...numbers];
+  }
+
+  function stripOf(cell, values, name) {
+    const most = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
+    cell.set(1, size, "diverging", (_, c) => Math.sign(values[c]) * Math.sqrt(Math.abs(values[c]) / most), (_, c) => `${name}[${c}] = ${values[c].toFixed(3)}`);
+  }
+
+  onRedraw(() => view.element.isConnected && update());
+  view.element = make("div", { class: "grid" }, controls, pairCard, make("section", { class: "card" }, list));
+  view.start = update;
+  return view.element;
+};

@@ -1,0 +1,197 @@
+// Tokens: how a text became ids, in one tokenizer or in two.
+
+const STEP_NAMES = {
+  removed: "removed by the clean-up", space: "became a space", "set apart": "set apart as an ideograph",
+  accent: "lost its accent", "accent removed": "removed as an accent", "lower case": "became lower case",
+};
+
+builders.tokens = (view) => {
+  const { texts, tokenizers } = view.data;
+  view.element = make(
+    "div",
+    { class: tokenizers.length > 1 ? "grid even" : "grid" },
+    tokenizers.map((entry) => tokenizerCard(entry, texts, tokenizers.length > 1)),
+  );
+  view.start = () => {};
+  return view.element;
+};
+
+function tokenizerCard(entry, texts, named) {
+  const count = entry.tokens.length;
+  const padding = entry.tokens.filter((token) => !token.mask).length;
+  const facts = [`${count} tokens`, `vocabulary of ${entry.vocabulary.toLocaleString("en")}`];
+  if (padding) facts.push(`${padding} padding`);
+  if (entry.cut.length) facts.push(`${entry.cut.length} cut`);
+  const unknown = entry.tokens.filter((token) => token.unknown).length;
+  if (unknown) facts.push(`${unknown} unknown`);
+  const card = make("section", { class: "card" }, make("h2", {}, named ? entry.name : "From text to ids"), make("p", { class: "soft small" }, facts.join(" · ")));
+  const lit = linked();
+  let number = 0;
+  const step = (title, note, ...parts) => {
+    number += 1;
+    card.append(make("div", { class: "step" }, make("h3", {}, make("b", {}, String(number)), title), note ? make("p", { class: "soft small" }, note) : null, ...parts));
+  };
+  texts.forEach((text, index) => {
+    const name = texts.length > 1 ? `Text ${"AB"[index]}` : "The text";
+    step(name, highlightNote(entry, index), highlighted(entry, index, text, lit));
+  });
+  for (const [index, side] of entry.sides.entries()) {
+    const suffix = entry.sides.length > 1 ? ` of text ${"AB"[index]}` : "";
+    step(`Clean-up${suffix}`, settingsNote(entry.settings), changes(side));
+    step(`Words and pieces${suffix}`, "A text is split at white space and around punctuation. Each word becomes the longest pieces that the vocabulary has, from left to right; pieces inside a word begin with " + `${entry.prefix}.`, pieces(side, entry));
+  }
+  step("Ids", "With the special tokens that the model expects. Segment: which text; mask: 1 where the model looks.", chips(entry, lit), idTable(entry));
+  if (entry.agrees === false) {
+    card.append(make("p", { class: "note" }, "These steps are an illustration and differ from the tokenizer's own answer for this text, which the ids above are."));
+  }
+  return card;
+}
+
+/** Elements that belong to one token light up together. */
+function linked() {
+  const groups = new Map();
+  return (index, element) => {
+    if (!groups.has(index)) groups.set(index, []);
+    const group = groups.get(index);
+    group.push(element);
+    const light = (on) => () => group.forEach((one) => one.classList.toggle("lit", on));
+    element.addEventListener("pointerenter", light(true));
+    element.addEventListener("pointerleave", light(false));
+    return element;
+  };
+}
+
+function highlightNote(entry, index) {
+  const removed = entry.sides[index]?.changes.some((change) => change.to.trim() === "" && change.from.trim() !== "");
+  return [
+    "Each colour is one token.",
+    removed ? "Red and struck: removed." : "",
+    entry.cut.some((token) => token.text === index) ? "Grey and struck: cut." : "",
+    entry.tokens.some((token) => token.unknown && token.text === index) ? "Underlined in red: unknown." : "",
+  ].join(" ");
+}
+
+/** The text, coloured by token. */
+function highlighted(entry, index, text, lit) {
+  const characters = Array.from(text);
+  const owner = new Array(characters.length).fill(null);
+  let even = true;
+  for (const [list, cut] of [[entry.tokens, false], [entry.cut, true]]) {
+    for (const token of list) {
+      if (token.text !== index) continue;
+      even = !even;
+      for (let i = token.start; i < token.end; i++) owner[i] ??= { token, cut, even };
+    }
+  }
+  const changed = new Map((entry.sides[index]?.changes ?? []).map((change) => [change.index, change]));
+  const box = make("p", { class: "text" });
+  let last = null;
+  let span = null;
+  characters.forEach((character, i) => {
+    const own = owner[i];
+    if (own !== last || span === null) {
+      const classes = own ? ["piece", own.cut ? "cut" : own.token.unknown ? "unknown" : own.even ? "even" : "odd"] : [];
+      span = make("span", { class: classes.join(" ") });
+      if (own) {
+        const label = own.cut ? `${own.token.token} · cut` : `${own.token.token} · id ${own.token.id} · position ${own.token.position}`;
+        span.addEventListener("pointermove", (event) => showTip(event, label));
+        span.addEventListener("pointerleave", hideTip);
+        if (!own.cut) lit(own.token.position, span);
+      }
+      box.append(span);
+      last = own;
+    }
+    const change = changed.get(i);
+    if (change) {
+      const gone = change.to.trim() === "";
+      span.append(make("span", { class: gone && character.trim() !== "" ? "removed" : "changed", title: `${change.name}: ${change.steps.map((name) => STEP_NAMES[name]).join(", ")}` }, gone ? visible(change) : character));
+    } else span.append(character);
+  });
+  return box;
+}
+
+/** A removed character: itself if it can be seen, otherwise its code. */
+function visible(change) {
+  return /[\p{C}\p{Z}\p{M}]/u.test(change.from) && change.from.trim() !== "" ? `[${change.code}]` : change.from;
+}
+
+function settingsNote(settings) {
+  const says = [];
+  if (settings.clean_text) says.push("control characters go, white space becomes a space");
+  if (settings.tokenize_chinese_chars) says.push("ideographs are set apart");
+  if (settings.strip_accents) says.push("accents go");
+  if (settings.lowercase) says.push("letters become lower case");
+  return says.length ? `In this tokenizer ${says.join("; ")}.` : "This tokenizer changes no character.";
+}
+
+function changes(side) {
+  const counts = new Map();
+  for (const change of side.changes) {
+    const key = `${change.from}\u0000${change.steps}`;
+    if (!counts.has(key)) counts.set(key, { ...change, count: 0 });
+    counts.get(key).count += 1;
+  }
+  const result = make("p", { class: "mono small" }, side.normalized.trim() === "" ? "∅" : side.normalized);
+  if (!counts.size) return make("div", {}, make("p", { class: "soft small" }, "No character was changed."), result);
+  const rows = [...counts.values()].map((change) => [
+    make("span", { class: "mono" }, visible(change)), change.to === "" ? "∅" : make("span", { class: "mono" }, readable(change.to)),
+    change.steps.map((name) => STEP_NAMES[name]).join(", "), `${change.name} (${change.code})`, change.count,
+  ]);
+  const list = make("details", {}, make("summary", { class: "small" }, `${side.changes.length} characters were changed or removed`), make("div", { class: "scroll" }, table(["from", "to", "step", "character", "times"], rows)));
+  return make("div", {}, result, list);
+}
+
+function pieces(side, entry) {
+  const detail = make("div", { class: "small", "aria-live": "polite" });
+  const buttons = side.words.map((word) => {
+    const parts = word.unknown ? [entry.unknown] : word.added ? [word.word] : word.pieces.map((piece) => piece.token);
+    const open = () => {
+      buttons.forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
+      detail.replaceChildren(tried(word, entry));
+    };
+    const button = make("button", { type: "button", class: `chip ${word.unknown ? "unknown" : word.added ? "special" : ""}`, "aria-pressed": "false", onclick: open }, make("span", { class: "token" }, readable(word.word)), make("small", {}, parts.join(" ")));
+    return button;
+  });
+  arrows(buttons);
+  const split = side.words.findIndex((word) => word.pieces.length > 1);
+  queueMicrotask(() => buttons[Math.max(split, 0)]?.click());
+  return make("div", {}, make("div", { class: "chips scroll", role: "group", "aria-label": "Words: choose one to see what was tried" }, buttons), detail);
+}
+
+/** What the longest match tried for a word. */
+function tried(word, entry) {
+  if (word.added) return make("p", { class: "note" }, `“${word.word}” is a token of its own, found before the text is split.`);
+  const lines = word.pieces.map((piece) => {
+    const hidden = piece.count - piece.tried.length;
+    const list = piece.tried.map((candidate) => make("span", { class: "tried mono" }, `${candidate} `));
+    if (hidden > 0) list.splice(4, 0, `… ${hidden} more … `);
+    return make("p", {}, ...list, piece.token === null ? make("b", {}, "nothing found") : make("b", { class: "mono" }, piece.token));
+  });
+  const why = word.unknown ? make("p", {}, `The word becomes ${entry.unknown}: ${word.unknown}.`) : null;
+  return make("div", { class: "note" }, make("p", { class: "soft" }, `“${word.word}”: tried, longest first`), lines, why);
+}
+
+/** All tokens, and of padding the first few. */
+function chips(entry, lit) {
+  const padding = entry.tokens.filter((token) => !token.mask);
+  const hidden = new Set(padding.slice(3));
+  const more = hidden.size ? make("span", { class: "chip padding" }, make("span", {}, `and ${hidden.size} more`), make("small", {}, "padding")) : null;
+  return make(
+    "div",
+    { class: "chips scroll" },
+    entry.tokens.filter((token) => !hidden.has(token)).map((token) => {
+      const kind = !token.mask ? "padding" : token.special ? "special" : token.unknown ? "unknown" : `text${token.text ?? 0}`;
+      return lit(token.position, make("span", { class: `chip ${kind}` }, make("span", { class: "token" }, readable(token.token)), make("small", { class: "number" }, String(token.id))));
+    }),
+    more,
+  );
+}
+
+function idTable(entry) {
+  const rows = entry.tokens.map((token) => [
+    token.position, make("span", { class: "token" }, readable(token.token)), token.id, token.text === null ? "–" : `${"AB"[token.text]} ${token.start}–${token.end}`,
+    token.word === null ? "–" : token.word, token.segment, token.mask,
+  ]);
+  const whole = make("div", { class: "scroll" }, table(["position", "token", "id", "characters", "word", "segment", "mask"], rows));
+  return make("details", { class: "step" }, make("summary", { class: "small" }, "As a table: positions, characters, words, segments, masks"), whole);
+}

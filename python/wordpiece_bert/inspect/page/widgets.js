@@ -1,0 +1,147 @@
+// Parts that several views share.
+
+/** Move the focus among elements with the arrow keys, Home and End; only one of them is in the tab order. */
+function arrows(elements, columns = 1) {
+  elements.forEach((element, index) => {
+    element.tabIndex = index === 0 ? 0 : -1;
+    element.addEventListener("keydown", (event) => {
+      const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
+      let next = index;
+      if (event.key in steps) next = index + steps[event.key];
+      else if (event.key === "Home") next = 0;
+      else if (event.key === "End") next = elements.length - 1;
+      else return;
+      event.preventDefault();
+      next = clamp(next, 0, elements.length - 1);
+      for (const one of elements) one.tabIndex = -1;
+      elements[next].tabIndex = 0;
+      elements[next].focus();
+    });
+    element.addEventListener("focus", () => {
+      for (const one of elements) one.tabIndex = one === element ? 0 : -1;
+    });
+  });
+}
+
+/** A row of buttons of which one is chosen. */
+function segments(label, names, chosen, choose) {
+  const buttons = names.map((name, index) =>
+    make("button", { type: "button", role: "radio", onclick: () => set(index, true) }, String(name)),
+  );
+  function set(index, tell) {
+    buttons.forEach((button, i) => button.setAttribute("aria-checked", String(i === index)));
+    if (tell) choose(index);
+  }
+  set(chosen, false);
+  arrows(buttons);
+  const group = make("span", { class: "segments", role: "radiogroup", "aria-label": label }, buttons);
+  return { element: make("span", { class: "choice" }, label, group), set };
+}
+
+/** A list to choose from. */
+function choice(label, options, choose) {
+  const select = make(
+    "select",
+    { onchange: () => choose(select.value) },
+    options.map(([value, name]) => make("option", { value }, name)),
+  );
+  return make("label", {}, label, select);
+}
+
+/** A box to tick. */
+function tick(label, choose) {
+  const box = make("input", { type: "checkbox", onchange: () => choose(box.checked) });
+  return make("label", {}, box, label);
+}
+
+/** Tokens as a paragraph of buttons; `shadeBy` colours them by values. */
+function strip(tokens, label, choose, special = () => false) {
+  const buttons = tokens.map((token, index) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: special(index) ? "token special" : "token",
+        "aria-label": `${token}, position ${index}`,
+        "aria-pressed": "false",
+        onclick: () => choose(index),
+        onpointerleave: hideTip,
+      },
+      readable(token),
+    ),
+  );
+  arrows(buttons);
+  let tips = (index) => `${tokens[index]} · position ${index}`;
+  buttons.forEach((button, index) => button.addEventListener("pointermove", (event) => showTip(event, tips(index))));
+  let pressed = -1;
+  return {
+    element: make("div", { class: "strip", role: "group", "aria-label": label }, buttons),
+    buttons,
+    press(index) {
+      buttons[pressed]?.setAttribute("aria-pressed", "false");
+      buttons[index]?.setAttribute("aria-pressed", "true");
+      if (buttons[index]) buttons[index].tabIndex = 0;
+      pressed = index;
+    },
+    shade(name, values, text) {
+      tips = (index) => `${tokens[index]} · ${text(index)}`;
+      buttons.forEach((button, index) => shade(button, name, values[index]));
+    },
+  };
+}
+
+/** Names with bars and numbers; negative values go to the left of a middle line. */
+function bars(entries, most, signed = false) {
+  const rows = entries.map(({ name, value, colour }) => {
+    const width = `${(100 * Math.abs(value)) / (most || 1) / (signed ? 2 : 1)}%`;
+    const bar = make("div", { class: "bar", style: { width, backgroundColor: colour ?? "" } });
+    if (signed) {
+      bar.style[value < 0 ? "right" : "left"] = "50%";
+      bar.style.backgroundColor = cssColour("diverging", value < 0 ? -0.62 : 0.62);
+    }
+    return [
+      make("span", { class: "token" }, readable(name)),
+      signed ? make("div", { class: "pivot" }, bar) : bar,
+      make("span", { class: "number" }, digits(value)),
+    ];
+  });
+  return make("div", { class: "bars" }, rows.flat());
+}
+
+/** A heat map on a canvas: one cell for each value; `tell` gives the line beside the pointer. */
+function heat(label, height = null, lasting = true) {
+  const canvas = make("canvas", { class: "matrix", role: "img", "aria-label": label });
+  if (height) canvas.style.height = height;
+  const state = { canvas, rows: 0, columns: 0, tell: () => "", choose: () => {} };
+  const cell = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const i = clamp(Math.floor(((event.clientY - box.top) / box.height) * state.rows), 0, state.rows - 1);
+    const j = clamp(Math.floor(((event.clientX - box.left) / box.width) * state.columns), 0, state.columns - 1);
+    return [i, j];
+  };
+  canvas.addEventListener("pointermove", (event) => showTip(event, state.tell(...cell(event))));
+  canvas.addEventListener("pointerleave", hideTip);
+  canvas.addEventListener("click", (event) => state.choose(...cell(event)));
+  state.set = (rows, columns, name, value, tell) => {
+    Object.assign(state, { rows, columns, tell });
+    state.draw = () => paint(canvas, rows, columns, name, value);
+    state.draw();
+  };
+  if (lasting) onRedraw(() => state.draw?.());
+  return state;
+}
+
+/** A table: heads, then rows of cells, each a text, a number or an element. */
+function table(heads, rows, className = "") {
+  const cell = (tag, value) => {
+    const isNumber = typeof value === "number";
+    if (value instanceof HTMLTableCellElement) return value;
+    return make(tag, { class: isNumber ? "number" : null }, isNumber ? String(value) : value ?? "");
+  };
+  return make(
+    "table",
+    { class: className },
+    make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))),
+    make("tbody", {}, rows.map((row) => make("tr", {}, row.map((value) => cell("td", value))))),
+  );
+}

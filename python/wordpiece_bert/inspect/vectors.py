@@ -1,0 +1,229 @@
+"""Vectors: similarities as heat maps, a map of many texts, position embeddings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert.bert.base import Model, _read
+from wordpiece_bert.bert.functional import normalize
+from wordpiece_bert.bert.half_precision import widen
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.attention import checked_tokens
+from wordpiece_bert.inspect.pack import as_numbers
+from wordpiece_bert.inspect.trace import Trace, encoder_of
+from wordpiece_bert.inspect.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["embedding_map", "positions", "similarity", "sinusoids", "token_similarity"]
+
+
+def similarity(
+    vectors: npt.ArrayLike,
+    labels: Sequence[str],
+    others: npt.ArrayLike | None = None,
+    other_labels: Sequence[str] | None = None,
+    *,
+    title: str = "Similarity",
+) -> View:
+    """Show the cosine similarities of vectors as a heat map with values.
+
+    Parameters
+    ----------
+    vectors
+        One vector for each text, [A, H].
+    labels
+        A texts.
+    others, other_labels
+        The vectors [B, H] and texts of the columns; by default those of the rows.
+    title
+        A line above the view.
+
+    Returns
+    -------
+    View
+        The array ``similarity``, [A, B]; a vector of zeros has the similarity 0 to all.
+    """
+    a = as_numbers("vectors", vectors, (2,))
+    b = a if others is None else as_numbers("others", others, (2,))
+    rows = checked_tokens(labels, len(a))
+    columns = rows if others is None else checked_tokens(other_labels, len(b))
+    if a.shape[1] != b.shape[1]:
+        message = f"vectors and others must have the same width, not {a.shape[1]} and {b.shape[1]}"
+        raise InputError(message)
+    values = _cosines(a, b)
+    return View("similarity", title, {"rows": rows, "columns": columns}, {"similarity": values}, {"similarity": "unit"})
+
+
+def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token similarity") -> View:
+    """Show the cosine similarities of the tokens of one text to those of another.
+
+    Parameters
+    ----------
+    a, b
+        What `trace` returns for the two texts.
+    layer
+        The index of the layer whose vectors are compared, 0 for the embeddings; by default the last.
+    title
+        A line above the view.
+
+    Returns
+    -------
+    View
+        The array ``similarity``, tokens of `a` by tokens of `b`.
+    """
+    if not -len(a.hidden_states) <= layer < len(a.hidden_states):
+        message = f"layer must be from 0 to {len(a.hidden_states) - 1}, not {layer}"
+        raise InputError(message)
+    return similarity(a.hidden_states[layer], a.tokens, b.hidden_states[layer], b.tokens, title=title)
+
+
+def embedding_map(
+    vectors: npt.ArrayLike,
+    texts: Sequence[str],
+    *,
+    groups: Sequence[str] | None = None,
+    method: str | Callable[[Array], npt.ArrayLike] = "pca",
+    title: str = "Map",
+) -> View:
+    """Show many texts as points in the plane, with search.
+
+    Parameters
+    ----------
+    vectors
+        One vector for each text, [n, H].
+    texts
+        n texts.
+    groups
+        The group of each text, shown by colour and shape.
+    method
+        ``"pca"``, the two directions of largest variance, computed by NumPy; ``"umap"`` or ``"tsne"``, where
+        umap-learn or scikit-learn is installed; or a function from vectors [n, H] to points [n, 2].
+    title
+        A line above the view.
+
+    Returns
+    -------
+    View
+        The array ``points``, [n, 2]. For ``"pca"``, ``data["explained"]`` has the share of the variance that each axis
+        shows.
+
+    Raises
+    ------
+    InputError
+        The method is unknown, its package is not installed, or an array has the wrong shape.
+    """
+    x = as_numbers("vectors", vectors, (2,))
+    names = checked_tokens(texts, len(x))
+    explained = None
+    if method == "pca":
+        points, explained = _principal(x)
+    elif callable(method):
+        points = as_numbers("the result of method", method(x), (2,))
+    else:
+        points = as_numbers("points", _reducer(method)(x), (2,))
+    if points.shape != (len(x), 2):
+        message = f"method must give {len(x)} points in the plane, not {list(points.shape)}"
+        raise InputError(message)
+    if groups is not None:
+        groups = checked_tokens(groups, len(x))
+    called = method if isinstance(method, str) else getattr(method, "__name__", "points")
+    data = {"texts": names, "groups": groups, "method": called, "explained": explained}
+    return View("map", title, data, {"points": points})
+
+
+def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "Positions") -> View:
+    """Show position embeddings as the literature plots them: their values and cosine similarities, beside sinusoids.
+
+    Wang and Chen (2020), "What Do Position Embeddings Learn?"; the sinusoids are those of Vaswani et al. (2017),
+    section 3.5.
+
+    Parameters
+    ----------
+    source
+        A model with learned position embeddings, or a table [P, H].
+    most
+        How many positions to show.
+    title
+        A line above the view.
+
+    Returns
+    -------
+    View
+        Arrays ``learned`` and ``sinusoid``, the cosine similarities of positions, [P, P], and ``table`` and ``waves``,
+        the values, [P, H'], divided by their largest magnitude. At most 128 columns of the tables are shown.
+    """
+    if isinstance(source, Model):
+        encoder = encoder_of(source)
+        name = encoder._name_in_checkpoint("embeddings.position_embeddings.weight", encoder.config)
+        table = widen(_read(encoder._weights[name]))
+    else:
+        table = as_numbers("positions", source, (2,))
+    if 0 in table.shape:
+        message = f"the table of positions is empty: {list(table.shape)}"
+        raise InputError(message)
+    table = table[:most]
+    waves = sinusoids(*table.shape)
+    columns = np.unique(np.linspace(0, table.shape[1] - 1, min(128, table.shape[1])).astype(int))
+    scale = np.abs(table).max() or np.float32(1)
+    arrays = {
+        "learned": _cosines(table, table),
+        "sinusoid": _cosines(waves, waves),
+        "table": table[:, columns] / scale,
+        "waves": waves[:, columns],
+    }
+    data = {"count": len(table), "width": table.shape[1], "columns": columns.tolist(), "scale": float(scale)}
+    return View("positions", title, data, arrays, dict.fromkeys(arrays, "unit"))
+
+
+def sinusoids(count: int, width: int) -> Array:
+    """Return the sinusoidal positions of Vaswani et al. (2017): sin(p/10000^(2i/H)) and cos, alternating, [P, H]."""
+    rates = 10000.0 ** (-2 * (np.arange(width) // 2) / width)  # [H]
+    angles = np.arange(count)[:, None] * rates  # [P, H]
+    return np.where(np.arange(width) % 2 == 0, np.sin(angles), np.cos(angles)).astype(np.float32)
+
+
+def _cosines(a: Array, b: Array) -> Array:
+    values: Array = np.clip(normalize(a) @ normalize(b).T, -1, 1)
+    return values
+
+
+def _principal(x: Array) -> tuple[Array, list[float]]:
+    """Return the points [n, 2] on the first two principal axes, and the share of the variance on each."""
+    centred = x - x.mean(axis=0, dtype=np.float64) if len(x) else x.astype(np.float64)
+    values, axes = np.linalg.eigh(centred.T @ centred)  # ascending
+    order = np.argsort(values)[::-1][:2]
+    axes = axes[:, order]
+    # The sign of an axis is arbitrary: the largest component is made positive, so that a map is the same every time.
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    points = np.zeros((len(x), 2), np.float32)
+    points[:, : axes.shape[1]] = centred @ axes
+    total = float(values.sum())
+    return points, [float(values[i]) / total if total > 0 else 0.0 for i in order]
+
+
+def _reducer(method: str) -> Callable[[Array], Any]:
+    """Return the function of an installed package that maps vectors to points."""
+    if method == "umap":
+        try:
+            import umap
+        except ImportError as cause:
+            message = "method='umap' needs umap-learn: pip install umap-learn"
+            raise InputError(message) from cause
+        return lambda x: umap.UMAP(random_state=0).fit_transform(x)
+    if method == "tsne":
+        try:
+            from sklearn.manifold import TSNE
+        except ImportError as cause:
+            message = "method='tsne' needs scikit-learn: pip install scikit-learn"
+            raise InputError(message) from cause
+        return lambda x: TSNE(random_state=0, perplexity=min(30, max(1, (len(x) - 1) / 3))).fit_transform(x)
+    message = f"method must be 'pca', 'umap', 'tsne' or a function, not {method!r}"
+    raise InputError(message)

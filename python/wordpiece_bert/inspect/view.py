@@ -1,0 +1,304 @@
+"""`View`, one thing to look at, and `Page`, several of them in one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert._internal.atomic_file import write_bytes, write_text
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, PALETTE
+from wordpiece_bert.inspect.pack import Encoding, Packed, pack
+from wordpiece_bert.inspect.pictures import draw
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from wordpiece_bert.inspect.drawing import Drawing
+
+__all__ = ["Page", "View", "page"]
+
+#: The scripts of the page, in the order in which they are joined. Each is readable by itself.
+SCRIPTS = (
+    "core.js",
+    "colours.js",
+    "arrays.js",
+    "widgets.js",
+    "attention.js",
+    "attention_draw.js",
+    "tokens.js",
+    "neurons.js",
+    "patterns.js",
+    "heatmap.js",
+    "language.js",
+    "map.js",
+    "main.js",
+)
+SUFFIXES = (".html", ".json", ".png", ".svg")
+_COLOURS = {"maps": PALETTE, "categories": CATEGORIES, "habits": HABIT_COLOURS}
+#: A page without scripts shows pictures instead, unless they are larger than this, in characters.
+LARGEST_FALLBACK = 400_000
+
+
+class View:
+    """One thing to look at: values, and how they are shown.
+
+    The functions of `wordpiece_bert.inspect` make views. In a notebook a view shows itself as a picture without
+    scripts; `frame` is the interactive form.
+
+    Parameters
+    ----------
+    kind
+        Which part of the page shows it, such as ``"attention"``.
+    title
+        A line above it.
+    data
+        What is shown besides the arrays: values that JSON has.
+    arrays
+        Arrays by name; float32 unless a function documents another dtype.
+    encodings
+        How each array is stored in a page; ``"single"`` where nothing is given.
+
+    Attributes
+    ----------
+    kind, title : str
+        As above.
+    data : dict
+        As above.
+    arrays : dict of str to ndarray
+        As above, at full precision.
+    """
+
+    kind: str
+    title: str
+    data: dict[str, Any]
+    arrays: dict[str, npt.NDArray[np.float32]]
+
+    def __init__(
+        self,
+        kind: str,
+        title: str,
+        data: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[np.float32]] | None = None,
+        encodings: Mapping[str, Encoding] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.title = title
+        self.data = dict(data)
+        self.arrays = dict(arrays or {})
+        self._encodings = dict(encodings or {})
+
+    def packed(self) -> dict[str, Packed]:
+        """Return the arrays as they are stored in a page."""
+        return {name: pack(array, self._encodings.get(name, "single")) for name, array in self.arrays.items()}
+
+    def drawing(self) -> Drawing:
+        """Return the picture of this view, which `save` writes as SVG or PNG."""
+        return draw(self.kind, self.title, self.data, self.arrays)
+
+    def to_json(self) -> str:
+        """Return the view as a JSON object: ``kind``, ``title``, ``data`` and ``arrays``, nested lists of numbers."""
+        arrays = {name: array.tolist() for name, array in self.arrays.items()}
+        content = {"kind": self.kind, "title": self.title, "data": self.data, "arrays": arrays}
+        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+    def to_html(self) -> str:
+        """Return the interactive page with this view only."""
+        return Page([self], self.title).to_html()
+
+    def to_svg(self) -> str:
+        """Return the picture as SVG."""
+        return self.drawing().to_svg()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the view to a file, atomically, and return its path.
+
+        Parameters
+        ----------
+        path
+            The name's end chooses the format: ``.html``, the interactive page; ``.svg`` or ``.png``, a picture;
+            ``.json``, the values. PNG needs matplotlib, the extra ``plot``.
+
+        Raises
+        ------
+        InputError
+            The name ends otherwise, or matplotlib is not installed.
+        OSError
+            The file cannot be written.
+        """
+        path = Path(path)
+        suffix = _suffix(path, SUFFIXES)
+        if suffix == ".png":
+            return write_bytes(path, self.drawing().to_png())
+        content = {".html": self.to_html, ".svg": self.to_svg, ".json": self.to_json}[suffix]
+        return write_text(path, content())
+
+    def frame(self, height: int = 640) -> Frame:
+        """Return the interactive page for a notebook that runs scripts: a sandboxed frame, `height` pixels high."""
+        return Frame(self.to_html(), height)
+
+    def _repr_html_(self) -> str:
+        return _card(self.to_svg())
+
+    def __repr__(self) -> str:
+        arrays = "".join(f", {name} {list(array.shape)}" for name, array in self.arrays.items())
+        return f"View({self.kind!r}, {self.title!r}{arrays})"
+
+
+class Frame:
+    """A page for a notebook, in a frame that may run scripts and nothing else."""
+
+    def __init__(self, content: str, height: int) -> None:
+        self._content = content
+        self._height = int(height)
+
+    def _repr_html_(self) -> str:
+        source = html.escape(self._content, quote=True)
+        style = f"width:100%;height:{self._height}px;border:0"
+        return f'<iframe sandbox="allow-scripts" style="{style}" title="Inspection" srcdoc="{source}"></iframe>'
+
+
+class Page:
+    """Several views in one HTML file, one tab for each.
+
+    Parameters
+    ----------
+    views
+        At least one view.
+    title
+        The title of the page.
+
+    Attributes
+    ----------
+    views : list of View
+        As above.
+    title : str
+        As above.
+    """
+
+    views: list[View]
+    title: str
+
+    def __init__(self, views: Iterable[View], title: str = "Looking inside") -> None:
+        self.views = list(views)
+        self.title = title
+        for index, view in enumerate(self.views):
+            if not isinstance(view, View):
+                message = f"views[{index}] must be a View, not {type(view).__name__}"
+                raise InputError(message)
+        if not self.views:
+            message = "a page needs at least one view"
+            raise InputError(message)
+
+    def to_html(self) -> str:
+        """Return the page: one file that needs no network, and whose content security policy allows none."""
+        blobs: list[str] = []
+        shown = []
+        for view in self.views:
+            arrays = {}
+            for name, packed in view.packed().items():
+                arrays[name] = packed.spec | {"first": len(blobs)}
+                blobs += packed.parts
+            shown.append({"kind": view.kind, "title": view.title, "data": view.data, "arrays": arrays})
+        content = _script_json({"title": self.title, "views": shown, "colours": _COLOURS})
+        script, style = _script(), _file("page.css")
+        policy = (
+            f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+            "base-uri 'none'; form-action 'none'"
+        )
+        data = "\n".join(f'<script type="text/plain" id="b{i}">{blob}</script>' for i, blob in enumerate(blobs))
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
+            f"<title>{html.escape(self.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+            f'<div id="app"></div>\n<noscript>{self._fallback()}</noscript>\n'
+            f'<script type="application/json" id="content">{content}</script>\n{data}\n<script>{script}</script>\n'
+            "</body>\n</html>\n"
+        )
+
+    def to_json(self) -> str:
+        """Return the page as a JSON object with ``title`` and ``views``."""
+        views = ",".join(view.to_json() for view in self.views)
+        return f'{{"title": {json.dumps(self.title, ensure_ascii=False)}, "views": [{views}]}}'
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, atomically, and return its path.
+
+        Parameters
+        ----------
+        path
+            A name that ends in ``.html`` or ``.json``. Pictures are written view by view, by `View.save`.
+
+        Raises
+        ------
+        InputError
+            The name ends otherwise.
+        OSError
+            The file cannot be written.
+        """
+        path = Path(path)
+        suffix = _suffix(path, (".html", ".json"))
+        return write_text(path, self.to_html() if suffix == ".html" else self.to_json())
+
+    def frame(self, height: int = 720) -> Frame:
+        """Return the page for a notebook that runs scripts: a sandboxed frame, `height` pixels high."""
+        return Frame(self.to_html(), height)
+
+    def _repr_html_(self) -> str:
+        return "".join(view._repr_html_() for view in self.views)
+
+    def __repr__(self) -> str:
+        return f"Page({self.title!r}, {[view.kind for view in self.views]})"
+
+    def _fallback(self) -> str:
+        """Return what a browser without scripts shows: the pictures, if they are small."""
+        pictures = [view.to_svg() for view in self.views]
+        shown = "".join(pictures) if sum(map(len, pictures)) <= LARGEST_FALLBACK else ""
+        return f"<h1>{html.escape(self.title)}</h1><p>This page is interactive where scripts are allowed.</p>{shown}"
+
+
+def page(*views: View, title: str = "Looking inside") -> Page:
+    """Return a page with these views, one tab for each."""
+    return Page(views, title)
+
+
+def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in allowed:
+        message = f"{path}: the name must end in one of {', '.join(allowed)}"
+        raise InputError(message)
+    return suffix
+
+
+def _file(name: str) -> str:
+    return resources.files("wordpiece_bert.inspect").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    return '"use strict";\n(() => {\n' + "\n".join(map(_file, SCRIPTS)) + "\n})();\n"
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _script_json(content: object) -> str:
+    """Return JSON that no text can end early: every character that HTML gives a meaning is escaped."""
+    text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _card(svg: str) -> str:
+    """Return a picture on a white card that is never wider than the notebook."""
+    return f'<div style="background:#fff;max-width:100%;overflow-x:auto;border-radius:8px">{svg}</div>'
