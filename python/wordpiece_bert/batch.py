@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.notebook import arrays_html, rows_html
 from wordpiece_bert.arrow import ArrowTable
 from wordpiece_bert.errors import InputError
 
@@ -138,6 +139,9 @@ class RaggedBatch:
         return (
             f"RaggedBatch({len(self)} rows, {len(self.ids)} tokens, {int(self.truncated.sum())} texts truncated{more})"
         )
+
+    def _repr_html_(self) -> str:
+        return rows_html(repr(self), self.ids, self.row_offsets)
 
     def to_list(self) -> list[list[int]]:
         """Return the ids as a list of lists."""
@@ -301,6 +305,9 @@ class BatchEncoding(MutableMapping[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BatchEncoding, (self._data, self.truncated)
+
+    def _repr_html_(self) -> str:
+        return arrays_html("BatchEncoding", self._data)
 
     def copy(self) -> BatchEncoding:
         """Return a copy with the same values."""

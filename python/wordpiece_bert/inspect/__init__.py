@@ -7,8 +7,8 @@ several views into one file.
 >>> from wordpiece_bert import inspect
 >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
 >>> view = inspect.tokens(tokenizer, "Unaffordable")
->>> [word["pieces"][0]["tried"][:2] for word in view.data["tokenizers"][0]["sides"][0]["words"]]
-[['unaffordable', 'unaffordabl']]
+>>> [piece["token"] for piece in view.data["tokenizers"][0]["sides"][0]["words"][0]["pieces"]]
+['un', '##afford', '##able']
 """
 
 from wordpiece_bert.inspect.attention import attention, neurons, rollout

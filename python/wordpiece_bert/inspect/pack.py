@@ -9,7 +9,7 @@ encoding    stored                                                              
 ``rows``    one byte for each weight, and the maximum of each row in float32     1/510 of the row's maximum; in
                                                                                  rows longer than 256, 1/256
 ``unit``    thousandths of two, for each number between −1 and 1                 1/4,000
-``half``    IEEE half precision, rounded to ten bits                             1/2,048 of the value
+``half``    IEEE half precision                                                  1/2,048 of the value
 ``single``  IEEE single precision                                                none
 ==========  ===================================================================  =============================
 """
@@ -27,7 +27,7 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["ENCODINGS", "Encoding", "Packed", "as_numbers", "pack"]
+__all__ = ["ENCODINGS", "Encoding", "Packed", "as_numbers", "pack", "pack_text"]
 
 Encoding = Literal["rows", "unit", "half", "single"]
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
@@ -108,6 +108,12 @@ def pack(array: npt.NDArray[Any], encoding: Encoding) -> Packed:
     return Packed(encoding, array.shape, [_compressed(_bytes(part, encoding)) for part in parts])
 
 
+def pack_text(text: str) -> tuple[str, int]:
+    """Return a text of ASCII characters in the form of a part, and the length of its compressed bytes."""
+    compressed = zlib.compress(text.encode("ascii"), 9)
+    return _text(compressed), len(compressed)
+
+
 def _bytes(part: npt.NDArray[Any], encoding: Encoding) -> bytes:
     if encoding == "rows":
         maxima = part.max(axis=-1).astype("<f4")  # [rows]
@@ -117,8 +123,7 @@ def _bytes(part: npt.NDArray[Any], encoding: Encoding) -> bytes:
     if encoding == "unit":
         return _shuffled(np.rint(np.clip(part, -1, 1) * UNIT).astype("<i2"))
     if encoding == "half":
-        bits = np.ascontiguousarray(part, "<f2").view("<u2").astype(np.uint32)
-        return _shuffled(((bits + 1) & 0xFFFE).astype("<u2"))  # the last bit is rounded away: the bytes compress better
+        return _shuffled(part.astype("<f2"))
     return part.astype("<f4").tobytes()
 
 
@@ -132,7 +137,7 @@ def _shuffled(numbers: npt.NDArray[Any]) -> bytes:
 
 
 #: 85 characters that have no meaning in HTML. The page's decoder has the same.
-ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%()*+-.,:;=?@[]^_{|}~"
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%()*+-.:;=?@[]^_{|}~"
 
 
 def _text(content: bytes) -> str:

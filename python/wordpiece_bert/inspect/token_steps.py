@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["tokens"]
 
-#: Of the candidates for a piece, longest first, so many are listed; the others are counted.
-CANDIDATES_LISTED = 24
-
 # The blocks of ideographs that BERT sets apart, as in Google's released code.
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
@@ -65,8 +62,10 @@ def tokens(
     -------
     View
         No arrays. ``data["tokenizers"]`` has an entry for each tokenizer: ``tokens`` (with id, token, characters, text,
-        word, segment, position and mask), ``changes`` (characters that were removed or changed, and by which step),
-        ``words`` (each with the candidates that were tried), ``cut`` (tokens that were truncated) and ``agrees``.
+        word, segment, position and mask), ``cut`` (tokens that were truncated), ``agrees``, and ``sides``, one for
+        each text: ``changes`` (characters that were removed or changed, and by which step) and ``words`` with their
+        pieces. A piece that begins at character ``start`` and ends before ``end`` was tried with every longer end
+        first; a piece without a token found none.
 
     Raises
     ------
@@ -198,26 +197,19 @@ class _Steps:
         """Return the pieces of a word by the longest match, with what was tried, and why it is unknown, if it is."""
         if len(word) > self.longest_word:
             return [], f"it has {len(word)} characters, more than {self.longest_word}"
-        found, start = [], 0
+        found: list[dict[str, Any]] = []
+        start = 0
         while start < len(word):
             prefix = self.prefix if start else ""
-            tried = []
             for end in range(len(word), start, -1):
-                candidate = prefix + word[start:end]
-                if candidate in self.vocab:
+                if prefix + word[start:end] in self.vocab:
                     break
-                tried.append(candidate)
             else:
-                found.append(_piece(None, start, len(word), tried))
+                found.append({"token": None, "start": start, "end": start})
                 return found, f"no token of the vocabulary begins {prefix + word[start:]!r}"
-            found.append(_piece(candidate, start, end, tried))
+            found.append({"token": prefix + word[start:end], "start": start, "end": end})
             start = end
         return found, ""
-
-
-def _piece(token: str | None, start: int, end: int, tried: list[str]) -> dict[str, Any]:
-    listed = tried if len(tried) <= CANDIDATES_LISTED else tried[:4] + tried[4 - CANDIDATES_LISTED :]
-    return {"token": token, "start": start, "end": end, "tried": listed, "count": len(tried)}
 
 
 def _side(steps: _Steps, encoding: Encoding, index: int, text: str) -> dict[str, Any]:

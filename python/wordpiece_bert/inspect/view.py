@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.atomic_file import write_bytes, write_text
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, PALETTE
-from wordpiece_bert.inspect.pack import Encoding, Packed, pack
+from wordpiece_bert.inspect.pack import Encoding, Packed, pack, pack_text
 from wordpiece_bert.inspect.pictures import draw
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ SUFFIXES = (".html", ".json", ".png", ".svg")
 _COLOURS = {"maps": PALETTE, "categories": CATEGORIES, "habits": HABIT_COLOURS}
 #: A page without scripts shows pictures instead, unless they are larger than this, in characters.
 LARGEST_FALLBACK = 400_000
+#: The data of a view are compressed in the page if they are longer, in characters of JSON.
+LARGE_DATA = 30_000
 
 
 class View:
@@ -208,14 +210,20 @@ class Page:
             for name, packed in view.packed().items():
                 arrays[name] = packed.spec | {"first": len(blobs)}
                 blobs += packed.parts
-            shown.append({"kind": view.kind, "title": view.title, "data": view.data, "arrays": arrays})
+            data: Any = view.data
+            text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+            if len(text) > LARGE_DATA:
+                part, length = pack_text(text)
+                data = {"packed": len(blobs), "length": length}
+                blobs.append(part)
+            shown.append({"kind": view.kind, "title": view.title, "data": data, "arrays": arrays})
         content = _script_json({"title": self.title, "views": shown, "colours": _COLOURS})
         script, style = _script(), _file("page.css")
         policy = (
             f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
             "base-uri 'none'; form-action 'none'"
         )
-        data = "\n".join(f'<script type="text/plain" id="b{i}">{blob}</script>' for i, blob in enumerate(blobs))
+        parts = "\n".join(f'<script type="text/plain" id="b{i}">{blob}</script>' for i, blob in enumerate(blobs))
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -223,7 +231,7 @@ class Page:
             '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
             f"<title>{html.escape(self.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
             f'<div id="app"></div>\n<noscript>{self._fallback()}</noscript>\n'
-            f'<script type="application/json" id="content">{content}</script>\n{data}\n<script>{script}</script>\n'
+            f'<script type="application/json" id="content">{content}</script>\n{parts}\n<script>{script}</script>\n'
             "</body>\n</html>\n"
         )
 

@@ -247,6 +247,11 @@ impl Encoding {
         format!("Encoding({about})")
     }
 
+    /// The table that a notebook shows.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("wordpiece_bert._internal.notebook")?.call_method1("encoding_html", (slf,))
+    }
+
     fn __eq__(&self, py: Python<'_>, other: PyRef<'_, Encoding>) -> PyResult<bool> {
         let (mine, theirs) = (self.row(), other.row());
         if (&mine.ids, &mine.tokens, &mine.offsets) != (&theirs.ids, &theirs.tokens, &theirs.offsets) {

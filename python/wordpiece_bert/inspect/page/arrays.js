@@ -1,6 +1,6 @@
 // Arrays are texts of compressed bytes, in base 85. A part, the last two axes, is decoded when it is first read.
 
-const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%()*+-.,:;=?@[]^_{|}~";
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%()*+-.:;=?@[]^_{|}~";
 const DIGITS = new Uint8Array(128);
 for (let i = 0; i < 85; i++) DIGITS[ALPHABET.charCodeAt(i)] = i;
 

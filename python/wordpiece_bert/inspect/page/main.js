@@ -23,8 +23,12 @@ function begin() {
   const nav = make("nav", { class: views.length > 1 ? "tabs" : "hidden", role: "tablist", "aria-label": "Views" }, tabs);
   arrows(tabs);
 
-  function open(index) {
+  async function open(index) {
     const view = views[index];
+    if (view.data.packed !== undefined) {
+      const bytes = await inflate(fromBase85(document.getElementById(`b${view.data.packed}`).textContent, view.data.length));
+      view.data = JSON.parse(new TextDecoder().decode(bytes));
+    }
     tabs.forEach((tab, i) => tab.setAttribute("aria-selected", String(i === index)));
     panel.setAttribute("aria-labelledby", `tab-${index}`);
     hideTip();

@@ -161,10 +161,12 @@ function pieces(side, entry) {
 /** What the longest match tried for a word. */
 function tried(word, entry) {
   if (word.added) return make("p", { class: "note" }, `“${word.word}” is a token of its own, found before the text is split.`);
+  const characters = Array.from(word.word);
   const lines = word.pieces.map((piece) => {
-    const hidden = piece.count - piece.tried.length;
-    const list = piece.tried.map((candidate) => make("span", { class: "tried mono" }, `${candidate} `));
-    if (hidden > 0) list.splice(4, 0, `… ${hidden} more … `);
+    const count = characters.length - piece.end;
+    const candidate = (end) => (piece.start ? entry.prefix : "") + characters.slice(piece.start, end).join("");
+    const list = range(count).map((i) => make("span", { class: "tried mono" }, `${candidate(characters.length - i)} `));
+    if (count > 24) list.splice(4, count - 24, `… ${count - 24} more … `);
     return make("p", {}, ...list, piece.token === null ? make("b", {}, "nothing found") : make("b", { class: "mono" }, piece.token));
   });
   const why = word.unknown ? make("p", {}, `The word becomes ${entry.unknown}: ${word.unknown}.`) : null;

@@ -1,0 +1,627 @@
+"""`wordpiece_bert.inspect`: its values against the definitions, its pages and pictures, and hostile texts."""
+
+# ruff: noqa: ANN401 (arrays, and values of a wrong type)
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+import string
+import xml.etree.ElementTree as ET
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tiny_models
+import wordpiece_bert as wb
+from model_files import MODELS
+from wordpiece_bert import inspect
+from wordpiece_bert.bert import AutoModel
+from wordpiece_bert.bert.functional import softmax
+from wordpiece_bert.cli import main
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.pack import ALPHABET, ENCODINGS, pack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wordpiece_bert.inspect import Trace, View
+    from wordpiece_bert.tasks import Loaded
+
+HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> ]]> & \" ' `${1}` \u2028 \u202e"
+VOCAB = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "un",
+    "##afford",
+    "##able",
+    "caf",
+    "##e",
+    "cafe",
+    "the",
+    ",",
+    "漢",
+]
+
+
+@pytest.fixture(scope="module")
+def tok() -> wb.Tokenizer:
+    return wb.Tokenizer.from_vocab(VOCAB)
+
+
+def some_attention(length: int = 7, layers: int = 2, heads: int = 3, seed: int = 0) -> np.ndarray:
+    scores = np.random.default_rng(seed).normal(size=(layers, heads, length, length)) * 3
+    return softmax(scores.astype(np.float32))
+
+
+def from_text(part: str) -> bytes:
+    """The bytes of a part, by the decoder of the standard library, whose alphabet differs."""
+    standard = string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
+    return base64.b85decode(part.translate(str.maketrans(ALPHABET, standard)))
+
+
+def decoded(page: str) -> tuple[dict[str, Any], list[bytes]]:
+    """The content of a page and its compressed parts, read by other means than the page's own script."""
+    content = json.loads(re.search(r'<script type="application/json" id="content">(.*?)</script>', page, re.DOTALL)[1])
+    blobs = re.findall(r'<script type="text/plain" id="b\d+">([^<]*)</script>', page)
+    parts = [from_text(blob) for blob in blobs]
+    for view in content["views"]:
+        if "packed" in view["data"]:
+            view["data"] = json.loads(zlib.decompress(parts[view["data"]["packed"]][: view["data"]["length"]]))
+    return content, parts
+
+
+def unpacked(spec: dict[str, Any], blobs: list[bytes]) -> np.ndarray:
+    """An array of a page."""
+    rows, columns = ([1, *spec["shape"]])[-2:]
+    parts = []
+    for number, length in enumerate(spec["lengths"]):
+        raw = zlib.decompress(blobs[spec["first"] + number][:length])
+        if spec["encoding"] == "rows":
+            most = np.frombuffer(raw[: 4 * rows], "<f4")
+            part = np.frombuffer(raw[4 * rows :], np.uint8).reshape(rows, columns) * (most / spec["levels"])[:, None]
+        elif spec["encoding"] == "single":
+            part = np.frombuffer(raw, "<f4")
+        else:
+            both = np.frombuffer(raw, np.uint8).reshape(2, -1).T.tobytes()
+            part = (
+                np.frombuffer(both, "<f2") if spec["encoding"] == "half" else np.frombuffer(both, "<i2") / spec["unit"]
+            )
+        parts.append(part)
+    return np.array(parts, np.float32).reshape(spec["shape"])
+
+
+# --- packing
+
+
+@pytest.mark.parametrize("length", [1, 5, 300])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_packed_arrays_come_back_within_their_documented_error(encoding: Any, length: int) -> None:
+    values = some_attention(length, 1, 2)
+    if encoding != "rows":
+        values = values * 2 - 1
+    packed = pack(values, encoding)
+    found = unpacked(packed.spec | {"first": 0}, [from_text(part) for part in packed.parts])
+    error = np.abs(found - values)
+    if encoding == "rows":
+        share = 1 / 255 if length > 256 else 1 / 509
+        assert (error <= values.max(axis=-1, keepdims=True) * share + 1e-9).all()
+    elif encoding == "unit":
+        assert error.max() <= 1 / 3999
+    elif encoding == "half":
+        assert (error <= np.abs(values) / 2040 + 1e-7).all()
+    else:
+        assert (found == values).all()
+
+
+def test_numbers_too_large_for_half_precision_are_kept() -> None:
+    assert pack(np.array([[1e6, -3.0]], np.float32), "half").spec["encoding"] == "single"
+
+
+# --- tokens
+
+
+def entry(view: View, index: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = view.data["tokenizers"][index]
+    return found
+
+
+def test_tokens_show_each_step(tok: wb.Tokenizer) -> None:
+    shown = entry(inspect.tokens(tok, "Unaffordable\u200b, Café\t漢zzz"))
+    assert [row["token"] for row in shown["tokens"]] == tok.encode("Unaffordable\u200b, Café\t漢zzz").tokens
+    (side,) = shown["sides"]
+    assert shown["agrees"] is True
+    steps = {change["from"]: change["steps"] for change in side["changes"]}
+    assert steps == {
+        "U": ["lower case"],
+        "\u200b": ["removed"],
+        "C": ["lower case"],
+        "é": ["accent"],
+        "\t": ["space"],
+        "漢": ["set apart"],
+    }
+    words = {word["word"]: word for word in side["words"]}
+    assert [piece["token"] for piece in words["unaffordable"]["pieces"]] == ["un", "##afford", "##able"]
+    assert [(piece["start"], piece["end"]) for piece in words["unaffordable"]["pieces"]] == [(0, 2), (2, 8), (8, 12)]
+    assert "no token" in words["zzz"]["unknown"]
+    assert [row["unknown"] for row in shown["tokens"]].count(True) == 1
+
+
+def test_tokens_that_are_cut_and_padded_are_marked(tok: wb.Tokenizer) -> None:
+    shown = entry(inspect.tokens(tok, "the cafe, the cafe", "the", max_length=6))
+    kept = [row["token"] for row in shown["tokens"]]
+    assert len(kept) == 6
+    assert [token["token"] for token in shown["cut"]] == [",", "the", "cafe"]
+    assert shown["truncated"] is True
+
+
+def test_two_tokenizers_side_by_side(tok: wb.Tokenizer) -> None:
+    cased = wb.Tokenizer.from_vocab([*VOCAB, "Café"], lowercase=False)
+    view = inspect.tokens(tok, "Café", beside=cased, names=("uncased", "cased"))
+    assert [entry(view, i)["name"] for i in (0, 1)] == ["uncased", "cased"]
+    assert [[row["token"] for row in entry(view, i)["tokens"]] for i in (0, 1)] == [
+        ["[CLS]", "cafe", "[SEP]"],
+        ["[CLS]", "Café", "[SEP]"],
+    ]
+
+
+def test_added_tokens_are_found_before_the_text_is_split(tok: wb.Tokenizer) -> None:
+    shown = entry(inspect.tokens(tok, "the [MASK] cafe"))
+    assert [word["added"] for word in shown["sides"][0]["words"]] == [False, True, False]
+    assert shown["agrees"] is True
+
+
+@given(st.text(alphabet="unafordble café漢\u200b\t,.!Éß#\u0301 İ", max_size=30))
+def test_the_steps_agree_with_the_tokenizer(text: str) -> None:
+    tokenizer = wb.Tokenizer.from_vocab([*VOCAB, *"unafordblec", *(f"##{c}" for c in "unafordblc"), "i", "s", "ß", "."])
+    shown = entry(inspect.tokens(tokenizer, text))
+    assert shown["agrees"] is True
+    assert [row["id"] for row in shown["tokens"]] == tokenizer.encode(text).ids
+
+
+# --- attention
+
+
+def test_attention_takes_plain_arrays_and_lists_of_layers() -> None:
+    weights = some_attention()
+    names = [f"t{i}" for i in range(7)]
+    view = inspect.attention(weights, names)
+    assert view.arrays["attention"].dtype == np.float32
+    np.testing.assert_array_equal(view.arrays["attention"], weights)
+    as_layers = inspect.attention([layer[None] for layer in weights], names)  # what output_attentions gives
+    np.testing.assert_array_equal(as_layers.arrays["attention"], weights)
+    assert "value_norms" not in view.arrays
+
+
+def test_rollout_is_the_product_of_the_layers() -> None:
+    weights = some_attention(5, 3, 2)
+    expected = np.eye(5)
+    for layer in weights:
+        step = np.empty((5, 5))
+        for i in range(5):
+            for j in range(5):
+                step[i, j] = 0.5 * layer[:, i, j].mean() + 0.5 * (i == j)
+        expected = step @ expected
+    found = inspect.rollout(weights)
+    np.testing.assert_allclose(found[-1], expected, atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "tokens", "said"),
+    [
+        (np.ones((2, 3, 4)), ["a"] * 4, "dimensions"),
+        (np.ones((2, 3, 4, 5)), ["a"] * 4, r"\[2, 3, 4, 5\]"),
+        (-np.ones((1, 1, 2, 2)), ["a"] * 2, "after the softmax"),
+        (np.full((1, 1, 2, 2), np.nan), ["a"] * 2, "finite"),
+        (np.ones((1, 1, 2, 2)), ["a"], "2 strings"),
+        (np.ones((1, 1, 2, 2)), None, "2 strings"),
+        ("text", ["a"], "numbers"),
+        (np.ones((2, 2, 1, 2, 2)), ["a"] * 2, "2 rows"),
+    ],
+)
+def test_wrong_attention_is_refused(weights: Any, tokens: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        inspect.attention(weights, tokens)
+
+
+def test_wrong_selections_are_refused() -> None:
+    weights, names = some_attention(), ["a"] * 7
+    with pytest.raises(InputError, match="layer must be"):
+        inspect.attention(weights, names, layer=2)
+    with pytest.raises(InputError, match="sentence_ids must be 7"):
+        inspect.attention(weights, names, sentence_ids=[0, 1, 2])
+    with pytest.raises(InputError, match="value_norms"):
+        inspect.attention(weights, names, value_norms=np.ones((1, 1, 1)))
+    with pytest.raises(InputError, match="not among"):
+        inspect.neurons(None, names, queries=np.ones((2, 1, 7, 4)), keys=np.ones((2, 1, 7, 4)), layers=[1], layer=0)
+
+
+FOLDERS = ["bert_model", "distilbert_model", "albert_model", "electra_model", "mpnet_model", "bert_masked_lm"]
+
+
+def traced(folder: str, length: int = 9) -> tuple[Trace, Any]:
+    model = AutoModel.from_pretrained(MODELS / folder)
+    ids = [i % model.config.vocab_size for i in range(3, 3 + length)]
+    size = model.config.vocab_size
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(4, size))]
+    tokenizer = wb.Tokenizer.from_vocab(names)
+    text = " ".join(names[i] for i in ids if i > 3)
+    return inspect.trace((model, tokenizer), text), model
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_queries_and_keys_give_the_attention_of_every_variant(folder: str) -> None:
+    trace, _ = traced(folder)
+    view = inspect.neurons(trace)
+    q, k = view.arrays["queries"], view.arrays["keys"]
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    assert ("bias" in view.arrays) == (folder == "mpnet_model")
+    if "bias" in view.arrays:
+        scores = scores + view.arrays["bias"]
+    np.testing.assert_allclose(softmax(scores), trace.attentions, atol=2e-5)
+
+
+def test_value_norms_follow_their_definition() -> None:
+    trace, model = traced("bert_model")
+    weights = dict(model.named_parameters())
+    heads = trace.attentions.shape[1]
+    for layer in range(len(trace.attentions)):
+        prefix = f"encoder.layer.{layer}.attention"
+        v = trace.hidden_states[layer] @ weights[f"{prefix}.self.value.weight"].T + weights[f"{prefix}.self.value.bias"]
+        out = weights[f"{prefix}.output.dense.weight"]
+        size = v.shape[1] // heads
+        for head in range(heads):
+            for token in range(len(v)):
+                only = np.zeros(v.shape[1])
+                only[head * size : (head + 1) * size] = v[token, head * size : (head + 1) * size]
+                assert np.linalg.norm(out @ only) == pytest.approx(trace.value_norms[layer, head, token], rel=1e-4)
+
+
+# --- patterns
+
+
+def head_with(kind: str, length: int, separators: list[int]) -> np.ndarray:
+    weights = np.full((length, length), 1e-3)
+    for i in range(length):
+        place = {"previous": i - 1, "next": i + 1, "itself": i, "first": 0, "separator": separators[-1]}.get(kind)
+        if kind == "broad":
+            weights[i] = 1
+        elif kind == "same word":
+            weights[i, i + 4 if 2 <= i < 6 else i - 4 if 6 <= i < 10 else i] = 1
+        elif place is not None and 0 <= place < length:
+            weights[i, place] = 1
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def test_heads_are_labelled_by_their_habit() -> None:
+    kinds = ["previous", "next", "itself", "first", "separator", "broad", "same word"]
+    names = ["[CLS]", "x", *(f"w{i % 4}" for i in range(2, 10)), "y", "[SEP]"]  # positions i and i + 4 are one word
+    weights = np.array([[head_with(kind, 12, [11]) for kind in kinds]])
+    view = inspect.patterns(weights, names)
+    assert view.data["labels"] == [kinds]
+    by_name = dict(zip(inspect.HABITS, view.arrays["measures"][0, 0], strict=True))
+    assert by_name["previous"] == pytest.approx(np.mean([weights[0, 0, i, i - 1] for i in range(1, 12)]), rel=1e-5)
+
+
+def test_same_sentence_needs_a_pair() -> None:
+    sides = [None, 0, 0, 0, None, 1, 1, 1, None]
+    known = np.array([-1 if s is None else s for s in sides])
+    together = (known[:, None] == known[None, :]) & (known >= 0)[:, None]
+    weights = together + 1e-4
+    weights = (weights / weights.sum(axis=1, keepdims=True))[None, None]
+    names = ["[CLS]", *"abc", "[SEP]", *"def", "[SEP]"]
+    assert inspect.patterns(weights, names, sentence_ids=sides).data["labels"] == [["same sentence"]]
+    assert inspect.patterns(weights, names).data["labels"] != [["same sentence"]]
+
+
+# --- language
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    tiny_models.make_all(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reviews(folders: Path) -> Loaded:
+    from wordpiece_bert import tasks
+
+    return tasks.load(folders / "reviews")
+
+
+@pytest.fixture(scope="module")
+def blanks(folders: Path) -> Loaded:
+    from wordpiece_bert import tasks
+
+    return tasks.load(folders / "words")
+
+
+def test_predictions_are_the_softmax_of_the_head(blanks: Loaded) -> None:
+    text = "[MASK] is the capital of france"
+    view = inspect.predictions(blanks, text, top_k=3)
+    encoding = blanks.tokenizer.encode(text)
+    p = softmax(blanks.model([encoding.ids]).logits[0])
+    order = np.argsort(-p, axis=-1, kind="stable")[:, :3]
+    assert view.data["words"] == [[blanks.tokenizer.id_to_token(int(i)) for i in row] for row in order]
+    np.testing.assert_allclose(view.arrays["probabilities"], np.take_along_axis(p, order, -1), rtol=1e-6)
+    np.testing.assert_allclose(view.arrays["own"], p[np.arange(len(p)), encoding.ids], rtol=1e-6)
+
+
+def test_each_position_is_masked_in_turn(blanks: Loaded) -> None:
+    text = "the capital of france"
+    view = inspect.predictions(blanks, text, top_k=1, mask_each=True)
+    ids = blanks.tokenizer.encode(text).ids
+    for i in range(1, len(ids) - 1):
+        row = [*ids[:i], blanks.tokenizer.mask_token_id, *ids[i + 1 :]]
+        p = softmax(blanks.model([row]).logits[0, i])
+        assert view.arrays["own"][i] == pytest.approx(p[ids[i]], rel=1e-5)
+
+
+def test_the_last_layer_of_the_lens_is_the_prediction(blanks: Loaded) -> None:
+    text = "[MASK] is the capital of france"
+    lens, last = inspect.logit_lens(blanks, text), inspect.predictions(blanks, text, top_k=5)
+    assert lens.arrays["probabilities"].shape[0] == blanks.model.config.num_hidden_layers + 1
+    np.testing.assert_allclose(lens.arrays["probabilities"][-1], last.arrays["probabilities"], rtol=1e-6)
+    assert lens.data["words"][-1] == last.data["words"]
+
+
+@pytest.mark.parametrize("replace", ["mask", "remove"])
+def test_saliency_is_the_score_without_the_token(reviews: Loaded, replace: Any) -> None:
+    text = "a dull film"
+    view = inspect.saliency(reviews, text, replace=replace)
+    tokenizer, model = reviews.tokenizer, reviews.model
+    ids = tokenizer.encode(text).ids
+    whole = softmax(model([ids]).logits)[0]
+    chosen = int(whole.argmax())
+    assert view.data["label"] == model.config.label(chosen)
+    assert view.arrays["effect"][0] == view.arrays["effect"][-1] == 0
+    for i in range(1, len(ids) - 1):
+        row = [*ids[:i], *([tokenizer.mask_token_id] if replace == "mask" else []), *ids[i + 1 :]]
+        without = softmax(model([row]).logits)[0, chosen]
+        assert view.arrays["effect"][i] == pytest.approx(whole[chosen] - without, abs=1e-6)
+    assert int(view.arrays["effect"].argmax()) == view.data["tokens"].index("dull")
+
+
+def test_a_view_refuses_a_model_without_its_head(reviews: Loaded, blanks: Loaded) -> None:
+    with pytest.raises(InputError, match="masked-language head"):
+        inspect.predictions(reviews, "a film")
+    with pytest.raises(InputError, match="masked-language head"):
+        inspect.logit_lens(reviews, "a film")
+    with pytest.raises(InputError, match="sequence classification"):
+        inspect.saliency(blanks, "a film")
+    with pytest.raises(InputError, match="label must be one of"):
+        inspect.saliency(reviews, "a film", label="none such")
+    with pytest.raises(InputError, match="a model and a Tokenizer"):
+        inspect.trace((1, 2), "a")  # type: ignore[arg-type]
+
+
+# --- vectors
+
+
+def test_similarities_are_cosines() -> None:
+    x = np.random.default_rng(1).normal(size=(3, 5)).astype(np.float32)
+    y = np.vstack([x[0] * 7, np.zeros(5)]).astype(np.float32)
+    view = inspect.similarity(x, ["a", "b", "c"], y, ["d", "e"])
+    expected = [[float(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-9)) for b in y] for a in x]
+    np.testing.assert_allclose(view.arrays["similarity"], expected, atol=1e-6)
+
+
+def test_the_map_keeps_the_directions_of_largest_variance() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(60, 6)) * [9, 4, 0.1, 0.1, 0.1, 0.1]
+    view = inspect.embedding_map(x, [str(i) for i in range(60)])
+    points, centred = view.arrays["points"], x - x.mean(axis=0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    np.testing.assert_allclose(np.abs(points), np.abs(centred @ axes[:2].T), atol=1e-3)
+    assert sum(view.data["explained"]) > 0.99
+    custom = inspect.embedding_map(x, [str(i) for i in range(60)], method=lambda v: v[:, :2])
+    np.testing.assert_allclose(custom.arrays["points"], x[:, :2], rtol=1e-6)
+    with pytest.raises(InputError, match="method must be"):
+        inspect.embedding_map(x, ["a"] * 60, method="no such")
+    with pytest.raises(InputError, match="points in the plane"):
+        inspect.embedding_map(x, ["a"] * 60, method=lambda v: v[:, :3])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_small_maps(count: int) -> None:
+    view = inspect.embedding_map(np.ones((count, 4)), ["x"] * count)
+    assert view.arrays["points"].shape == (count, 2)
+    assert "<svg" in view.to_svg()
+    assert view.to_html()
+
+
+def test_positions_beside_sinusoids() -> None:
+    waves = inspect.sinusoids(4, 6)
+    for p in range(4):
+        for i in range(3):
+            angle = p / 10000 ** (2 * i / 6)
+            assert waves[p, 2 * i] == pytest.approx(math.sin(angle), abs=1e-6)
+            assert waves[p, 2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-6)
+    _, model = traced("bert_model")
+    table = dict(model.named_parameters())["embeddings.position_embeddings.weight"]
+    view = inspect.positions(model)
+    a, b = table[2], table[5]
+    assert view.arrays["learned"][2, 5] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b), abs=1e-5)
+    np.testing.assert_array_equal(inspect.positions(table).arrays["learned"], view.arrays["learned"])
+
+
+# --- views, pages, pictures
+
+
+def all_views(reviews: Loaded, blanks: Loaded, tok: wb.Tokenizer, text: str = "the film is [MASK]") -> list[View]:
+    trace = inspect.trace(blanks, text)
+    vectors = np.eye(3, 8, dtype=np.float32)
+    return [
+        inspect.tokens(tok, text, "the cafe", beside=blanks.tokenizer),
+        inspect.attention(trace),
+        inspect.attention(trace, layer=0, head=0, token=1),
+        inspect.neurons(trace),
+        inspect.patterns(trace),
+        inspect.predictions(blanks, text),
+        inspect.logit_lens(blanks, text),
+        inspect.saliency(reviews, text),
+        inspect.similarity(vectors, [text, "b", "c"]),
+        inspect.token_similarity(trace, trace),
+        inspect.embedding_map(vectors, [text, "b", "c"], groups=["x", text, "x"]),
+        inspect.positions(blanks.model),
+    ]
+
+
+def test_every_view_has_every_format(reviews: Loaded, blanks: Loaded, tok: wb.Tokenizer, tmp_path: Path) -> None:
+    for number, view in enumerate(all_views(reviews, blanks, tok)):
+        svg = view.save(tmp_path / f"{number}.svg").read_text(encoding="utf-8")
+        assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+        assert view.save(tmp_path / f"{number}.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        values = json.loads(view.save(tmp_path / f"{number}.json").read_text(encoding="utf-8"))
+        assert set(values) == {"kind", "title", "data", "arrays"}
+        for name, array in view.arrays.items():
+            np.testing.assert_array_equal(np.array(values["arrays"][name], np.float32), array)
+        assert view.save(tmp_path / f"{number}.html").stat().st_size > 10_000
+        shown = view._repr_html_()
+        assert "<svg" in shown
+        assert "<script" not in shown
+        assert 'sandbox="allow-scripts"' in view.frame()._repr_html_()
+
+
+def test_the_page_allows_nothing_remote(reviews: Loaded, blanks: Loaded, tok: wb.Tokenizer) -> None:
+    page = inspect.page(*all_views(reviews, blanks, tok)).to_html()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert re.fullmatch(r"'sha256-[A-Za-z0-9+/=]{44}'", rules["script-src"])
+    assert rules["img-src"] == "data:"
+    without_names = page.replace("http://www.w3.org/2000/svg", "")  # the name of a format, which nobody fetches
+    assert not re.search(r"https?://|//[a-z]+\.[a-z]", without_names)
+
+
+def test_hostile_texts_stay_texts(reviews: Loaded, blanks: Loaded, tok: wb.Tokenizer) -> None:
+    names = [HOSTILE, "</title>", "\x00\x1f", "a" * 1000]
+    view = inspect.attention(some_attention(4), names, layer=0, token=0, title=HOSTILE)
+    others = all_views(reviews, blanks, tok, f"the film {HOSTILE} is")
+    page = inspect.page(view, *others, title=HOSTILE).to_html()
+    # One script that runs, one of content and one for each part; nothing of the texts is markup.
+    scripts = re.findall(r"<script[^>]*>", page)
+    assert all(
+        one in {"<script>", '<script type="application/json" id="content">'} or "text/plain" in one for one in scripts
+    )
+    assert scripts.count("<script>") == 1
+    assert "<img" not in page
+    assert "<!--" not in page
+    content, _ = decoded(page)
+    assert content["title"] == HOSTILE
+    assert content["views"][0]["data"]["tokens"] == names
+    for one in [view, *others]:
+        ET.fromstring(one.to_svg())
+        assert "<img" not in one._repr_html_()
+        assert "<script" not in one.frame()._repr_html_()
+
+
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=4))
+def test_any_tokens_survive(names: list[str]) -> None:
+    view = inspect.attention(some_attention(len(names)), names, layer=0)
+    content, _ = decoded(view.to_html())
+    assert content["views"][0]["data"]["tokens"] == names
+    ET.fromstring(view.to_svg())
+
+
+def test_files_and_pages_are_checked(tmp_path: Path) -> None:
+    view = inspect.similarity(np.eye(2), ["a", "b"])
+    with pytest.raises(InputError, match=r"must end in one of \.html"):
+        view.save(tmp_path / "view.pdf")
+    with pytest.raises(InputError, match=r"must end in one of \.html, \.json"):
+        inspect.page(view).save(tmp_path / "page.svg")
+    with pytest.raises(InputError, match="at least one view"):
+        inspect.page()
+    with pytest.raises(InputError, match=r"views\[0\]"):
+        inspect.page("view")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_png_without_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match=r"wordpiece-bert\[plot\]"):
+        inspect.similarity(np.eye(2), ["a", "b"]).save(tmp_path / "view.png")
+
+
+# --- notebooks
+
+
+def test_encodings_and_batches_show_themselves(tok: wb.Tokenizer) -> None:
+    shown = tok.encode("the cafe")._repr_html_()
+    assert "<td>cafe</td><td>10</td><td>4–8</td>" in shown
+    wild = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "<", "b", ">"]).encode("<b>")._repr_html_()
+    assert "<td>&lt;</td>" in wild
+    assert "<b>" not in wild
+    batch = tok.encode_batch(["the cafe"] * 12)
+    assert "first 10 rows" in batch._repr_html_()
+    assert "2 × 4" in tok(["the cafe", "the"], padding=True)._repr_html_()
+    assert "list" in tok(["the cafe", "the"], return_tensors=None)._repr_html_()
+    long = tok.encode("the " * 500)._repr_html_()
+    assert "the first 100" in long
+
+
+# --- the command
+
+
+def test_command_writes_a_page(folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "page.html"
+    assert main(["inspect", "[MASK] is the capital of france", "-m", str(folders / "words"), "-o", str(out)]) == 0
+    content, _ = decoded(out.read_text(encoding="utf-8"))
+    kinds = [view["kind"] for view in content["views"]]
+    assert kinds == ["tokens", "attention", "neurons", "patterns", "predictions", "lens", "positions"]
+    assert "tokens, attention, neurons" in capsys.readouterr().err
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("\n".join(VOCAB), encoding="utf-8")
+    assert (
+        main(["inspect", "the cafe", "-m", str(vocab), "--beside", str(folders / "reviews"), "-o", str(out), "-q"]) == 0
+    )
+    content, _ = decoded(out.read_text(encoding="utf-8"))
+    assert [len(view["data"]["tokenizers"]) for view in content["views"]] == [2]
+
+
+def test_command_refuses_views_that_the_model_lacks(
+    folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["-o", str(tmp_path / "page.html")]
+    assert main(["inspect", "a", "-m", str(folders / "reviews"), "--views", "lens", *out]) == 2
+    assert "does not allow lens" in capsys.readouterr().err
+    assert main(["inspect", "a", "-m", str(folders / "reviews"), "--views", "nothing", *out]) == 2
+    assert "not one of tokens" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
+
+
+# --- MiniLM
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(("length", "limit"), [(64, 3_000_000), (512, 15_000_000)])
+def test_pages_of_minilm_are_small(length: int, limit: int) -> None:
+    from wordpiece_bert import tasks
+    from wordpiece_bert.hub import find_model
+
+    folder = find_model("minilm")
+    model, tokenizer = tasks.load(folder)
+    words = (wb.__doc__ or "") + (inspect.__doc__ or "") + (math.__doc__ or "")
+    text = " ".join((words + (string.Formatter.__doc__ or "") + (re.__doc__ or "")).split() * 4)
+    trace = inspect.trace((model, tokenizer), text, max_length=length)
+    assert len(trace.tokens) == length
+    page = inspect.page(
+        inspect.tokens(tokenizer, text, max_length=length),
+        inspect.attention(trace),
+        inspect.neurons(trace),
+        inspect.patterns(trace),
+        inspect.positions(model),
+    )
+    assert len(page.to_html().encode("utf-8")) <= limit
