@@ -37,7 +37,7 @@ def predictions(
     *,
     top_k: int = 8,
     mask_each: bool = False,
-    title: str = "Predicted words",
+    title: str = "Predictions",
 ) -> View:
     """Show the most probable words at each position, by a model with a masked-language head.
 
@@ -119,7 +119,7 @@ def saliency(
     *,
     label: str | int | None = None,
     replace: Literal["mask", "remove"] = "mask",
-    title: str = "Which tokens matter",
+    title: str = "Saliency",
 ) -> View:
     """Show how much each token matters to a classifier, by occlusion: the score without the token is compared.
 

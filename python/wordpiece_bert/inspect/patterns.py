@@ -43,7 +43,7 @@ def patterns(
     *,
     sentence_ids: Sequence[int | None] | None = None,
     word_ids: Sequence[int | None] | None = None,
-    title: str = "Habits of the heads",
+    title: str = "Patterns",
 ) -> View:
     """Label each attention head by its measured habit.
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.inspect.pack import Encoding
 
 __all__ = ["embedding_map", "positions", "similarity", "sinusoids", "token_similarity"]
 
@@ -158,7 +159,7 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
     -------
     View
         Arrays ``learned`` and ``sinusoid``, the cosine similarities of positions, [P, P], and ``table`` and ``waves``,
-        the values, [P, H'], divided by their largest magnitude. At most 128 columns of the tables are shown.
+        the values, [P, H']. At most 128 columns of the tables are shown.
     """
     if isinstance(source, Model):
         encoder = encoder_of(source)
@@ -172,15 +173,16 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
     table = table[:most]
     waves = sinusoids(*table.shape)
     columns = np.unique(np.linspace(0, table.shape[1] - 1, min(128, table.shape[1])).astype(int))
-    scale = np.abs(table).max() or np.float32(1)
+    scale = float(np.quantile(np.abs(table), 0.995)) or 1.0  # a few numbers are far larger than the others
     arrays = {
         "learned": _cosines(table, table),
         "sinusoid": _cosines(waves, waves),
-        "table": table[:, columns] / scale,
+        "table": table[:, columns],
         "waves": waves[:, columns],
     }
-    data = {"count": len(table), "width": table.shape[1], "columns": columns.tolist(), "scale": float(scale)}
-    return View("positions", title, data, arrays, dict.fromkeys(arrays, "unit"))
+    data = {"count": len(table), "width": table.shape[1], "columns": columns.tolist(), "scale": scale}
+    encodings: dict[str, Encoding] = {"learned": "unit", "sinusoid": "unit", "table": "half", "waves": "unit"}
+    return View("positions", title, data, arrays, encodings)
 
 
 def sinusoids(count: int, width: int) -> Array:

@@ -153,7 +153,7 @@ builders.attention = (view) => {
     sub.textContent =
       token === null
         ? "Choose a token to see where it looks. Lines are drawn from query tokens (left) to key tokens (right)."
-        : `${toward ? `Which tokens look at ${word}` : `Where ${word} looks`}, position ${token}. Darker is more; choose it again to see all tokens.`;
+        : `${toward ? `Which tokens look at ${word}` : `Where ${word} looks`}, position ${token}. The stronger the colour, the larger the weight; choose it again to see all tokens.`;
     if (token === null) {
       const received = new Float32Array(length);
       for (let i = 0; i < length; i++) for (let j = 0; j < length; j++) if (passes(i, j)) received[j] += matrix.at(i, j) / length;
@@ -199,8 +199,7 @@ builders.attention = (view) => {
     make("p", { class: "soft small" }, "Query tokens downwards, key tokens to the right. Choose a row."),
     map.canvas,
   );
-  const left = make("div", {}, overview, matrix);
-  view.element = make("div", { class: "view-attention grid side" }, left, make("div", {}, detail, drawings));
+  view.element = make("div", { class: "view-attention grid side" }, overview, make("div", { class: "main" }, detail, drawings), matrix);
   onRedraw(() => state.matrix && show());
   view.start = () => {
     drawThumbnails();

@@ -14,8 +14,7 @@ builders.similarity = (view) => {
     const row = matrix.row(i);
     const best = ranked(row).filter((j) => !square || j !== i).slice(0, 8);
     const entries = best.map((j) => ({ name: columns[j], value: row[j] }));
-    detail.replaceChildren(make("h3", {}, `Nearest to “${rows[i]}”`), bars(entries, 1));
-    for (const name of detail.querySelectorAll(".token")) name.style.maxWidth = "380px";
+    detail.replaceChildren(make("h3", {}, `Nearest to “${rows[i]}”`), bars(entries, 1, { plain: true }));
   }
 
   function cells(matrix) {
@@ -26,8 +25,8 @@ builders.similarity = (view) => {
         draw();
         return cell;
       });
-    const named = (i) => make("td", {}, make("button", { type: "button", class: "token", title: rows[i], onclick: () => nearest(matrix, i) }, short(rows[i], 44)));
-    body.replaceChildren(table(["", ...columns.map((text) => short(text, 16))], range(rows.length).map((i) => [named(i), ...line(i)]), "tight"));
+    const named = (i) => make("td", {}, make("button", { type: "button", class: "plain", title: rows[i], onclick: () => nearest(matrix, i) }, short(rows[i], 40)));
+    body.replaceChildren(table(["", ...columns.map((text) => make("span", { class: "column", title: text }, short(text, 26)))], range(rows.length).map((i) => [named(i), ...line(i)]), "tight similarity"));
   }
 
   async function start() {
@@ -64,7 +63,7 @@ builders.positions = (view) => {
   const panels = [
     ["learned", "Learned positions", "Cosine similarity of each position to each", count],
     ["sinusoid", "Sinusoids", "The same for sin and cos of Vaswani et al. (2017)", count],
-    ["table", "Learned values", `${columns.length} of ${width} numbers; positions downwards, divided by ${digits(scale)}`, columns.length],
+    ["table", "Learned values", `${columns.length} of ${width} numbers; positions downwards; the strongest colours mean ±${digits(scale)} or more`, columns.length],
     ["waves", "Sinusoid values", "Positions downwards; frequencies fall to the right", columns.length],
   ];
   const heats = panels.map(([, name]) => heat(name, "clamp(240px, 32vw, 400px)"));
@@ -114,7 +113,7 @@ builders.positions = (view) => {
       const matrix = await view.arrays[name].part();
       matrices[name] = matrix;
       const square = i < 2;
-      heats[i].set(count, across, "diverging", (a, b) => matrix.at(a, b), (a, b) => square ? `positions ${a} and ${b}: ${digits(matrix.at(a, b))}` : `position ${a}, number ${columns[b]}: ${digits(matrix.at(a, b) * (name === "table" ? scale : 1))}`);
+      heats[i].set(count, across, "diverging", (a, b) => matrix.at(a, b) / (name === "table" ? scale : 1), (a, b) => square ? `positions ${a} and ${b}: ${digits(matrix.at(a, b))}` : `position ${a}, number ${columns[b]}: ${digits(matrix.at(a, b))}`);
       heats[i].choose = (a) => pick(a);
     }));
     draw();

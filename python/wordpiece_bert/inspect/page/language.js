@@ -41,7 +41,7 @@ builders.predictions = (view) => {
   view.element = make(
     "div",
     { class: "grid" },
-    make("section", { class: "card" }, make("h2", {}, "What the model expects at each position"), make("p", { class: "soft small" }, `${note} Darker tokens are more probable.`), line.element, legend("sequential", "0", "1", "probability")),
+    make("section", { class: "card" }, make("h2", {}, "What the model expects at each position"), make("p", { class: "soft small" }, `${note} The stronger the colour, the more probable the token.`), line.element, legend("sequential", "0", "1", "probability")),
     make("section", { class: "card" }, detail),
     make("section", { class: "card" }, make("h3", {}, "All positions"), body),
   );
@@ -68,7 +68,7 @@ builders.lens = (view) => {
     detail.replaceChildren(
       make("div", { class: "grid even" },
         make("div", {}, make("h3", {}, `After layer ${layer}, position ${index}: ${readable(tokens[index])}`), bars(entries, 1)),
-        make("div", {}, make("h3", {}, `Probability of “${readable(tokens[index])}” after each layer`), bars(course, 1))),
+        make("div", {}, make("h3", {}, `Probability of “${readable(tokens[index])}” after each layer`), bars(course, 1, { plain: true }))),
     );
   }
 
@@ -110,14 +110,14 @@ builders.saliency = (view) => {
     if (!effect) return;
     const most = effect.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
     line.shade("diverging", Array.from(effect, (value) => (0.85 * value) / most), (i) => `${effect[i] < 0 ? "" : "+"}${digits(effect[i])}`);
-    list.replaceChildren(bars(tokens.map((name, i) => ({ name, value: effect[i] })), most, true));
+    list.replaceChildren(bars(tokens.map((name, i) => ({ name, value: effect[i] })), most, { signed: true }));
   });
 
   async function start() {
     effect = (await view.arrays.effect.part()).values;
     const scores = (await view.arrays.scores.part()).values;
     const most = probabilities ? 1 : scores.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-    classes.replaceChildren(make("h3", {}, probabilities ? "Probabilities" : "Scores"), bars(labels.map((name, i) => ({ name, value: scores[i] })), most, !probabilities));
+    classes.replaceChildren(make("h3", {}, probabilities ? "Probabilities" : "Scores"), bars(labels.map((name, i) => ({ name, value: scores[i] })), most, { signed: !probabilities, plain: true }));
     foot.replaceChildren(make("h2", {}, `Why “${label}”, ${digits(scores[chosen])}`), make("p", { class: "soft small" }, `The change of this score when a token is ${method}. Blue tokens speak for the label: without them the score falls. Orange tokens speak against it.`));
     draw();
   }

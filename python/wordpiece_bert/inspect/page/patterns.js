@@ -3,7 +3,7 @@
 const HABIT_NOTES = {
   previous: "the token before", next: "the token after", itself: "the token itself", first: "the first token, [CLS]",
   separator: "the separators, [SEP]", "same word": "other pieces of its word, or the same token elsewhere",
-  "same sentence": "tokens of its own text of the pair", broad: "all tokens about equally", mixed: "nothing in particular",
+  "same sentence": "tokens of its own text of the pair", broad: "all tokens about equally",
 };
 
 builders.patterns = (view) => {
@@ -22,8 +22,8 @@ builders.patterns = (view) => {
     cells.forEach((cell, index) => cell.setAttribute("aria-pressed", String(index === layer * heads + head)));
     detail.replaceChildren(
       make("h2", {}, `Layer ${layer}, head ${head}: ${labels[layer][head]}`),
-      make("p", { class: "soft small" }, `It looks mostly at ${HABIT_NOTES[labels[layer][head]]}.`),
-      make("div", { class: "step" }, bars(habits.map((name, i) => ({ name, value: row[i], colour: content.colours.habits[name] })), 1)),
+      make("p", { class: "soft small" }, labels[layer][head] === "mixed" ? "No habit stands out." : `It looks mostly at ${HABIT_NOTES[labels[layer][head]]}.`),
+      make("div", { class: "step" }, bars(habits.map((name, i) => ({ name, value: row[i], colour: content.colours.habits[name] })), 1, { plain: true })),
     );
   }
 

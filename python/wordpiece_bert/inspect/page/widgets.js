@@ -42,7 +42,7 @@ function segments(label, names, chosen, choose) {
 function choice(label, options, choose) {
   const select = make(
     "select",
-    { onchange: () => choose(select.value) },
+    { "aria-label": label, onchange: () => choose(select.value) },
     options.map(([value, name]) => make("option", { value }, name)),
   );
   return make("label", {}, label, select);
@@ -90,8 +90,8 @@ function strip(tokens, label, choose, special = () => false) {
   };
 }
 
-/** Names with bars and numbers; negative values go to the left of a middle line. */
-function bars(entries, most, signed = false) {
+/** Tokens, or plain names, with bars and numbers; negative values go to the left of a middle line. */
+function bars(entries, most, { signed = false, plain = false } = {}) {
   const rows = entries.map(({ name, value, colour }) => {
     const width = `${(100 * Math.abs(value)) / (most || 1) / (signed ? 2 : 1)}%`;
     const bar = make("div", { class: "bar", style: { width, backgroundColor: colour ?? "" } });
@@ -100,7 +100,7 @@ function bars(entries, most, signed = false) {
       bar.style.backgroundColor = cssColour("diverging", value < 0 ? -0.62 : 0.62);
     }
     return [
-      make("span", { class: "token" }, readable(name)),
+      make("span", { class: plain ? "name" : "token", title: name }, plain ? name : readable(name)),
       signed ? make("div", { class: "pivot" }, bar) : bar,
       make("span", { class: "number" }, digits(value)),
     ];
