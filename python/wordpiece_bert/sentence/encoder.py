@@ -263,9 +263,9 @@ class SentenceEncoder:
         return_truncated
             Whether to also return which texts were truncated to `max_seq_length`.
         windows
-            None cuts texts that are too long. ``"mean"`` and ``"max"`` split them into windows instead, each with the
-            prompt, and combine the vectors of the windows element by element; if the model normalizes its vectors, the
-            result is normalized again.
+            None truncates texts that are too long. ``"mean"`` and ``"max"`` split them into windows instead, each with
+            the prompt, and combine the vectors of the windows element by element. If the model normalizes its vectors,
+            the result is normalized again.
         stride
             How many tokens a window shares with the one before.
 

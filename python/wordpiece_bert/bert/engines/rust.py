@@ -1,9 +1,10 @@
 """The Rust engine: the results of the NumPy engine to 1e-6, several times as fast.
 
-The kernels are in the crate ``rust/kernels``; ``rust/DESIGN.md`` explains them. Weights are packed once, when a model
-is made. The tokens of a batch are laid out one row after the other without padding, and one call runs all layers.
+The kernels are in the crate ``rust/kernels``; ``rust/DESIGN.md`` explains them. Weights are packed once, when a
+model is loaded. The tokens of a batch are laid out one row after the other without padding, and one call runs all
+layers.
 
-The order of operations behind each number depends only on its own row, so a row gives the same bits in any batch, at
+The order of operations for each number depends only on its own row, so a row gives the same bits in any batch, at
 any position of the batch, and with any number of threads.
 """
 

@@ -1,7 +1,7 @@
 //! Dense layers: a matrix product over packed or plain weights, with its epilogue.
 //!
-//! A panel of outputs is computed for all rows before the next, so the weights are read once and the rows of the input, which
-//! are fewer numbers, as often as there are panels. With threads, each computes whole panels.
+//! A panel of outputs is computed for all rows before the next, so the weights are read once and the rows of the input,
+//! which are fewer numbers, as often as there are panels. With threads, each computes whole panels.
 
 use wordpiece_parallel::map_with;
 
@@ -58,8 +58,8 @@ impl Dense {
 
 /// Computes x·Wᵀ + b and its epilogue into `out`; the threads share the panels of outputs.
 ///
-/// `x` is [rows, K] and `out` [rows, N] with the panels of `dense`. Sums are float32. Where the weights are multiplied as
-/// bfloat16, `x` is rounded to it first, into `rounded`, a scratch buffer that only grows; otherwise it is unused.
+/// `x` is [rows, K] and `out` [rows, N] with the panels of `dense`. Sums are float32. Where the weights are multiplied
+/// as bfloat16, `x` is rounded to it first, into `rounded`, a scratch buffer that only grows; otherwise it is unused.
 ///
 /// # Panics
 ///
@@ -126,7 +126,8 @@ pub fn linear_unpacked(
     bias: &[f32],
     activation: Activation,
 ) -> Vec<f32> {
-    /// Panels that are computed before they are copied to the result: what lies between stays small however large N is.
+    /// Panels that are computed before they are copied to the result: the intermediate buffer is small however large N
+    /// is.
     const PANELS_AT_ONCE: usize = 64;
     let (x, n) = (x.view(), bias.len());
     let (rows, k) = (x.len(), weights.len() / n.max(1));

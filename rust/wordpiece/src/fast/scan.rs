@@ -84,7 +84,7 @@ struct BlockOutput {
     text: *mut u8,
     /// For each byte of `text` the first byte of the original that it comes from; used only if the buffer is aligned.
     origin_starts: *mut u32,
-    /// For the end of those bytes.
+    /// For each normalized byte, the end of the original bytes that it comes from.
     origin_ends: *mut u32,
 }
 
