@@ -4,16 +4,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.server
 import importlib.util
+import json
+import os
 import socket
+import subprocess
 import sys
+import threading
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 
 from wordpiece_bert.errors import InputError, ModelNotFoundError
-from wordpiece_bert.hub import PACKAGED_MODELS, find_model, hugging_face_cache
+from wordpiece_bert.hub import ALIASES, PACKAGED_MODELS, find_model, hugging_face_cache
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OTHER = "89abcdef0123456789abcdef0123456789abcdef"
@@ -138,7 +144,7 @@ def test_a_package_without_its_files_says_what_to_run(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "name", ["org/name", "bert-base-uncased", "a/b.c_d-e", "sentence-transformers/all-MiniLM-L6-v2"]
+    "name", ["org/name", "bert-base-uncased", "a/b.c_d-e", "sentence-transformers/other-MiniLM-L6-v2"]
 )
 def test_a_cached_model_is_found_by_its_main_revision(own_cache: Path, name: str) -> None:
     snapshot = add_to_cache(own_cache, name)
@@ -184,7 +190,7 @@ def test_a_reference_without_its_snapshot_is_reported(own_cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offline", "said"), [(None, "This package never"), ("1", "HF_HUB_OFFLINE is set"), ("0", "This")]
+    ("offline", "said"), [(None, "Pass download=True"), ("1", "HF_HUB_OFFLINE is set"), ("0", "Pass download=True")]
 )
 def test_a_missing_model_is_reported_with_locations_and_a_command(
     own_cache: Path, offline: str | None, said: str, monkeypatch: pytest.MonkeyPatch
@@ -197,6 +203,141 @@ def test_a_missing_model_is_reported_with_locations_and_a_command(
     assert str(own_cache / "models--org--name") in message
     assert message.endswith("hf download org/name --revision v2")
     assert said in message
+
+
+# --- other names, and downloads
+
+
+def test_the_published_names_of_a_packaged_model(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = own_cache / "site" / PACKAGED_MODELS["minilm"].module
+    (package / "model").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit\n")
+    monkeypatch.syspath_prepend(own_cache / "site")
+    importlib.invalidate_caches()
+    for name in ("minilm", *ALIASES):
+        assert find_model(name) == package / "model"
+    folder = Path("all-MiniLM-L6-v2")
+    folder.mkdir()
+    assert find_model("all-MiniLM-L6-v2") == folder
+
+
+def test_without_the_package_the_published_names_are_those_of_the_hub(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(
+        ModelNotFoundError, match=r"(?s)hf download sentence-transformers/all-MiniLM-L6-v2.*pip install"
+    ):
+        find_model("all-MiniLM-L6-v2")
+    snapshot = add_to_cache(own_cache, "sentence-transformers/all-MiniLM-L6-v2")
+    for name in ALIASES:
+        assert find_model(name) == snapshot
+
+
+def test_nothing_is_downloaded_offline_or_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        with monkeypatch.context() as context:
+            context.setenv(variable, "1")
+            with pytest.raises(ModelNotFoundError, match=f"download=True has no effect while {variable} is set"):
+                find_model("org/name", download=True)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(ModelNotFoundError, match="pip install huggingface_hub"):
+        find_model("org/name", download=True)
+
+
+COMMIT_ON_SERVER = "fedcba9876543210fedcba9876543210fedcba98"
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """The part of the Hub's interface that a download uses, for the one model org/name."""
+
+    files: ClassVar[dict[str, bytes]] = {}
+    requested: ClassVar[list[str]] = []
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.requested.append(self.path)
+        listing = {
+            "_id": "1",
+            "id": "org/name",
+            "modelId": "org/name",
+            "sha": COMMIT_ON_SERVER,
+            "private": False,
+            "tags": [],
+            "downloads": 0,
+            "likes": 0,
+            "siblings": [{"rfilename": name} for name in self.files],
+        }
+        path = self.path.partition("?")[0]
+        headers = {"X-Repo-Commit": COMMIT_ON_SERVER}
+        if path.startswith("/api/models/org/name/tree/"):
+            tree = [{"type": "file", "path": n, "size": len(b), "oid": "0" * 40} for n, b in self.files.items()]
+            body = json.dumps(tree).encode()
+        elif path.startswith("/api/models/org/name"):
+            body = json.dumps(listing).encode()
+        elif path.startswith("/org/name/resolve/") and path.rsplit("/", 1)[1] in self.files:
+            body = self.files[path.rsplit("/", 1)[1]]
+            headers["ETag"] = f'"{hashlib.sha1(body).hexdigest()}"'
+        else:
+            self.send_response(404)
+            self.send_header("X-Error-Code", "RepoNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(200)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> subprocess.CompletedProcess[str]:
+    """Ask for a model with downloads in a new process, because huggingface_hub reads its variables when imported."""
+    pytest.importorskip("huggingface_hub", reason="downloads the files")
+    monkeypatch.undo()  # the server and the process need sockets
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    code = f"from wordpiece_bert.hub import find_model; print(find_model({name!r}, download=True))"
+    variables = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("HF_") and "proxy" not in key.lower()},
+        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+    variables.pop("TRANSFORMERS_OFFLINE", None)
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", code], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
+def test_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str) -> None:
+    Hub.files = {"config.json": b"{}", "vocab.txt": b"[UNK]\n", weights: b"w", "tf_model.h5": b"x"}
+    result = download(tmp_path, monkeypatch, "org/name")
+    assert result.returncode == 0, result.stderr
+    folder = Path(result.stdout.strip().splitlines()[-1])
+    assert folder.name == COMMIT_ON_SERVER
+    assert sorted(path.name for path in folder.iterdir()) == sorted(["config.json", "vocab.txt", weights])
+    assert (folder / weights).read_bytes() == b"w"
+
+
+def test_a_download_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Hub.files = {}
+    result = download(tmp_path, monkeypatch, "org/other")
+    assert result.returncode == 1
+    assert "ModelNotFoundError: the model 'org/other' could not be downloaded" in result.stderr
 
 
 def test_environment_variables_locate_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

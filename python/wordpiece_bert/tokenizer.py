@@ -299,8 +299,8 @@ class Tokenizer:
             return cls._from_text(text, stacklevel=3)
 
     @classmethod
-    def from_pretrained(cls, name: StrPath, *, revision: str | None = None) -> Self:
-        """Load the tokenizer of a model that is on this machine. Nothing is downloaded.
+    def from_pretrained(cls, name: StrPath, *, revision: str | None = None, download: bool = False) -> Self:
+        """Load the tokenizer of a model that is on this machine.
 
         The tokenizer.json of the model's folder is used as it is. If there is none, its vocab.txt is used with the
         options of tokenizer_config.json. Special and added tokens of the folder's other files are added. As in
@@ -313,6 +313,8 @@ class Tokenizer:
             ``"minilm"``, a folder, or ``"org/name"`` in the local Hugging Face cache.
         revision : str, optional
             Branch, tag or commit of a model in the Hugging Face cache; ``"main"`` by default.
+        download : bool, default False
+            Download a model that is not in the cache, with huggingface_hub.
 
         Returns
         -------
@@ -332,7 +334,7 @@ class Tokenizer:
             tokenizer_config.json contradicts tokenizer.json, or gives other ids for added tokens, or the padding of
             tokenizer.json has a pad_id that is not the id of its pad_token.
         """
-        folder = find_model(name, revision=revision)
+        folder = find_model(name, revision=revision, download=download)
         loaded = load_folder(folder)
         tokenizer = cls._load(folder, loaded)
         messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.get_vocab())]

@@ -8,7 +8,7 @@ from typing import SupportsIndex, TypeVar
 
 from wordpiece_bert.errors import InputError
 
-__all__ = ["checked_choice", "checked_flag", "checked_strings", "whole_number"]
+__all__ = ["check_device", "checked_choice", "checked_flag", "checked_strings", "whole_number"]
 
 # The largest signed 64-bit integer, which every count and length in the core fits in.
 _LARGEST = (1 << 63) - 1
@@ -90,3 +90,10 @@ def checked_strings(name: str, value: object) -> list[str]:
             return listed
     message = f"{name} must be a list of str, not {value!r}"
     raise InputError(message)
+
+
+def check_device(device: object) -> None:
+    """Check that a `device` argument is None or names the CPU."""
+    if device is not None and str(device) != "cpu":
+        message = f"device must be 'cpu' or None, not {device!r}: this package computes on the CPU only"
+        raise InputError(message)

@@ -40,6 +40,7 @@ class AutoModel:
         dtype: str = "float32",
         *,
         revision: str | None = None,
+        download: bool = False,
         **options: Any,  # noqa: ANN401
     ) -> Model:
         """Load a model as the class that ``architectures`` names, or without a head if it names none.
@@ -51,7 +52,7 @@ class AutoModel:
         ConfigError
             The class, or the type of model, is not supported; the message has its name.
         """
-        folder = find_model(name, revision=revision)
+        folder = find_model(name, revision=revision, download=download)
         return _class_of(folder).from_pretrained(folder, backend, dtype, **options)
 
     @staticmethod
@@ -61,10 +62,11 @@ class AutoModel:
         dtype: str = "float32",
         *,
         revision: str | None = None,
+        download: bool = False,
         **options: Any,  # noqa: ANN401
     ) -> BertModel:
         """Load a model of any type without its head; the arguments are those of `Model.from_pretrained`."""
-        folder = find_model(name, revision=revision)
+        folder = find_model(name, revision=revision, download=download)
         return _base_of(folder).from_pretrained(folder, backend, dtype, **options)
 
 

@@ -144,6 +144,7 @@ class Model:
         dtype: str = "float32",
         *,
         revision: str | None = None,
+        download: bool = False,
         keep_half: bool = False,
         check_finite: bool = False,
         new_head: int | None = None,
@@ -159,6 +160,8 @@ class Model:
             also loads the encoder of a model with one.
         backend, dtype
             As for the class.
+        download
+            Whether to download a model that is not in the cache, with huggingface_hub.
         revision
             Branch, tag or commit of a model in the Hugging Face cache.
         keep_half
@@ -184,7 +187,7 @@ class Model:
             Tensors were not used, or weights of the head were drawn; the message has their names.
         """
         get_engine(backend, dtype)  # report a wrong option before reading hundreds of megabytes
-        folder = find_model(name, revision=revision)
+        folder = find_model(name, revision=revision, download=download)
         config = cls.config_class.from_folder(folder)
         file = find_weights(folder)
         tensors = read_tensors(file, keep_half=keep_half)

@@ -193,9 +193,11 @@ class BertConfig:
         return self.id2label.get(index, f"LABEL_{index}")
 
     @classmethod
-    def from_pretrained(cls, name: str | os.PathLike[str], *, revision: str | None = None) -> Self:
+    def from_pretrained(
+        cls, name: str | os.PathLike[str], *, revision: str | None = None, download: bool = False
+    ) -> Self:
         """Read the configuration of a model; names and errors as in `wordpiece_bert.hub.find_model`."""
-        return cls.from_folder(find_model(name, revision=revision))
+        return cls.from_folder(find_model(name, revision=revision, download=download))
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> Self:

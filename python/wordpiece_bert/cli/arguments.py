@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FILE_HELP",
     "VOCAB_HELP",
+    "add_download",
     "add_quiet",
     "add_threads",
     "debug_option",
@@ -124,6 +125,13 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: all available CPUs)")
 
 
+def add_download(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--download``."""
+    parser.add_argument(
+        "--download", action="store_true", help="download a model that is not in the Hugging Face cache"
+    )
+
+
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Declare ``--quiet``."""
     parser.add_argument(
@@ -171,7 +179,7 @@ def single_texts(files: Iterable[str], reading: ReadingOptions) -> Iterator[str]
                 yield from text
 
 
-def load_tokenizer(name: str, *, cased: bool = False) -> Tokenizer:
+def load_tokenizer(name: str, *, cased: bool = False, download: bool = False) -> Tokenizer:
     """Load a tokenizer from a ``vocab.txt``, a ``tokenizer.json``, a folder or a model's name.
 
     Parameters
@@ -180,6 +188,8 @@ def load_tokenizer(name: str, *, cased: bool = False) -> Tokenizer:
         A file (JSON if its name ends in ``.json``, otherwise a vocabulary), a folder, or a name `find_model` knows.
     cased : bool, default False
         For a ``vocab.txt``: keep upper case and accents.
+    download : bool, default False
+        Download a model that is not in the Hugging Face cache.
 
     Raises
     ------
@@ -192,4 +202,4 @@ def load_tokenizer(name: str, *, cased: bool = False) -> Tokenizer:
     if cased:
         message = f"--cased applies to a vocab.txt; {name} has its own setting for case"
         raise InputError(message)
-    return Tokenizer.from_file(name) if is_file else Tokenizer.from_pretrained(name)
+    return Tokenizer.from_file(name) if is_file else Tokenizer.from_pretrained(name, download=download)

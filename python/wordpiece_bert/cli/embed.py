@@ -50,6 +50,7 @@ def add_parser(commands: arguments.Commands) -> None:
         "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
     )
     arguments.add_threads(parser)
+    arguments.add_download(parser)
     arguments.add_quiet(parser)
     parser.set_defaults(run=run)
 
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
         block_texts=BATCHES_PER_GROUP * options.batch_size,
         **arguments.reading_options(options),
     )
-    encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads)
+    encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads, download=options.download)
     truncated_locations: list[str] = []
 
     with (

@@ -69,6 +69,7 @@ def add_parser(commands: arguments.Commands) -> None:
         help="number type of the ids in a file (default: uint32; uint16 holds vocabularies up to 65,536)",
     )
     arguments.add_threads(parser)
+    arguments.add_download(parser)
     arguments.add_quiet(parser)
     parser.set_defaults(run=run)
 
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
     if options.padding and options.max_length is None:
         message = "--padding fills rows up to --max-length: give that too"
         raise InputError(message)
-    tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased)
+    tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
     encode_options: EncodeOptions = {
         "add_special_tokens": not options.no_special_tokens,
         "truncation": options.max_length is not None,

@@ -44,6 +44,7 @@ def add_parser(commands: arguments.Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON: a list of reports")
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="plot the reports to a .svg, .png or .pdf file")
     arguments.add_threads(parser)
+    arguments.add_download(parser)
     parser.set_defaults(run=run)
 
 
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     reading = arguments.reading_options(options)
     reports = []
     for name in options.vocab:
-        tokenizer = arguments.load_tokenizer(name, cased=options.cased)
+        tokenizer = arguments.load_tokenizer(name, cased=options.cased, download=options.download)
         texts = arguments.single_texts(options.files, reading)
         reports.append(vocab_report(tokenizer, texts, name=name, min_count=options.min_count, threads=options.threads))
     first, *others = reports

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from wordpiece_bert._internal.answers import Answer
 from wordpiece_bert._internal.batching import encoding_batches, with_progress
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert._internal.texts import warn_truncated
+from wordpiece_bert.batch import to_torch
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.functional import sigmoid, softmax
@@ -20,10 +22,11 @@ from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS, ActivationFn, identity
+from wordpiece_bert.sentence.arguments import one_of, prompt_text
+from wordpiece_bert.sentence.folder import read_prompts
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
 __all__ = ["CrossEncoder"]
@@ -33,29 +36,75 @@ class CrossEncoder:
     """A model that scores pairs of texts: both are in one row, so that the tokens of each attend to those of the other.
 
     It is slower and more accurate than comparing the vectors of a `SentenceEncoder`, and is mostly used to rank the
-    results of one. Use `CrossEncoder.from_pretrained` to load one. Threads may share it.
+    results of one. ``CrossEncoder(name)`` and `CrossEncoder.from_pretrained` load one. Threads may share it.
 
     Parameters
     ----------
-    model, tokenizer
-        A model for sequence classification, and its tokenizer.
+    model : str or os.PathLike
+        The model's name or folder, as for `from_pretrained`. A model object is deprecated.
+    tokenizer
+        Deprecated: the tokenizer of a model object.
     activation_fn
         The function from logits [B, labels] to scores; by default the sigmoid for a single label, else the identity.
     max_length
         Longest row in tokens, with special tokens; by default the longest that tokenizer and model accept.
     threads
         How many threads the tokenizer and the Rust engine use; by default as many as this process may use.
+    device : {"cpu"}, optional
+        The device of the model, which is always the CPU.
+    backend, dtype, revision, download, keep_half
+        As for `BertModel.from_pretrained`.
+
+    Raises
+    ------
+    ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
+        As for `from_pretrained`.
+    InputError
+        The device is not the CPU, or an argument is wrong.
+
+    Warns
+    -----
+    DeprecationWarning
+        The encoder is made of a model and a tokenizer, not loaded.
     """
 
     def __init__(
         self,
-        model: SequenceClassification,
-        tokenizer: Tokenizer,
+        model: str | os.PathLike[str] | SequenceClassification,
+        tokenizer: Tokenizer | None = None,
         activation_fn: ActivationFn | None = None,
         *,
         max_length: int | None = None,
         threads: int | None = None,
+        device: str | None = None,
+        backend: str = "rust",
+        dtype: str = "float32",
+        revision: str | None = None,
+        download: bool = False,
+        keep_half: bool = False,
     ) -> None:
+        check_device(device)
+        self._prompts: dict[str, str] = {}
+        self._default_prompt_name: str | None = None
+        if isinstance(model, str | os.PathLike):
+            if tokenizer is not None:
+                message = "tokenizer belongs to a model object; a name has its own: pass the name alone"
+                raise InputError(message)
+            folder = find_model(model, revision=revision, download=download)
+            activation_fn = activation_fn or _activation_of(folder)
+            self._prompts, self._default_prompt_name = read_prompts(folder)
+            loaded = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half)
+            if not isinstance(loaded, SequenceClassification):
+                kind = type(loaded).__name__
+                message = f"{folder}: a cross encoder is a model for sequence classification, not {kind}"
+                raise ConfigError(message)
+            model, tokenizer = loaded, Tokenizer.from_pretrained(folder)
+        else:
+            if tokenizer is None:
+                message = f"CrossEncoder takes the name or the folder of a model, not {type(model).__name__}"
+                raise InputError(message)
+            message = "CrossEncoder(model, tokenizer) is deprecated: use CrossEncoder(name)"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
         self._model = model
         self._tokenizer = tokenizer
         self._activation = activation_fn or (sigmoid if model.config.num_labels == 1 else identity)
@@ -75,6 +124,7 @@ class CrossEncoder:
         max_length: int | None = None,
         threads: int | None = None,
         revision: str | None = None,
+        download: bool = False,
         keep_half: bool = False,
     ) -> CrossEncoder:
         """Load a cross encoder from this machine.
@@ -83,7 +133,7 @@ class CrossEncoder:
         ----------
         name
             The folder of a model for sequence classification, or ``"org/name"`` in the local Hugging Face cache.
-        backend, dtype, revision, keep_half
+        backend, dtype, revision, download, keep_half
             As for `BertModel.from_pretrained`.
         max_length, threads
             As for the class.
@@ -94,14 +144,16 @@ class CrossEncoder:
             As for `BertModel` and `Tokenizer`; a ConfigError also for a model of another class, and for an activation
             that is not supported.
         """
-        folder = find_model(name, revision=revision)
-        activation = _activation_of(folder)
-        model = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half)
-        if not isinstance(model, SequenceClassification):
-            message = f"{folder}: a cross encoder is a model for sequence classification, not {type(model).__name__}"
-            raise ConfigError(message)
-        tokenizer = Tokenizer.from_pretrained(folder)
-        return cls(model, tokenizer, activation, max_length=max_length, threads=threads)
+        return cls(
+            name,
+            max_length=max_length,
+            threads=threads,
+            backend=backend,
+            dtype=dtype,
+            revision=revision,
+            download=download,
+            keep_half=keep_half,
+        )
 
     @property
     def max_length(self) -> int:
@@ -113,14 +165,30 @@ class CrossEncoder:
         """The number of scores of each pair."""
         return self._model.config.num_labels
 
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer."""
+        return self._tokenizer
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The model's prompts by name."""
+        return dict(self._prompts)
+
     def predict(
         self,
-        pairs: Any,  # noqa: ANN401
+        pairs: Any = None,  # noqa: ANN401
         batch_size: int = 32,
-        *,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
         activation_fn: ActivationFn | None = None,
-        apply_softmax: bool = False,
-        show_progress_bar: bool | None = None,
+        apply_softmax: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
+        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        *,
+        sentences: Any = None,  # noqa: ANN401
+        inputs: Any = None,  # noqa: ANN401
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         return_truncated: bool = False,
     ) -> Any:  # noqa: ANN401
         """Score pairs of texts.
@@ -137,6 +205,17 @@ class CrossEncoder:
             Whether to apply the softmax to the scores of several labels, which makes them probabilities.
         show_progress_bar
             Whether to show a progress bar, which needs tqdm.
+        convert_to_numpy
+            Whether the result is one array, rather than a list of scores.
+        convert_to_tensor
+            Whether the result is a tensor of PyTorch.
+        sentences, inputs
+            Other names of `pairs`, of sentence-transformers.
+        prompt_name
+            The name of the model's prompt to put before the first text of each pair; by default the model's default
+            prompt, if any.
+        prompt
+            The prompt itself; `prompt_name` is then ignored.
         return_truncated
             Whether to also return which pairs were truncated to `max_length`.
 
@@ -157,7 +236,10 @@ class CrossEncoder:
         TruncationWarning
             Pairs were truncated, and `return_truncated` is false.
         """
-        single, items = _check_pairs(pairs)
+        single, items = _check_pairs(one_of(pairs=pairs, sentences=sentences, inputs=inputs))
+        prefix = prompt_text(prompt, prompt_name, self._prompts, self._default_prompt_name)
+        if prefix:
+            items = [(prefix + first, second) for first, second in items]
         batch_size = whole_number("batch_size", batch_size, 1)
         encodings = self._tokenizer.encodings(
             items,
@@ -174,7 +256,11 @@ class CrossEncoder:
         for batch, inputs in with_progress(batches, show=bool(show_progress_bar)):
             y = activation(self._model.infer(**inputs, threads=self._threads))  # [B, labels]
             scores[batch] = softmax(y) if apply_softmax and self.num_labels > 1 else y
-        result: npt.NDArray[np.float32] = scores[:, 0] if self.num_labels == 1 else scores
+        result: Any = scores[:, 0] if self.num_labels == 1 else scores
+        if convert_to_tensor:
+            result = to_torch({"scores": np.ascontiguousarray(result)})["scores"]
+        elif not convert_to_numpy:
+            result = list(result)
         if not return_truncated:
             warn_truncated(truncated, self.max_length, "pairs")
             return result[0] if single else result
@@ -185,11 +271,13 @@ class CrossEncoder:
         query: str,
         documents: Iterable[str],
         top_k: int | None = None,
-        *,
-        return_documents: bool = False,
+        return_documents: bool = False,  # noqa: FBT001, FBT002
         batch_size: int = 32,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
         activation_fn: ActivationFn | None = None,
-        show_progress_bar: bool | None = None,
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
     ) -> list[Answer]:
         """Rank documents by their relevance to a query.
 
@@ -201,8 +289,8 @@ class CrossEncoder:
             How many documents to return; None for all.
         return_documents
             Whether to return their texts, too.
-        batch_size, activation_fn, show_progress_bar
-            As for `predict`.
+        batch_size, show_progress_bar, activation_fn, prompt_name, prompt
+            As for `predict`; the prompt is put before the query.
 
         Returns
         -------
@@ -232,6 +320,8 @@ class CrossEncoder:
             batch_size,
             activation_fn=activation_fn,
             show_progress_bar=show_progress_bar,
+            prompt_name=prompt_name,
+            prompt=prompt,
             return_truncated=True,
         )
         warn_truncated(truncated, self.max_length, "pairs")

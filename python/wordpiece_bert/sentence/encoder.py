@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Union, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_runs, with_progress
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence.arguments import one_of, prompt_text, tensors
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
@@ -23,7 +26,6 @@ from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, 
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
@@ -35,7 +37,7 @@ __all__ = ["SentenceEncoder", "TokenVectors"]
 #: The most tokens of one call of the Rust engine: up to a second of work, the longest until Ctrl-C has an effect.
 TOKENS_PER_CALL = 16_384
 
-OutputValue = Literal["sentence_embedding", "token_embeddings"]
+OutputValue = Literal["sentence_embedding", "token_embeddings"] | None
 Vectors = npt.NDArray[Any]
 #: An iterable of texts, or a column of them.
 Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
@@ -61,27 +63,74 @@ class TokenVectors:
 class SentenceEncoder:
     """A sentence encoder: a tokenizer, a BERT model, a pooling, and the modules after it.
 
-    Use `SentenceEncoder.from_pretrained` to load one. Threads may share it.
+    ``SentenceEncoder("minilm")`` and `SentenceEncoder.from_pretrained` load one. Threads may share it.
 
     Parameters
     ----------
-    model, tokenizer
-        The Transformer and its tokenizer.
-    folder
-        How token vectors become sentence vectors, and the defaults of `encode`.
+    model : str or os.PathLike
+        The model's name or folder, as for `from_pretrained`. A `BertModel` is deprecated.
+    tokenizer, folder
+        Deprecated: the tokenizer of a `BertModel`, and how token vectors become sentence vectors.
+    backend, dtype, revision, download, keep_half
+        As for `BertModel.from_pretrained`.
+    device : {"cpu"}, optional
+        The device of the model, which is always the CPU.
     threads
         How many threads the tokenizer and the Rust engine use; by default as many as this process may use. The NumPy
         engine uses the threads of its BLAS library.
 
     Raises
     ------
-    ConfigError
-        The tokenizer marks single texts with another token type than 0, which the pooling of rows does not support.
+    ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
+        As for `from_pretrained`; a ConfigError also if the tokenizer marks single texts with another token type than 0,
+        which the pooling of rows does not support.
+    InputError
+        The device is not the CPU, or an argument is wrong.
+
+    Warns
+    -----
+    DeprecationWarning
+        The encoder is made of a model and a tokenizer, not loaded.
     """
 
     def __init__(
-        self, model: BertModel, tokenizer: Tokenizer, folder: SentenceFolder, *, threads: int | None = None
+        self,
+        model: str | os.PathLike[str] | BertModel,
+        tokenizer: Tokenizer | None = None,
+        folder: SentenceFolder | None = None,
+        *,
+        backend: str = "rust",
+        dtype: str = "float32",
+        device: str | None = None,
+        threads: int | None = None,
+        revision: str | None = None,
+        download: bool = False,
+        keep_half: bool = False,
     ) -> None:
+        check_device(device)
+        if isinstance(model, str | os.PathLike):
+            if tokenizer is not None or folder is not None:
+                message = "tokenizer and folder belong to a model object; a name has its own: pass the name alone"
+                raise InputError(message)
+            folder = read_folder(find_model(model, revision=revision, download=download))
+            model = AutoModel.base_from_pretrained(folder.transformer, backend, dtype, keep_half=keep_half)
+            tokenizer = Tokenizer.from_pretrained(folder.transformer)
+        else:
+            if tokenizer is None or folder is None:
+                message = f"SentenceEncoder takes the name or the folder of a model, not {type(model).__name__}"
+                raise InputError(message)
+            message = "SentenceEncoder(model, tokenizer, folder) is deprecated: use SentenceEncoder(name)"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+        self._set_up(model, tokenizer, folder, threads)
+
+    @classmethod
+    def _build(cls, model: BertModel, tokenizer: Tokenizer, folder: SentenceFolder, threads: int | None) -> Self:
+        """Make an encoder of its parts."""
+        self = object.__new__(cls)
+        self._set_up(model, tokenizer, folder, threads)
+        return self
+
+    def _set_up(self, model: BertModel, tokenizer: Tokenizer, folder: SentenceFolder, threads: int | None) -> None:
         if any(tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
             message = f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text"
             raise ConfigError(message)
@@ -104,8 +153,9 @@ class SentenceEncoder:
         *,
         threads: int | None = None,
         revision: str | None = None,
+        download: bool = False,
         keep_half: bool = False,
-    ) -> SentenceEncoder:
+    ) -> Self:
         """Load a sentence encoder from this machine.
 
         Parameters
@@ -113,7 +163,7 @@ class SentenceEncoder:
         name
             ``"minilm"``, a folder, or ``"org/name"`` in the local Hugging Face cache: in the layout of
             sentence-transformers, or a plain BERT model, whose token vectors are then averaged.
-        backend, dtype, revision, keep_half
+        backend, dtype, revision, download, keep_half
             As for `BertModel.from_pretrained`.
         threads
             As for the class.
@@ -123,14 +173,29 @@ class SentenceEncoder:
         ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
             As for `BertModel` and `Tokenizer`; a ConfigError also for modules that are not supported.
         """
-        folder = read_folder(find_model(name, revision=revision))
-        model = AutoModel.base_from_pretrained(folder.transformer, backend, dtype, keep_half=keep_half)
-        return cls(model, Tokenizer.from_pretrained(folder.transformer), folder, threads=threads)
+        return cls(
+            name,
+            backend=backend,
+            dtype=dtype,
+            threads=threads,
+            revision=revision,
+            download=download,
+            keep_half=keep_half,
+        )
 
     @property
     def dimension(self) -> int:
         """Width of the vectors that `encode` returns by default."""
         return self._folder.truncate_dim or self._folder.dimension
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Return `dimension`, under the name of sentence-transformers."""
+        return self.dimension
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer."""
+        return self._tokenizer
 
     @property
     def max_seq_length(self) -> int:
@@ -169,16 +234,22 @@ class SentenceEncoder:
     @overload
     def encode(
         self,
-        texts: str | Texts,
+        texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        *,
-        show_progress_bar: bool | None = None,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
         output_value: Literal["sentence_embedding"] = "sentence_embedding",
         precision: str = "float32",
-        normalize_embeddings: bool = False,
+        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
+        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        device: str | None = None,
+        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
         truncate_dim: int | None = None,
+        pool: None = None,
+        *,
+        sentences: str | Texts | None = None,
+        inputs: str | Texts | None = None,
         return_truncated: Literal[False] = False,
         windows: Combination | None = None,
         stride: int = 0,
@@ -187,16 +258,22 @@ class SentenceEncoder:
     @overload
     def encode(
         self,
-        texts: str | Texts,
+        texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        *,
-        show_progress_bar: bool | None = None,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
         output_value: Literal["sentence_embedding"] = "sentence_embedding",
         precision: str = "float32",
-        normalize_embeddings: bool = False,
+        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
+        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        device: str | None = None,
+        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
         truncate_dim: int | None = None,
+        pool: None = None,
+        *,
+        sentences: str | Texts | None = None,
+        inputs: str | Texts | None = None,
         return_truncated: Literal[True],
         windows: Combination | None = None,
         stride: int = 0,
@@ -205,16 +282,22 @@ class SentenceEncoder:
     @overload
     def encode(
         self,
-        texts: str | Texts,
+        texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        *,
-        show_progress_bar: bool | None = None,
-        output_value: OutputValue,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
+        output_value: OutputValue = ...,
         precision: str = "float32",
-        normalize_embeddings: bool = False,
+        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
+        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        device: str | None = None,
+        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
         truncate_dim: int | None = None,
+        pool: None = None,
+        *,
+        sentences: str | Texts | None = None,
+        inputs: str | Texts | None = None,
         return_truncated: bool = False,
         windows: Combination | None = None,
         stride: int = 0,
@@ -222,16 +305,22 @@ class SentenceEncoder:
 
     def encode(
         self,
-        texts: str | Texts,
+        texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        *,
-        show_progress_bar: bool | None = None,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
         output_value: OutputValue = "sentence_embedding",
         precision: str = "float32",
-        normalize_embeddings: bool = False,
+        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
+        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        device: str | None = None,
+        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
         truncate_dim: int | None = None,
+        pool: None = None,
+        *,
+        sentences: str | Texts | None = None,
+        inputs: str | Texts | None = None,
         return_truncated: bool = False,
         windows: Combination | None = None,
         stride: int = 0,
@@ -252,14 +341,27 @@ class SentenceEncoder:
         show_progress_bar
             Whether to show a progress bar, which needs tqdm.
         output_value
-            ``"sentence_embedding"``, or ``"token_embeddings"`` for the vectors of all tokens, before the pooling.
+            ``"sentence_embedding"``, or ``"token_embeddings"`` for the vectors of all tokens, before the pooling. None
+            for both and the ids: for each text a dict of ``input_ids`` and ``attention_mask`` [tokens],
+            ``token_embeddings`` [tokens, H] and ``sentence_embedding`` [d].
         precision
             ``"float32"``, or ``"int8"``, ``"uint8"``, ``"binary"``, ``"ubinary"`` as in `quantize_embeddings`; the
             8-bit ranges are those of the returned vectors.
+        convert_to_numpy
+            Whether sentence vectors are one array [n, d], rather than a list of arrays [d].
+        convert_to_tensor
+            Whether to return tensors of PyTorch, which share the memory of the arrays.
+        device
+            None or ``"cpu"``: the model is always on the CPU.
         normalize_embeddings
             Whether to scale the vectors to length 1, after `truncate_dim`.
         truncate_dim
             How many of the first numbers of each vector to keep; by default the model's setting, or all.
+        pool
+            None. sentence-transformers passes texts to a pool of processes; here one process uses all CPUs, see
+            `threads`.
+        sentences, inputs
+            Other names of `texts`, of sentence-transformers.
         return_truncated
             Whether to also return which texts were truncated to `max_seq_length`.
         windows
@@ -288,37 +390,51 @@ class SentenceEncoder:
             Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
             first.
         """
-        single, items = check_texts(texts)
+        check_device(device)
+        if pool is not None:
+            message = "pool must be None: one process uses all CPUs; set their number with threads=... of the encoder"
+            raise InputError(message)
+        single, items = check_texts(one_of(texts=texts, sentences=sentences, inputs=inputs))
         batch_size = whole_number("batch_size", batch_size, 1)
         prefix = self._prompt(prompt, prompt_name)
         rows = self._rows(items, prefix, windows, stride)
-        result: Vectors | list[Array]
-        if output_value == "token_embeddings":
+        progress = bool(show_progress_bar)
+        if output_value != "sentence_embedding":
             if precision != "float32" or normalize_embeddings or truncate_dim is not None:
                 message = "precision, normalize_embeddings and truncate_dim are for sentence vectors, not token vectors"
                 raise InputError(message)
             if windows is not None:
                 message = "windows are for sentence vectors; token vectors cannot be combined"
                 raise InputError(message)
-            result = self._token_vectors(rows, batch_size, progress=bool(show_progress_bar))
+        result: Any
+        if output_value == "token_embeddings":
+            result = self._token_vectors(rows, batch_size, progress=progress)
+        elif output_value is None:
+            result = self._features(rows, batch_size, self._skipped(prefix), progress=progress)
         elif output_value == "sentence_embedding":
             check_precision(precision)
             width = self._width(truncate_dim)
-            vectors = self._sentence_vectors(rows, batch_size, self._skipped(prefix), progress=bool(show_progress_bar))
+            vectors = self._sentence_vectors(rows, batch_size, self._skipped(prefix), progress=progress)
             if windows is not None:
                 vectors = self._combined(vectors, rows, windows, len(items))
             vectors = vectors[:, :width]
             if normalize_embeddings:
                 vectors = normalize(vectors)
             result = quantize_embeddings(vectors, precision)
+            if not (convert_to_numpy or convert_to_tensor):
+                result = list(result)
         else:
-            message = f"output_value must be 'sentence_embedding' or 'token_embeddings', not {output_value!r}"
+            message = f"output_value must be 'sentence_embedding', 'token_embeddings' or None, not {output_value!r}"
             raise InputError(message)
 
+        if single:
+            result = result[0]
+        if convert_to_tensor:
+            result = tensors(result)
         if not return_truncated:
             warn_truncated(rows.truncated, self.max_seq_length)
-            return result[0] if single else result
-        return (result[0], bool(rows.truncated[0])) if single else (result, rows.truncated)
+            return result
+        return result, bool(rows.truncated[0]) if single else rows.truncated
 
     def encode_tokens(self, texts: str | Texts, *, batch_size: int = 32) -> Any:  # noqa: ANN401
         """Turn the tokens of texts into vectors, with their offsets in the texts; without a prompt.
@@ -362,7 +478,7 @@ class SentenceEncoder:
 
     def encode_query(
         self,
-        texts: str | Texts,
+        texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
         **options: Any,  # noqa: ANN401
@@ -374,7 +490,7 @@ class SentenceEncoder:
 
     def encode_document(
         self,
-        texts: str | Texts,
+        texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
         **options: Any,  # noqa: ANN401
@@ -389,18 +505,7 @@ class SentenceEncoder:
 
     def _prompt(self, prompt: str | None, name: str | None) -> str:
         """Return the text to put before each text."""
-        if prompt is not None:
-            if not isinstance(prompt, str):
-                message = f"prompt must be a str, not {type(prompt).__name__}: {prompt!r}"
-                raise InputError(message)
-            return prompt
-        name = self._folder.default_prompt_name if name is None else name
-        if name is None:
-            return ""
-        if name not in self._folder.prompts:
-            message = f"the model has no prompt {name!r}; its prompts are {list(self._folder.prompts) or 'none'}"
-            raise InputError(message)
-        return self._folder.prompts[name]
+        return prompt_text(prompt, name, self._folder.prompts, self._folder.default_prompt_name)
 
     def _skipped(self, prompt: str) -> int:
         """Return how many tokens at the start of each row belong to the prompt and so are not pooled."""
@@ -474,6 +579,22 @@ class SentenceEncoder:
             x, mask = self._token_states(rows, batch)  # [B, S, H], [B, S]
             vectors |= {index: x[i, mask[i]] for i, index in enumerate(batch.tolist())}
         return [vectors[index] for index in range(len(rows))]
+
+    def _features(
+        self, rows: RaggedBatch, batch_size: int, skip: int, *, progress: bool
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Return for each row its ids and mask, the vectors of its tokens and that of the text."""
+        tokens = self._token_vectors(rows, batch_size, progress=progress)
+        vectors = self._sentence_vectors(rows, batch_size, skip, progress=progress)
+        return [
+            {
+                "input_ids": rows[index].astype(np.int64),
+                "attention_mask": np.ones(len(rows[index]), np.int64),
+                "token_embeddings": tokens[index],
+                "sentence_embedding": vectors[index],
+            }
+            for index in range(len(rows))
+        ]
 
     def _batches(self, rows: RaggedBatch, size: int, *, progress: bool) -> Iterable[npt.NDArray[np.intp]]:
         return with_progress(sorted_batches(rows.lengths, size, bound_padding=True), show=progress)

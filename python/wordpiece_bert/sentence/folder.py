@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
 
-__all__ = ["Dense", "LayerNorm", "Normalize", "Pooling", "SentenceFolder", "WeightedLayers", "read_folder"]
+__all__ = [
+    "Dense",
+    "LayerNorm",
+    "Normalize",
+    "Pooling",
+    "SentenceFolder",
+    "WeightedLayers",
+    "read_folder",
+    "read_prompts",
+]
 
 _MODULES = ("Transformer", "WeightedLayerPooling", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
 _AFTER_POOLING = _MODULES[3:]
@@ -330,15 +339,7 @@ def _model_settings(file: Path, width: int) -> JsonObject:
     """Read prompts, similarity and the default of truncate_dim; the oldest folders do not have this file."""
     config = read_object(file, ConfigError) if file.is_file() else {}
     _expect(config, "model_type", "SentenceTransformer", file)
-    # As in sentence-transformers 6.2, every model has these two prompts, empty by default.
-    prompts = {"query": "", "document": ""}
-    for name, text in (_value(config, "prompts", dict, file) or {}).items():
-        if text is not None and not isinstance(text, str):
-            _refuse(file, f"the prompt {quoted(name)} is {quoted(text)}, expected a string")
-        prompts[name] = text or ""
-    default = _value(config, "default_prompt_name", str, file)
-    if default is not None and default not in prompts:
-        _refuse(file, f"default_prompt_name is {quoted(default)}, but the prompts are {list(prompts)}")
+    prompts, default = _prompts(config, file)
     metric = _value(config, "similarity_fn_name", str, file) or "cosine"
     if metric not in METRICS:
         _refuse(file, f"similarity_fn_name is {quoted(metric)}; supported are {', '.join(METRICS)}")
@@ -351,6 +352,25 @@ def _model_settings(file: Path, width: int) -> JsonObject:
         "similarity": metric,
         "truncate_dim": truncate_dim,
     }
+
+
+def read_prompts(folder: Path) -> tuple[dict[str, str], str | None]:
+    """Read the prompts of a model's folder by name, and the name of the default one."""
+    file = folder / "config_sentence_transformers.json"
+    return _prompts(read_object(file, ConfigError) if file.is_file() else {}, file)
+
+
+def _prompts(config: JsonObject, file: Path) -> tuple[dict[str, str], str | None]:
+    # As in sentence-transformers 6.2, every model has these two prompts, empty by default.
+    prompts = {"query": "", "document": ""}
+    for name, text in (_value(config, "prompts", dict, file) or {}).items():
+        if text is not None and not isinstance(text, str):
+            _refuse(file, f"the prompt {quoted(name)} is {quoted(text)}, expected a string")
+        prompts[name] = text or ""
+    default = _value(config, "default_prompt_name", str, file)
+    if default is not None and default not in prompts:
+        _refuse(file, f"default_prompt_name is {quoted(default)}, but the prompts are {list(prompts)}")
+    return prompts, default
 
 
 def _value(config: JsonObject, key: str, kind: type, file: Path, *, default: Any = None) -> Any:  # noqa: ANN401

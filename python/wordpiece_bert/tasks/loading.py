@@ -35,13 +35,14 @@ def load(
     dtype: str = "float32",
     *,
     revision: str | None = None,
+    download: bool = False,
     **options: Any,  # noqa: ANN401
 ) -> Loaded:
     """Load a model, as the class that its folder names, and its tokenizer.
 
     The arguments and errors are those of `AutoModel.from_pretrained`.
     """
-    folder = find_model(name, revision=revision)
+    folder = find_model(name, revision=revision, download=download)
     return Loaded(AutoModel.from_pretrained(folder, backend, dtype, **options), Tokenizer.from_pretrained(folder))
 
 

@@ -1,0 +1,72 @@
+"""Arguments that `SentenceEncoder` and `CrossEncoder` share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.batch import to_torch
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["one_of", "prompt_text", "tensors"]
+
+# Prompts that every model of sentence-transformers has; they are empty unless the model's folder has others.
+_USUAL_PROMPTS = ("query", "document")
+
+
+def one_of(**arguments: Any) -> Any:  # noqa: ANN401
+    """Return the one argument that is given, of several names for it; an `InputError` for none and for several."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if len(given) == 1:
+        return next(iter(given.values()))
+    if not given:
+        message = f"{next(iter(arguments))} must not be None"
+    else:
+        message = f"{' and '.join(given)} are names of one argument: give one of them"
+    raise InputError(message)
+
+
+def prompt_text(prompt: str | None, name: str | None, prompts: Mapping[str, str], default: str | None) -> str:
+    """Return the text to put before each text.
+
+    Parameters
+    ----------
+    prompt : str or None
+        The text itself.
+    name : str or None
+        The name of one of `prompts`.
+    prompts : mapping
+        The model's prompts by name.
+    default : str or None
+        The name of the prompt if neither is given.
+
+    Raises
+    ------
+    InputError
+        `prompt` is not a str, or there is no prompt of this name.
+    """
+    if prompt is not None:
+        if not isinstance(prompt, str):
+            message = f"prompt must be a str, not {type(prompt).__name__}: {prompt!r}"
+            raise InputError(message)
+        return prompt
+    name = default if name is None else name
+    if name is None:
+        return ""
+    if name in prompts:
+        return prompts[name]
+    if name in _USUAL_PROMPTS:
+        return ""
+    message = f"the model has no prompt {name!r}; its prompts are {list(prompts) or 'none'}"
+    raise InputError(message)
+
+
+def tensors(result: Any) -> Any:  # noqa: ANN401
+    """Convert an array, or the arrays in a list or a dict, to tensors of PyTorch."""
+    if isinstance(result, list):
+        return [tensors(item) for item in result]
+    if isinstance(result, dict):
+        return to_torch(result)
+    return to_torch({"result": result})["result"]
