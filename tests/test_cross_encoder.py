@@ -149,3 +149,42 @@ def test_batches_change_nothing(folders: dict[str, Path]) -> None:
     with pytest.raises(InputError, match="batch_size must be"):
         encoder.predict(pairs, 0)
     assert repr(encoder).startswith("CrossEncoder(1 labels, at most 48 tokens, BertForSequenceClassification(")
+
+
+# --- the names of sentence-transformers
+
+
+def test_an_encoder_is_made_of_a_name(folder: Path) -> None:
+    loaded = CrossEncoder.from_pretrained(folder)
+    named = CrossEncoder(folder, device="cpu")
+    pairs = [("a b", "c"), ("d", "e")]
+    np.testing.assert_array_equal(named.predict(pairs), loaded.predict(pairs))
+    assert named.tokenizer == loaded.tokenizer
+    with pytest.warns(DeprecationWarning, match="use CrossEncoder"):
+        CrossEncoder(loaded._model, loaded._tokenizer)
+    with pytest.raises(InputError, match="takes the name or the folder"):
+        CrossEncoder(loaded._model)
+    with pytest.raises(InputError, match="pass the name alone"):
+        CrossEncoder(folder, loaded._tokenizer)
+    with pytest.raises(InputError, match="the CPU only"):
+        CrossEncoder(folder, device="cuda")
+
+
+def test_arguments_of_predict_and_rank(folder: Path) -> None:
+    settings = folder / "config_sentence_transformers.json"
+    settings.write_text('{"prompts": {"ask": "the "}, "default_prompt_name": "ask"}', encoding="utf-8")
+    encoder = CrossEncoder(folder)
+    assert encoder.prompts["ask"] == "the "
+    pairs = [("a b", "c"), ("d", "e")]
+    prefixed = encoder.predict([("the " + first, second) for first, second in pairs], prompt="")
+    assert not np.array_equal(prefixed, encoder.predict(pairs, prompt=""))
+    np.testing.assert_array_equal(encoder.predict(pairs), prefixed)
+    for options in ({"prompt": "the "}, {"prompt_name": "ask"}):
+        np.testing.assert_array_equal(encoder.predict(sentences=pairs, **options), prefixed)
+    np.testing.assert_array_equal(encoder.predict(inputs=pairs, prompt_name="query"), encoder.predict(pairs, prompt=""))
+    assert isinstance(encoder.predict(pairs, 32, False, None, False, False), list)
+    if encoder.num_labels == 1:
+        ranked = encoder.rank("a b", ["c", "e"], 1, True, 32, False, prompt="the ")
+        assert ranked == encoder.rank("the a b", ["c", "e"], top_k=1, return_documents=True, prompt="")
+    with pytest.raises(InputError, match="no prompt 'other'"):
+        encoder.predict(pairs, prompt_name="other")

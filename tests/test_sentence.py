@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import types
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -813,3 +814,85 @@ def test_layers_are_weighted_before_the_pooling_if_the_transformer_returns_them(
     change(folder / "1_WeightedLayerPooling" / "config.json", layer_start=1)
     with pytest.raises(CheckpointError, match=r"layer_weights has shape \(2,\).*\(3,\)"):
         SentenceEncoder.from_pretrained(folder)
+
+
+# --- the names of sentence-transformers
+
+
+def test_an_encoder_is_made_of_a_name(folder: Path) -> None:
+    loaded = SentenceEncoder.from_pretrained(folder)
+    named = SentenceEncoder(folder, device="cpu", threads=1)
+    np.testing.assert_array_equal(named.encode(TEXTS), loaded.encode(TEXTS))
+    assert named.get_sentence_embedding_dimension() == named.dimension
+    assert named.tokenizer is named._tokenizer
+    with pytest.warns(DeprecationWarning, match="use SentenceEncoder"):
+        old = SentenceEncoder(loaded._model, loaded._tokenizer, loaded._folder)
+    np.testing.assert_array_equal(old.encode(TEXTS), loaded.encode(TEXTS))
+    with pytest.raises(InputError, match="the CPU only"):
+        SentenceEncoder(folder, device="cuda")
+    with pytest.raises(InputError, match="takes the name or the folder"):
+        SentenceEncoder(loaded._model)
+    with pytest.raises(InputError, match="pass the name alone"):
+        SentenceEncoder(folder, loaded._tokenizer)
+
+
+def test_arguments_of_encode(encoder: SentenceEncoder) -> None:
+    texts = ["a b", "c"]
+    expected = encoder.encode(texts)
+    np.testing.assert_array_equal(encoder.encode(sentences=texts), expected)
+    np.testing.assert_array_equal(encoder.encode(inputs=texts, device="cpu"), expected)
+    positional = encoder.encode(
+        texts, None, None, 32, False, "sentence_embedding", "float32", True, False, "cpu", True, 8
+    )
+    np.testing.assert_array_equal(positional, encoder.encode(texts, normalize_embeddings=True, truncate_dim=8))
+    listed: Any = encoder.encode(texts, convert_to_numpy=False)
+    assert isinstance(listed, list)
+    np.testing.assert_array_equal(np.stack(listed), expected)
+    assert encoder.encode(texts[0], convert_to_numpy=False).shape == expected[0].shape
+    with pytest.raises(InputError, match="texts and sentences are names of one argument"):
+        encoder.encode(texts, sentences=texts)
+    with pytest.raises(InputError, match="texts must not be None"):
+        encoder.encode()
+    with pytest.raises(InputError, match="the CPU only"):
+        encoder.encode(texts, device="cuda:0")
+    with pytest.raises(InputError, match="one process uses all CPUs"):
+        encoder.encode(texts, pool={})  # type: ignore[call-overload]
+
+
+def test_all_values_of_a_text(encoder: SentenceEncoder) -> None:
+    texts = ["a b", "c"]
+    features = encoder.encode(texts, output_value=None)
+    vectors, tokens = encoder.encode(texts), encoder.encode(texts, output_value="token_embeddings")
+    for index, item in enumerate(features):
+        assert list(item) == ["input_ids", "attention_mask", "token_embeddings", "sentence_embedding"]
+        assert item["input_ids"].tolist() == encoder.tokenizer.encode(texts[index]).ids
+        assert item["attention_mask"].tolist() == [1] * len(item["input_ids"])
+        np.testing.assert_array_equal(item["sentence_embedding"], vectors[index])
+        np.testing.assert_array_equal(item["token_embeddings"], tokens[index])
+    one = encoder.encode(texts[0], output_value=None)
+    np.testing.assert_array_equal(one["sentence_embedding"], vectors[0])
+    with pytest.raises(InputError, match="are for sentence vectors"):
+        encoder.encode(texts, output_value=None, normalize_embeddings=True)
+
+
+def test_tensors_need_pytorch(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match="pip install torch"):
+        encoder.encode(["a"], convert_to_tensor=True)
+    torch = types.ModuleType("torch")
+    torch.from_numpy = lambda array: ("tensor", array)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    kind, array = encoder.encode("a", convert_to_tensor=True)
+    assert kind == "tensor"
+    np.testing.assert_array_equal(array, encoder.encode("a"))
+    for kind, array in encoder.encode(["a"], convert_to_tensor=True, output_value="token_embeddings"):
+        assert (kind, array.ndim) == ("tensor", 2)
+    assert {kind for kind, _ in encoder.encode("a", convert_to_tensor=True, output_value=None).values()} == {"tensor"}
+
+
+def test_every_model_has_the_usual_prompts(encoder: SentenceEncoder) -> None:
+    encoder._folder.prompts.clear()
+    for name in ("query", "document"):
+        np.testing.assert_array_equal(encoder.encode(TEXTS, prompt_name=name), encoder.encode(TEXTS))
+    with pytest.raises(InputError, match="no prompt 'other'"):
+        encoder.encode(TEXTS, prompt_name="other")
