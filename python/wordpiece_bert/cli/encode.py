@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 TEXTS_PER_PRINTED_BLOCK = 1024
+# The rows printed at a time have about this many tokens at most.
+PRINTED_BLOCK_TOKENS = 1 << 20
 
 
 def add_parser(commands: arguments.Commands) -> None:
@@ -116,8 +118,10 @@ def run(options: argparse.Namespace) -> None:
 def _print_files(tokenizer: Tokenizer, encode_options: EncodeOptions, options: argparse.Namespace) -> None:
     texts = TextReader(options.files, block_texts=TEXTS_PER_PRINTED_BLOCK, **arguments.reading_options(options))
     truncated_locations: list[str] = []
+    least = options.max_length if options.padding else 1
     for block in texts:
-        truncated_locations += map(block.location, _print_rows(tokenizer, block.texts(), encode_options, options))
+        for part in block.parts(least, 1, PRINTED_BLOCK_TOKENS):
+            truncated_locations += map(part.location, _print_rows(tokenizer, part.texts(), encode_options, options))
     sys.stdout.flush()
     warn_skipped(texts.skipped_count, texts.skipped)
     warn_truncated(len(truncated_locations), truncated_locations)

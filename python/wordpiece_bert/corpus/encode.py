@@ -37,6 +37,8 @@ COLUMNS = {
     "return_overflowing_tokens": "overflow_to_sample",
     "return_n_tokens": "n_tokens",
 }
+# The rows of a block have about this many tokens at most, however they are padded: 16 MB of ids.
+BLOCK_TOKENS = 1 << 22
 # A summary has the locations of this many truncated texts, and the number of all.
 LOCATIONS_KEPT = 20
 
@@ -78,6 +80,9 @@ class EncodeSummary:
 
 class FileEncoder:
     """Encodes the texts that a `TextReader` reads. Iteration yields each block with its rows.
+
+    A block whose rows would have many more tokens than its texts have bytes, because they are padded or overlap, is
+    divided first.
 
     Parameters
     ----------
@@ -127,12 +132,19 @@ class FileEncoder:
             message = "is_split_into_words cannot be used with files: they hold texts, not lists of words"
             raise InputError(message)
         self.row_length = _row_length(self._options.padding)
-        self.truncates = self._options.truncation is not None
+        truncation = self._options.truncation
+        self.truncates = truncation is not None
+        # How often a token can be repeated in the rows of a text: in each window that overlaps it.
+        self._copies = 1
+        if truncation is not None and "overflow_to_sample" in self._columns:
+            length = truncation["max_length"]
+            self._copies = -(-length // max(1, length - core.special_tokens_added(pair=True) - truncation["stride"]))
         self.texts = TextReader(files, **reading)
 
     def __iter__(self) -> Iterator[tuple[_core.TextBlock, RaggedBatch]]:
         for block in self.texts:
-            yield block, self.encode(block)
+            for part in block.parts(self.row_length or 1, self._copies, BLOCK_TOKENS):
+                yield part, self.encode(part)
 
     def batches(self) -> Iterator[RaggedBatch]:
         """Iterate over the rows of the blocks, and warn at the end if a setting of the tokenizer's file cut texts."""
@@ -237,7 +249,7 @@ def write_encoded(
     start = time.perf_counter()
     id_type = id_dtype(dtype, vocabulary)
     texts = encoder.texts
-    rows = tokens = size = truncated = 0
+    count = rows = tokens = size = truncated = 0
     locations: list[str] = []
 
     def table_of(batch: RaggedBatch, first_text: int) -> Table:
@@ -249,7 +261,8 @@ def write_encoded(
     ):
         writer.begin()
         for block, batch in encoder:
-            table = table_of(batch, texts.count - len(block))
+            table = table_of(batch, count)
+            count += len(block)
             writer.append(table)
             rows, tokens, size = rows + len(table), tokens + len(batch.ids), size + block.bytes
             truncated += int(batch.truncated.sum())

@@ -22,7 +22,7 @@ BLOCK_BYTES = 4 << 20
 BLOCK_ROWS = 1 << 14
 
 #: The UTF-8 bytes of a column, the end of each string in them, and which strings are not null (None if all).
-Strings = tuple["npt.NDArray[np.uint8]", "npt.NDArray[np.int64]", "npt.NDArray[np.bool_] | None"]
+Strings = tuple["npt.NDArray[np.uint8]", "npt.NDArray[np.int64]", "npt.NDArray[np.uint8] | None"]
 
 NO_BYTES = np.empty(0, np.uint8)
 
@@ -125,6 +125,6 @@ def _strings(pyarrow: Any, array: Any) -> Strings:  # noqa: ANN401
         return NO_BYTES, np.empty(0, np.int64), None
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    valid = None if array.null_count == 0 else np.asarray(array.is_valid())
+    valid = None if array.null_count == 0 else np.asarray(array.is_valid()).view(np.uint8)
     start, end = int(bounds[0]), int(bounds[-1])
     return np.frombuffer(data, np.uint8)[start:end] if end else NO_BYTES, bounds[1:] - start, valid

@@ -260,6 +260,12 @@ class _ArrowTable(_OneFile):
 
     def _batch(self, table: Table) -> Any:  # noqa: ANN401
         pyarrow = self._pyarrow
+        if table.row_offsets[-1] > np.iinfo(np.int32).max:
+            message = (
+                f"{self.path}: one text has rows of {table.row_offsets[-1]:,} tokens, more than an Arrow list holds; "
+                "divide the text, or use a smaller stride"
+            )
+            raise InputError(message)
         offsets = pyarrow.array(table.row_offsets.astype(np.int32))
         arrays = {}
         for name, column in table.columns.items():

@@ -6,13 +6,16 @@
 //! Cost: 4·rows·keys·d operations a head. The scratch buffers hold the keys of one head, transposed, and the scores of a
 //! tile.
 
-use wordpiece_parallel::map_with;
+use wordpiece_parallel::{checkpoint, map_with};
 
 use crate::activation;
 use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd};
 use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
 use crate::tile::{Tile, tiles};
+
+/// A head can be interrupted after this many queries.
+const ROWS_PER_CHECKPOINT: usize = 256;
 
 /// Queries, keys and values of one sequence. Its rows are the tokens that are computed: positions may be missing.
 #[derive(Clone, Copy)]
@@ -95,7 +98,7 @@ pub struct AttentionScratch {
 /// assert_eq!(context.view().panel(0)[1].0[..2], [5.0, 7.0]);
 /// ```
 pub fn attention(
-    execution: Execution<'_>,
+    execution: Execution,
     inputs: AttentionInputs<'_>,
     scratch: &mut AttentionScratch,
     out: ViewMut<'_>,
@@ -118,7 +121,7 @@ pub fn attention(
 
 /// Computes all heads where each is a whole number of panels, which are read and written in place.
 fn heads_of_whole_panels(
-    execution: Execution<'_>,
+    execution: Execution,
     inputs: AttentionInputs<'_>,
     scratch: &mut AttentionScratch,
     out: ViewMut<'_>,
@@ -156,7 +159,7 @@ fn heads_of_whole_panels(
 ///
 /// Models of the usual sizes have heads of 32 or 64 columns, so this need not be fast.
 fn heads_within_panels(
-    execution: Execution<'_>,
+    execution: Execution,
     inputs: AttentionInputs<'_>,
     scratch: &mut AttentionScratch,
     mut out: ViewMut<'_>,
@@ -224,6 +227,9 @@ impl Kernel for AttentionHead<'_, '_> {
         scores.resize((key_panels * S::TILE_ROWS).max(scores.len()), Row::ZERO);
         let scale = 1.0 / (size as f32).sqrt();
         for rows in tiles(self.q.len(), S::TILE_ROWS) {
+            if rows.start % ROWS_PER_CHECKPOINT < S::TILE_ROWS {
+                checkpoint();
+            }
             let n = rows.len();
             let scores = &mut scores[..key_panels * n];
             let q = self.q.rows(rows.clone());

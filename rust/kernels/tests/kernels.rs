@@ -10,7 +10,7 @@ use wordpiece_kernels::norm::{LayerNorm, layer_norm};
 use wordpiece_kernels::numbers::{Numbers, bf16_to_f32, f32_to_bf16};
 use wordpiece_kernels::{Execution, InstructionSet, Matrix, PANEL, Row, View, pad_to_panels, panels, reference};
 use wordpiece_parallel::testing::instruction_sets;
-use wordpiece_parallel::{ThreadPool, thread_pool};
+use wordpiece_parallel::{Workers, thread_pool};
 
 /// Bounds on the distance of a result from the definition, in units in the last place of its scale: the result, or the sum of
 /// the absolute values that are added up in it.
@@ -77,7 +77,7 @@ fn numbers(matrix: &Matrix, rows: usize, columns: usize) -> Vec<f32> {
 /// Sizes at the edges of vectors (4, 8, 16), panels (32) and blocks of K (512).
 const COLUMNS: [usize; 13] = [1, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 512, 600];
 
-fn pool_of(workers: usize) -> &'static ThreadPool {
+fn pool_of(workers: usize) -> Workers {
     thread_pool(workers).expect("the system starts threads")
 }
 
@@ -183,7 +183,8 @@ fn linear_equals_its_formula_at_all_edges() {
                     assert_eq!(run(Epilogue::Activation(Activation::Gelu)), activated, "{}: activation", set.name());
                     let added: Vec<f32> = plain.iter().zip(numbers(&residual, rows, n)).map(|(y, x)| y + x).collect();
                     assert_eq!(run(Epilogue::Residual(residual.view())), added, "{}: residual", set.name());
-                    let unpacked = linear_unpacked(execution, &x, &weight, &bias, Activation::Identity);
+                    let mut unpacked = vec![f32::NAN; plain.len()];
+                    linear_unpacked(execution, &x, &weight, &bias, Activation::Identity, &mut unpacked);
                     assert_eq!(unpacked, plain, "{}: unpacked weights", set.name());
                 }
             }
@@ -302,7 +303,7 @@ fn a_row_has_the_same_bits_beside_any_number_of_others_and_on_any_number_of_thre
         let (weight, bias) = (random.numbers(n * k), random.numbers(n));
         let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, false);
         let x = random.numbers(40 * k);
-        let run = |x: View<'_>, pool: Option<&ThreadPool>| {
+        let run = |x: View<'_>, pool: Option<Workers>| {
             let mut y = Matrix::default();
             let epilogue = Epilogue::Activation(Activation::Gelu);
             let to = y.reshape(x.len(), n).view_mut();
@@ -319,7 +320,7 @@ fn a_row_has_the_same_bits_beside_any_number_of_others_and_on_any_number_of_thre
             }
         }
         for pool in pools {
-            let workers = pool.current_num_threads();
+            let workers = pool.count();
             assert_eq!(run(all.view(), Some(pool)), whole, "{}: {workers} workers", set.name());
         }
     }

@@ -1,8 +1,9 @@
 //! Infrastructure of the tokenizer and the kernels: threads, pools of scratch buffers, detection of instruction sets.
 //!
-//! - [`map_with`] applies a function to each item, on the calling thread and the workers of a [`ThreadPool`].
+//! - [`map_with`] applies a function to each item, on the calling thread and some [`Workers`].
 //! - [`fork_join`](fork_join()) runs one new thread for each item, in parallel to the calling thread, with cancellation.
-//! - [`thread_pool`] returns the pool with a given number of workers. It is safe to call after a fork.
+//! - [`thread_pool`] returns a given number of workers, all of one pool. It is safe to call after a fork.
+//! - [`interruptible`] runs a computation that ends early if the calling thread is interrupted; [`checkpoint`] is where.
 //! - [`ScratchPool`] keeps scratch buffers from one call to the next without a lock.
 //! - [`instruction_set`] finds out which SIMD instructions the CPU supports, and proves it with capability tokens.
 //!
@@ -11,6 +12,7 @@
 
 mod fork_join;
 pub mod instruction_set;
+mod interrupt;
 mod map;
 mod pool;
 mod processor;
@@ -20,7 +22,7 @@ pub mod testing;
 
 pub use fork_join::{Cancellation, fork_join};
 pub use instruction_set::InstructionSet;
+pub use interrupt::{Interrupted, checkpoint, interruptible};
 pub use map::map_with;
-pub use pool::thread_pool;
-pub use rayon::ThreadPool;
+pub use pool::{Workers, thread_pool};
 pub use scratch_pool::{Scratch, ScratchGuard, ScratchPool};

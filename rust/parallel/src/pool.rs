@@ -1,83 +1,316 @@
-//! The thread pools of this process, by their number of workers.
+//! The threads of this process that help calls.
 //!
-//! Starting threads takes longer than most calls run, so pools are kept. A process uses few sizes (one, as a rule), so they
-//! are in a list that is searched from its head.
+//! Starting threads takes longer than most calls run, so they are kept. There is one pool: a call that asks for more threads
+//! than there are adds to it, and one that asks for fewer uses as many of them as it asks for.
 
+use std::any::Any;
+use std::collections::VecDeque;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use crate::interrupt;
 
-/// The head of the list of pools, the latest first. Nodes are never removed or changed once they are in the list.
-static POOLS: AtomicPtr<PoolNode> = AtomicPtr::new(ptr::null_mut());
+/// How long an idle thread spins before it sleeps: about as long as waking it up takes.
+const LINGER: Duration = Duration::from_micros(50);
 
-struct PoolNode {
-    /// The process that made the pool. A forked child finds the nodes of its parent, but their threads do not exist in it.
+/// The pool of the process that used one last. Pools are never freed, so a pointer to one stays valid.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
+
+/// All threads of a process that help calls.
+struct Pool {
+    /// The process that made the pool. A forked child finds that of its parent, but the threads do not exist in it.
     process: u32,
-    /// The number of threads of `pool`.
-    workers: usize,
-    pool: ThreadPool,
-    next: *const PoolNode,
+    state: Mutex<State>,
+    /// Notified when a task is added.
+    added: Condvar,
+    /// The number of workers that all tasks together still wait for; changes only while `state` is locked.
+    wanted: AtomicUsize,
 }
 
-/// Returns the pool of this process that has `workers` threads, making it at the first call.
+#[derive(Default)]
+struct State {
+    /// Tasks that wait for workers, the oldest first, and the number of workers that each waits for.
+    tasks: VecDeque<(Arc<Task>, usize)>,
+    /// The number of threads.
+    threads: usize,
+    /// The number of those that sleep.
+    sleeping: usize,
+    /// The number of those that spin until a task is added.
+    lingering: usize,
+}
+
+/// A function that workers run beside a caller.
+struct Task {
+    /// Valid until the caller returns from [`Workers::run_beside`].
+    function: *const (dyn Fn() + Sync),
+    /// The number of workers that have returned from it.
+    ended: AtomicUsize,
+    /// What the first worker that panicked panicked with.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    caller: Thread,
+}
+
+// SAFETY: the function is `Sync`, so any thread may call it, and the caller keeps it alive until all have returned from it.
+unsafe impl Send for Task {}
+// SAFETY: as for `Send`; all other fields are `Sync`.
+unsafe impl Sync for Task {}
+
+/// Threads that help the calling one: a number of those of the pool.
+#[derive(Clone, Copy)]
+pub struct Workers {
+    pool: &'static Pool,
+    count: usize,
+}
+
+/// Returns `count` threads that help the calling one, starting those that do not exist yet; `None` for 0.
 ///
-/// Pools live as long as the process. Finding one takes no lock, so a process that forks at any moment leaves its child
-/// nothing locked; the child makes new pools, since threads do not survive a fork. Returns `None` if the system
-/// cannot start the threads: results do not depend on the number of threads, so the caller can do the work alone.
-pub fn thread_pool(workers: usize) -> Option<&'static ThreadPool> {
-    let process = process::id();
-    let mut head = POOLS.load(Ordering::Acquire);
-    if let Some(pool) = find(head, process, workers) {
-        return Some(pool);
+/// Threads live as long as the process. Finding them takes no lock that a fork could leave locked: a child makes a new pool,
+/// since threads do not survive a fork. If the system cannot start all threads, there are fewer, or `None`: results do not
+/// depend on the number of threads.
+pub fn thread_pool(count: usize) -> Option<Workers> {
+    let pool = Pool::of_this_process();
+    let mut state = lock(&pool.state);
+    while state.threads < count {
+        let name = format!("wordpiece-{}", state.threads);
+        if thread::Builder::new().name(name).spawn(|| pool.work()).is_err() {
+            break;
+        }
+        state.threads += 1;
     }
-    let name = |i| format!("wordpiece-{i}");
-    let pool = ThreadPoolBuilder::new().num_threads(workers).thread_name(name).build().ok()?;
-    let node = Box::into_raw(Box::new(PoolNode { process, workers, pool, next: head }));
-    loop {
-        match POOLS.compare_exchange(head, node, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: `node` came from `Box::into_raw` and is now in the list, whose nodes are never freed or changed.
-            Ok(_) => return Some(unsafe { &(*node).pool }),
-            Err(now) => {
-                if let Some(pool) = find(now, process, workers) {
+    let count = count.min(state.threads);
+    (count > 0).then_some(Workers { pool, count })
+}
+
+impl Pool {
+    /// Returns the pool of this process, a new one if it has none.
+    fn of_this_process() -> &'static Pool {
+        let process = process::id();
+        let mut new: *mut Pool = ptr::null_mut();
+        loop {
+            let found = POOL.load(Ordering::Acquire);
+            // SAFETY: `POOL` holds null or a pointer from `Box::into_raw` below, which is never freed once it is there.
+            if let Some(pool) = unsafe { found.as_ref() }.filter(|pool| pool.process == process) {
+                if !new.is_null() {
                     // Another thread was quicker.
-                    // SAFETY: `node` came from `Box::into_raw` and is not in the list, so nothing else points to it.
-                    drop(unsafe { Box::from_raw(node) });
-                    return Some(pool);
+                    // SAFETY: `new` comes from `Box::into_raw` and was not stored in `POOL`, so nothing else points to it.
+                    drop(unsafe { Box::from_raw(new) });
                 }
-                head = now;
-                // SAFETY: `node` came from `Box::into_raw` and is not in the list, so this is the only access to it.
-                unsafe { (*node).next = head };
+                return pool;
+            }
+            if new.is_null() {
+                let (state, added) = (Mutex::default(), Condvar::new());
+                new = Box::into_raw(Box::new(Pool { process, state, added, wanted: AtomicUsize::new(0) }));
+            }
+            if POOL.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                // SAFETY: `new` comes from `Box::into_raw` and is never freed now that it was stored.
+                return unsafe { &*new };
             }
         }
     }
+
+    /// Runs tasks as they are added, for as long as the process lives.
+    fn work(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(task) = self.take(&mut state) {
+                drop(state);
+                task.run();
+                state = lock(&self.state);
+                if state.tasks.is_empty() {
+                    state.lingering += 1;
+                    drop(state);
+                    linger(|| self.wanted.load(Ordering::Relaxed) > 0);
+                    state = lock(&self.state);
+                    state.lingering -= 1;
+                }
+            } else {
+                state.sleeping += 1;
+                state = self.added.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.sleeping -= 1;
+            }
+        }
+    }
+
+    /// Takes part in the oldest task that waits for workers.
+    fn take(&self, state: &mut State) -> Option<Arc<Task>> {
+        let (task, wanted) = state.tasks.front_mut()?;
+        let task = Arc::clone(task);
+        *wanted -= 1;
+        if *wanted == 0 {
+            state.tasks.pop_front();
+        }
+        self.wanted.fetch_sub(1, Ordering::Relaxed);
+        Some(task)
+    }
+
+    /// Adds a task for `count` workers.
+    fn add(&self, task: Arc<Task>, count: usize) {
+        let mut state = lock(&self.state);
+        state.tasks.push_back((task, count));
+        let wanted = self.wanted.fetch_add(count, Ordering::Relaxed) + count;
+        // Threads that linger find the task by themselves.
+        let woken = wanted.saturating_sub(state.lingering).min(state.sleeping);
+        drop(state);
+        for _ in 0..woken {
+            self.added.notify_one();
+        }
+    }
+
+    /// Takes a task back, so that no more workers take part in it; returns how many it was still waiting for.
+    fn withdraw(&self, task: &Arc<Task>) -> usize {
+        let mut state = lock(&self.state);
+        let Some(at) = state.tasks.iter().position(|(other, _)| Arc::ptr_eq(other, task)) else { return 0 };
+        let missing = state.tasks.remove(at).map_or(0, |(_, wanted)| wanted);
+        self.wanted.fetch_sub(missing, Ordering::Relaxed);
+        missing
+    }
 }
 
-/// Searches the list that begins at `node`, which must be null or have come from [`POOLS`].
-fn find(mut node: *const PoolNode, process: u32, workers: usize) -> Option<&'static ThreadPool> {
-    // SAFETY: `POOLS` and each `next` hold null or a pointer to a node of the list, which is never freed or changed.
-    while let Some(this) = unsafe { node.as_ref() } {
-        if (this.process, this.workers) == (process, workers) {
-            return Some(&this.pool);
+impl Task {
+    fn run(&self) {
+        // SAFETY: the caller waits in `run_beside` until `ended` was incremented for each worker that took the task.
+        let function = unsafe { &*self.function };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(function)) {
+            lock(&self.panic).get_or_insert(panic);
         }
-        node = this.next;
+        // The function must not be touched any more.
+        self.ended.fetch_add(1, Ordering::Release);
+        self.caller.unpark();
     }
-    None
+}
+
+impl Workers {
+    /// Returns the number of threads that help, without the calling one.
+    pub fn count(self) -> usize {
+        self.count
+    }
+
+    /// Runs `work` on at most `limit` of the workers and `caller` on this thread, and returns once all have returned.
+    ///
+    /// Workers that are busy do not take part: when `caller` returns, those that have not begun by then never begin.
+    ///
+    /// # Panics
+    ///
+    /// If `caller` or a worker panics, after all have ended.
+    pub(crate) fn run_beside(self, limit: usize, work: &(dyn Fn() + Sync), caller: impl FnOnce()) {
+        /// Waits for the workers, also if `caller` panics.
+        struct Wait<'a> {
+            pool: &'static Pool,
+            task: &'a Arc<Task>,
+            count: usize,
+        }
+        impl Drop for Wait<'_> {
+            fn drop(&mut self) {
+                let begun = self.count - self.pool.withdraw(self.task);
+                let have_ended = || self.task.ended.load(Ordering::Acquire) == begun;
+                // Spin first: most workers end at about the same time, and sleeping takes longer.
+                linger(have_ended);
+                while !have_ended() {
+                    thread::park_timeout(interrupt::POLL_INTERVAL);
+                    interrupt::poll();
+                }
+            }
+        }
+        let count = limit.min(self.count);
+        // SAFETY: only the lifetime changes. `Wait` keeps this function from returning, or unwinding, before every worker
+        // that took the task has returned from `work`, and no worker can take it once it was withdrawn.
+        let function = unsafe { mem::transmute::<&(dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(work) };
+        let task =
+            Arc::new(Task { function, ended: AtomicUsize::new(0), panic: Mutex::default(), caller: thread::current() });
+        if count > 0 {
+            self.pool.add(Arc::clone(&task), count);
+        }
+        let wait = Wait { pool: self.pool, task: &task, count };
+        caller();
+        drop(wait);
+        if let Some(panic) = lock(&task.panic).take() {
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Spins until `condition` holds or [`LINGER`] has passed.
+///
+/// Waking a sleeping thread takes some 30 µs, in which 20 KB of text are tokenized: for batches of 64 KiB in a row, a
+/// second thread would be of no use. The loop does not yield: two yielding threads look idle to the scheduler, which then
+/// leaves both on one processor while another has nothing to do.
+fn linger(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() && start.elapsed() < LINGER {
+        for _ in 0..16 {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::thread_pool;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::{lock, thread_pool};
 
     #[test]
-    fn one_pool_for_each_number_of_workers() {
+    fn there_is_one_pool_and_a_call_uses_as_many_of_its_threads_as_it_asks_for() {
         let pools: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| thread_pool(2).expect("threads"))).collect();
+            let threads: Vec<_> = (1..9).map(|n| scope.spawn(move || thread_pool(n).expect("threads"))).collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
-        assert!(pools.iter().all(|pool| std::ptr::eq(*pool, pools[0])), "threads that race find the same pool");
-        assert_eq!(pools[0].current_num_threads(), 2);
-        assert_eq!(thread_pool(3).expect("threads").current_num_threads(), 3);
+        assert!(pools.iter().all(|workers| std::ptr::eq(workers.pool, pools[0].pool)));
+        assert_eq!(pools.iter().map(|workers| workers.count()).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(lock(&pools[0].pool.state).threads <= 16, "as many as the largest call asked for, in any test");
+        assert!(thread_pool(0).is_none());
+    }
+
+    #[test]
+    fn no_more_workers_than_asked_for_take_part_and_all_calls_end() {
+        thread_pool(6);
+        let workers = thread_pool(2).expect("threads");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        let (begun, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+                        let work = || {
+                            begun.fetch_add(1, Ordering::Relaxed);
+                            std::hint::black_box((0..100).sum::<u64>());
+                            ended.fetch_add(1, Ordering::Relaxed);
+                        };
+                        workers.run_beside(5, &work, work);
+                        let [begun, ended] = [begun, ended].map(AtomicUsize::into_inner);
+                        assert!(begun == ended && (1..=3).contains(&begun), "{begun} begun, {ended} ended");
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_of_a_worker_or_of_the_caller_continues_once_all_have_ended() {
+        let workers = thread_pool(2).expect("threads");
+        let begun = AtomicUsize::new(0);
+        let fail = || {
+            begun.fetch_add(1, Ordering::Relaxed);
+            panic!("of a worker");
+        };
+        let wait = || {
+            while begun.load(Ordering::Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+        };
+        let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(1, &fail, wait))).unwrap_err();
+        assert_eq!(*panic.downcast::<&str>().unwrap(), "of a worker");
+        let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(1, &|| (), || panic!("of the caller"))));
+        assert_eq!(*panic.unwrap_err().downcast::<&str>().unwrap(), "of the caller");
     }
 }

@@ -245,7 +245,13 @@ impl<'py> BatchArgument<'py> {
     pub fn items(&self, split: bool) -> PyResult<Vec<HeldInput>> {
         match self {
             BatchArgument::List(list) => {
-                list.iter().enumerate().map(|(i, value)| HeldInput::read(&value, split, i)).collect()
+                let read = |(i, value): (usize, Bound<'py, PyAny>)| {
+                    if i % ITEMS_PER_SIGNAL_CHECK == 0 {
+                        value.py().check_signals()?;
+                    }
+                    HeldInput::read(&value, split, i)
+                };
+                list.iter().enumerate().map(read).collect()
             }
             BatchArgument::Column(column) => {
                 Ok((0..column.len()).map(|row| HeldInput::Row(Arc::clone(column), row)).collect())
@@ -329,6 +335,9 @@ pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<Input<'a>>> {
     };
     list.iter_borrowed().map(input).collect()
 }
+
+/// While items are read one by one, which holds the interpreter, signals are checked after this many.
+const ITEMS_PER_SIGNAL_CHECK: usize = 1 << 14;
 
 /// How many strings ahead of the current one are prefetched.
 const PREFETCH_DISTANCE: usize = 12;

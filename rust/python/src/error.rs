@@ -50,6 +50,7 @@ fn python_remedy(error: &Error) -> Option<String> {
         Error::SequenceTooShort { .. } => "use truncation=\"longest_first\"",
         Error::SecondSequenceNotProvided => "pass a pair, or use truncation=\"longest_first\"",
         Error::ZeroMultiple => "pass a positive number, or None",
+        Error::OutOfMemory { .. } => "encode fewer texts at a time, or pass truncation=True with a smaller max_length",
         Error::UnknownId { .. } => "strict=False skips such ids",
         Error::EmptySeparator => "separator=None reads each file as one text",
         Error::BadText { problem, .. } | Error::BadRow { problem, .. } => match problem {

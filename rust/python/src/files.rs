@@ -2,6 +2,7 @@
 //!
 //! [`TextReader`] reads on a background thread while Python processes the previous [`TextBlock`].
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,11 +10,12 @@ use std::time::Duration;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
-use wordpiece::Error;
 use wordpiece::files::{self, FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextLayout, TextSource};
+use wordpiece::{Error, Input};
 
 use crate::batch::{self, Rows};
 use crate::error::{self, guarded, to_py};
+use crate::interrupt::detached;
 use crate::options::Options;
 use crate::threads;
 use crate::tokenizer::Tokenizer;
@@ -71,7 +73,7 @@ impl TextReader {
             loop {
                 let wait = || self.ahead.lock().unwrap_or_else(PoisonError::into_inner).next(SIGNAL_INTERVAL);
                 match py.detach(wait).map_err(to_py)? {
-                    NextBlock::Ready(block) => return Ok(Some(TextBlock { block: Arc::new(block) })),
+                    NextBlock::Ready(block) => return Ok(Some(TextBlock::new(block))),
                     NextBlock::Done => return Ok(None),
                     NextBlock::TimedOut => py.check_signals()?,
                 }
@@ -80,13 +82,28 @@ impl TextReader {
     }
 }
 
-/// The bytes of a column of strings, the end of each string, and which of them are not null (``None``: all).
-type ArrowColumn<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, i64>, Option<PyReadonlyArray1<'py, bool>>);
+/// The bytes of a column of strings, the end of each string, and which of them are not null (``None``: all; 0: null).
+///
+/// Bytes, because NumPy lets a bool array hold any byte, and a Rust `bool` other than 0 and 1 is undefined behaviour.
+type ArrowColumn<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, i64>, Option<PyReadonlyArray1<'py, u8>>);
 
-/// A few megabytes of texts and their locations; see `wordpiece::files::TextBlock`.
+/// A few megabytes of texts and their locations, or a part of them; see `wordpiece::files::TextBlock`.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct TextBlock {
     block: Arc<files::TextBlock>,
+    /// The texts that this object has.
+    texts: Range<usize>,
+}
+
+impl TextBlock {
+    fn new(block: files::TextBlock) -> TextBlock {
+        TextBlock { texts: 0..block.len(), block: Arc::new(block) }
+    }
+
+    /// Returns the number of bytes of each text, or of both texts of a pair.
+    fn text_bytes(&self) -> Vec<usize> {
+        self.block.inputs()[self.texts.clone()].iter().map(Input::len).collect()
+    }
 }
 
 #[pymethods]
@@ -103,25 +120,48 @@ impl TextBlock {
         guarded(|| {
             let mut borrowed = Vec::new();
             for (data, ends, valid) in &columns {
-                let valid = valid.as_ref().map(|valid| valid.as_slice()).transpose()?;
+                let is_valid = |valid: &[u8]| valid.iter().map(|&byte| byte != 0).collect::<Vec<bool>>();
+                let valid = valid.as_ref().map(|valid| valid.as_slice().map(is_valid)).transpose()?;
                 borrowed.push((data.as_slice()?, ends.as_slice()?, valid));
             }
+            let borrowed: Vec<_> =
+                borrowed.iter().map(|(data, ends, valid)| (*data, *ends, valid.as_deref())).collect();
             let on_error = on_error(errors)?;
             let block =
                 py.detach(|| files::TextBlock::from_arrow(name, first_row, &borrowed, on_error)).map_err(to_py)?;
-            Ok(TextBlock { block: Arc::new(block) })
+            Ok(TextBlock::new(block))
         })
     }
 
     /// Return the number of texts.
     fn __len__(&self) -> usize {
-        self.block.len()
+        self.texts.len()
     }
 
     /// The number of bytes of all texts.
     #[getter]
     fn bytes(&self) -> usize {
-        self.block.bytes()
+        self.text_bytes().iter().sum()
+    }
+
+    /// Divide the texts into parts whose rows have about `max_tokens` tokens at most; a part has at least one text.
+    ///
+    /// A text counts as one token for each byte, times `copies`, but no less than `min_tokens`.
+    fn parts(&self, min_tokens: usize, copies: usize, max_tokens: usize) -> Vec<TextBlock> {
+        let mut parts = Vec::new();
+        let (mut start, mut tokens) = (self.texts.start, 0_usize);
+        for (i, bytes) in self.texts.clone().zip(self.text_bytes()) {
+            let more = bytes.saturating_mul(copies).max(min_tokens);
+            if i > start && tokens.saturating_add(more) > max_tokens {
+                parts.push(TextBlock { block: Arc::clone(&self.block), texts: start..i });
+                (start, tokens) = (i, 0);
+            }
+            tokens = tokens.saturating_add(more);
+        }
+        if start < self.texts.end {
+            parts.push(TextBlock { block: Arc::clone(&self.block), texts: start..self.texts.end });
+        }
+        parts
     }
 
     /// The number of bytes that had been read from all files when the block was finished.
@@ -144,20 +184,21 @@ impl TextBlock {
 
     /// Return the location of a text for messages: ``a.txt line 3``.
     fn location(&self, i: usize) -> PyResult<String> {
-        if i >= self.block.len() {
-            return Err(error::input(format!("text {i} of a block of {}", self.block.len())));
+        if i >= self.texts.len() {
+            return Err(error::input(format!("text {i} of a block of {}", self.texts.len())));
         }
-        Ok(self.block.location(i))
+        Ok(self.block.location(self.texts.start + i))
     }
 
     /// Return a list of the texts as str, or of pairs as tuples.
     fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let text = |text: &str| PyString::new(py, text);
-        let (first, second) = (self.block.texts(), self.block.second_texts());
+        let (start, n) = (self.texts.start, self.texts.len());
+        let (first, second) = (self.block.texts().skip(start).take(n), self.block.second_texts());
         if second.len() == 0 {
-            return PyList::new(py, first.map(text));
+            return PyList::new(py, first.map(text).collect::<Vec<_>>());
         }
-        let pairs = first.zip(second).map(|(first, second)| PyTuple::new(py, [text(first), text(second)]));
+        let pairs = first.zip(second.skip(start)).map(|(first, second)| PyTuple::new(py, [text(first), text(second)]));
         PyList::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
     }
 
@@ -173,12 +214,14 @@ impl TextBlock {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
             let columns = batch::columns(&columns)?;
-            let rows = py.detach(|| {
-                let pool = threads::pool_for_bytes(threads, self.block.bytes());
-                tokenizer.core.encode_batch::<u32>(&self.block.inputs(), &options.core, &columns, pool)
-            });
+            let rows = detached(py, || {
+                let inputs = self.block.inputs();
+                let inputs = &inputs[self.texts.clone()];
+                let pool = threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
+                tokenizer.core.encode_batch::<u32>(inputs, &options.core, &columns, pool)
+            })?;
             let rows = rows.map_err(|error| match error {
-                Error::AtIndex { index, error } => error.at_location(self.block.location(index)),
+                Error::AtIndex { index, error } => error.at_location(self.block.location(self.texts.start + index)),
                 error => error,
             });
             Rows::new(py, rows.map_err(to_py)?, &columns)

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
+use numpy::ndarray::{Dimension, Ix2, Ix3, Ix4};
 use numpy::{
-    IntoPyArray, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    Element, IntoPyArray, PyArray, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
 };
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::activation::Activation;
@@ -24,6 +26,7 @@ use wordpiece_kernels::{Execution, InstructionSet, Matrix};
 use wordpiece_parallel::ScratchPool;
 
 use crate::error::{self, guarded};
+use crate::interrupt::detached;
 use crate::{instruction_sets, threads};
 
 /// The numbers of a table or weight and the name of their type: float32, or float16 or bfloat16 as uint16 bits.
@@ -187,9 +190,9 @@ impl<'py> BorrowedNumbers<'py> {
     /// If the array is not C-contiguous.
     fn numbers(&self) -> PyResult<Numbers<'_>> {
         Ok(match self {
-            BorrowedNumbers::F32(array) => Numbers::F32(array.as_slice()?),
-            BorrowedNumbers::Bits { array, is_bf16: true } => Numbers::Bf16(array.as_slice()?),
-            BorrowedNumbers::Bits { array, is_bf16: false } => Numbers::F16(array.as_slice()?),
+            BorrowedNumbers::F32(array) => Numbers::F32(by_rows(array)?),
+            BorrowedNumbers::Bits { array, is_bf16: true } => Numbers::Bf16(by_rows(array)?),
+            BorrowedNumbers::Bits { array, is_bf16: false } => Numbers::F16(by_rows(array)?),
         })
     }
 }
@@ -249,7 +252,7 @@ impl BertEncoder {
             };
             let relative_bias = match distances {
                 Some(bias) => Some(RelativeBiasTable {
-                    bias: bias.as_slice()?.to_vec(),
+                    bias: by_rows(&bias)?.to_vec(),
                     max_distance: (bias.shape()[1].max(1) - 1) / 2,
                 }),
                 None => None,
@@ -296,11 +299,14 @@ impl BertEncoder {
     ) -> PyResult<ForwardResult<'py>> {
         guarded(|| {
             let (batch, config) = (keys.len(), &self.core.config);
-            let new_states: Vec<_> =
-                states.iter().map(|_| PyArray3::<f32>::zeros(py, [batch, length, config.hidden], false)).collect();
+            let shape = [batch, length, config.hidden];
+            let new_states =
+                states.iter().map(|_| zeros::<Ix3>(py, shape, batch, "hidden states")).collect::<PyResult<Vec<_>>>()?;
             let layers = if attentions { self.core.layers.len() } else { 0 };
             let shape = [batch, config.heads, length, length];
-            let new_attentions: Vec<_> = (0..layers).map(|_| PyArray4::<f32>::zeros(py, shape, false)).collect();
+            let new_attentions = (0..layers)
+                .map(|_| zeros::<Ix4>(py, shape, batch, "attention weights"))
+                .collect::<PyResult<Vec<_>>>()?;
             {
                 let offsets = row_offsets.as_slice()?;
                 let mut sequences: Vec<Sequence<'_>> = offsets
@@ -335,7 +341,7 @@ impl BertEncoder {
                     position_ids: position_ids.as_slice()?,
                     positions: positions.as_slice()?,
                 };
-                let vectors = vectors.as_ref().map(|vectors| vectors.as_slice()).transpose()?;
+                let vectors = vectors.as_ref().map(by_rows).transpose()?;
                 self.run(py, tokens, vectors, sequences, threads)?;
             }
             Ok((new_states, new_attentions))
@@ -361,7 +367,8 @@ impl BertEncoder {
             let modes = modes.iter().map(|mode| pooling_of(mode)).collect::<PyResult<Vec<Pooling>>>()?;
             let offsets = row_offsets.as_slice()?;
             let width = modes.len() * self.core.config.hidden;
-            let vectors = PyArray2::<f32>::zeros(py, [offsets.len().max(1) - 1, width], false);
+            let rows = offsets.len().max(1) - 1;
+            let vectors = zeros::<Ix2>(py, [rows, width], rows, "sentence vectors")?;
             {
                 let mut borrowed = vectors.readwrite();
                 let rows = borrowed.as_slice_mut()?.chunks_mut(width.max(1));
@@ -413,8 +420,7 @@ impl BertEncoder {
             types: types.as_ref().map(BorrowedNumbers::numbers).transpose()?,
             positions: positions.numbers()?,
         };
-        py.detach(|| self.core.run(tables, tokens, sequences, threads::pool(threads)));
-        Ok(())
+        detached(py, || self.core.run(tables, tokens, sequences, threads::pool(threads)))
     }
 }
 
@@ -434,15 +440,59 @@ pub fn dense<'py>(
     guarded(|| {
         let (rows, k, n) = (x.shape()[0], weight.shape()[1], weight.shape()[0]);
         let (activation, instruction_set) = (activation_of(activation)?, kernels_for(instruction_set)?);
-        let (x, weight, bias) = (x.as_slice()?, weight.as_slice()?, bias.as_slice()?);
-        let y = py.detach(|| {
-            let execution = Execution { instruction_set, pool: threads::pool(threads) };
-            let mut matrix = Matrix::default();
-            matrix.fill_rows(rows, k, x);
-            linear_unpacked(execution, &matrix, weight, bias, activation)
-        });
-        y.into_pyarray(py).reshape([rows, n])
+        let y = zeros::<Ix2>(py, [rows, n], rows, "the outputs of a dense layer")?;
+        {
+            let mut borrowed = y.readwrite();
+            let to = borrowed.as_slice_mut()?;
+            let (x, weight, bias) = (by_rows(&x)?, by_rows(&weight)?, bias.as_slice()?);
+            detached(py, || {
+                let execution = Execution { instruction_set, pool: threads::pool(threads) };
+                let mut matrix = Matrix::default();
+                matrix.fill_rows(rows, k, x);
+                linear_unpacked(execution, &matrix, weight, bias, activation, to);
+            })?;
+        }
+        Ok(y)
     })
+}
+
+/// Returns the numbers of an array, row by row.
+///
+/// # Errors
+///
+/// InputError if they are in another order: the slice of an array by columns would be its transpose.
+fn by_rows<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+    if !array.is_c_contiguous() {
+        let message = format!("an array {:?} is not stored row by row: pass np.ascontiguousarray(it)", array.shape());
+        return Err(error::input(message));
+    }
+    Ok(array.as_slice()?)
+}
+
+/// Returns a new array of zeros; `rows` and `what` are for the message.
+///
+/// # Errors
+///
+/// InputError if it cannot be allocated. The constructors of the numpy crate panic in that case.
+fn zeros<'py, D: Dimension>(
+    py: Python<'py>,
+    shape: impl AsRef<[usize]>,
+    rows: usize,
+    what: &str,
+) -> PyResult<Bound<'py, PyArray<f32, D>>> {
+    let shape = shape.as_ref();
+    let array = py.import("numpy")?.call_method1("zeros", (PyTuple::new(py, shape)?, "float32"));
+    let refused = |cause: PyErr| {
+        if !cause.is_instance_of::<PyMemoryError>(py) && !cause.is_instance_of::<PyValueError>(py) {
+            return cause;
+        }
+        let bytes = shape.iter().fold(size_of::<f32>(), |bytes, n| bytes.saturating_mul(*n));
+        error::input(format!(
+            "{what} of {rows} rows, {shape:?}, need {bytes} bytes of memory, which cannot be allocated: use fewer rows at a \
+             time, or shorter ones"
+        ))
+    };
+    Ok(array.map_err(refused)?.cast_into()?)
 }
 
 /// Return the names of the instruction sets that this CPU has, the best last.

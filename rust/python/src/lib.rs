@@ -4,7 +4,8 @@
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
 //! - Models and training: `kernels` and `training`.
-//! - Everywhere: `threads` chooses the thread pool, `error` raises the exceptions of `wordpiece_bert.errors`.
+//! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
+//!   raises the exceptions of `wordpiece_bert.errors`.
 //!
 //! The interpreter is released while a core crate works. The module does not rely on the GIL: its classes are immutable or
 //! synchronise themselves. Nothing here is public; the package `python/wordpiece_bert` is what users import.
@@ -17,6 +18,7 @@ mod encoding;
 mod error;
 mod files;
 mod instruction_sets;
+mod interrupt;
 mod kernels;
 mod location;
 mod options;
@@ -28,6 +30,28 @@ mod vocab;
 /// The compiled part of wordpiece_bert.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
+    use numpy::{PyArray1, PyArrayMethods};
+    use pyo3::exceptions::PyImportError;
+    use pyo3::ffi;
+    use pyo3::prelude::*;
+
+    /// Fetches NumPy's C API and that of its borrow checker, which the numpy crate would otherwise do in the first call that
+    /// needs them, where Ctrl-C is a panic.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        // SAFETY: the thread is attached to an interpreter, so the functions return that one and its number.
+        let interpreter = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+        if interpreter != 0 {
+            return Err(PyImportError::new_err(
+                "wordpiece_bert does not work in subinterpreters, and neither does NumPy: use threads or processes instead",
+            ));
+        }
+        py.import("numpy")?;
+        drop(PyArray1::<u8>::zeros(py, 0, false).readonly());
+        Ok(())
+    }
+
     #[pymodule_export]
     use super::arrow::{_arrow_array, _arrow_schema, _arrow_stream, _column_texts};
     #[pymodule_export]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use pyo3::prelude::*;
-use wordpiece_parallel::{ThreadPool, thread_pool};
+use wordpiece_parallel::{Workers, thread_pool};
 
 use crate::error;
 
@@ -20,15 +20,15 @@ const MAX_THREADS: usize = 1024;
 /// The number that `set_num_threads` set; 0 for as many as the process may use.
 static DEFAULT: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the pool whose threads help the calling one with `bytes` of text; `None` for the calling thread only.
-pub fn pool_for_bytes(threads: Option<usize>, bytes: usize) -> Option<&'static ThreadPool> {
+/// Returns the threads that help the calling one with `bytes` of text; `None` for the calling thread only.
+pub fn pool_for_bytes(threads: Option<usize>, bytes: usize) -> Option<Workers> {
     if bytes < MIN_SHARED_BYTES { None } else { pool(threads) }
 }
 
 /// Returns the pool whose threads help the calling one; `None` for the calling thread only.
 ///
 /// A system that cannot start the threads is not an error: the calling thread then does the work.
-pub fn pool(threads: Option<usize>) -> Option<&'static ThreadPool> {
+pub fn pool(threads: Option<usize>) -> Option<Workers> {
     match number(threads) {
         // The calling thread is one of them.
         1 => None,

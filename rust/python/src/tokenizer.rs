@@ -18,6 +18,7 @@ use crate::bert::{self, BertNormalizer};
 use crate::convert::{self, BatchArgument, HeldInput};
 use crate::encoding::{Encoding, WindowSource};
 use crate::error::{self, guarded, to_py};
+use crate::interrupt::detached;
 use crate::location::Location;
 use crate::options::{Options, PaddingSettings, TruncationSettings};
 use crate::{instruction_sets, threads, vocab};
@@ -55,7 +56,7 @@ impl Tokenizer {
         guarded(|| {
             let text = convert::string(text, Location::argument("text"), "a tokenizer.json is text: a str")?;
             let text = text.to_str()?;
-            py.detach(|| Tokenizer::new(tokenizer_json::read(text).map_err(to_py)?))
+            detached(py, || Tokenizer::new(tokenizer_json::read(text).map_err(to_py)?))?
         })
     }
 
@@ -298,7 +299,7 @@ impl Tokenizer {
             let item = HeldInput::new(text, pair, split)?;
             let input = item.input(py)?;
             let encode = || self.core.encode(&input, &options.core);
-            let row = if input.len() < DETACH_BYTES { encode() } else { py.detach(encode) }.map_err(to_py)?;
+            let row = if input.len() < DETACH_BYTES { encode() } else { detached(py, encode)? }.map_err(to_py)?;
             let more = row.truncated.then(|| WindowSource::new(&self.core, &options.core, row.len()));
             Ok(Encoding::new(row, more.map(|source| source.of(item))))
         })
@@ -316,7 +317,7 @@ impl Tokenizer {
             let item = HeldInput::new(text, pair, false)?;
             let input = item.input(py)?;
             let encode = || self.core.encode_ids(&input, &options.core);
-            let ids = if input.len() < DETACH_BYTES { encode() } else { py.detach(encode) };
+            let ids = if input.len() < DETACH_BYTES { encode() } else { detached(py, encode)? };
             ids.map(|ids| PyArray1::from_vec(py, ids)).map_err(to_py)
         })
     }
@@ -334,7 +335,7 @@ impl Tokenizer {
             let threads = threads::checked("threads", threads)?;
             let batch = BatchArgument::new(texts, "text", split, false)?;
             let of_column = match &batch {
-                BatchArgument::Column(column) => Some(py.detach(|| column.inputs())?),
+                BatchArgument::Column(column) => Some(detached(py, || column.inputs())??),
                 BatchArgument::List(_) => None,
             };
             let items = batch.items(split)?;
@@ -342,10 +343,10 @@ impl Tokenizer {
                 Some(inputs) => inputs,
                 None => items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?,
             };
-            let rows = py.detach(|| {
+            let rows = detached(py, || {
                 let pool = threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
                 self.core.encodings(&inputs, &options.core, pool)
-            });
+            })?;
             let rows = rows.map_err(to_py)?;
             // With padding to the longest row, all rows have the length of the first.
             let source = rows.first().map(|row| WindowSource::new(&self.core, &options.core, row.len()));
@@ -380,10 +381,10 @@ impl Tokenizer {
             let encode = |inputs: &[Input<'_>]| {
                 let pool = || threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
                 if wide {
-                    let rows = py.detach(|| self.core.encode_batch::<i64>(inputs, &options.core, &columns, pool()));
+                    let rows = detached(py, || self.core.encode_batch::<i64>(inputs, &options.core, &columns, pool()))?;
                     Rows::new(py, rows.map_err(to_py)?, &columns)
                 } else {
-                    let rows = py.detach(|| self.core.encode_batch::<u32>(inputs, &options.core, &columns, pool()));
+                    let rows = detached(py, || self.core.encode_batch::<u32>(inputs, &options.core, &columns, pool()))?;
                     Rows::new(py, rows.map_err(to_py)?, &columns)
                 }
             };
@@ -395,7 +396,7 @@ impl Tokenizer {
                 return encode(&convert::zipped(py, &first, &second)?);
             }
             match &batch {
-                BatchArgument::Column(column) => encode(&py.detach(|| column.inputs())?),
+                BatchArgument::Column(column) => encode(&detached(py, || column.inputs())??),
                 BatchArgument::List(list) => {
                     if let Some(inputs) = convert::plain(list).filter(|_| !split) {
                         return encode(&inputs);
@@ -445,7 +446,7 @@ impl Tokenizer {
                 let text = self.core.decode(ids, skip_special_tokens, cleanup, strict);
                 text.map_err(|error| error.at_index(i))
             };
-            py.detach(|| lists.iter().enumerate().map(decode).collect::<Result<_, _>>()).map_err(to_py)
+            detached(py, || lists.iter().enumerate().map(decode).collect::<Result<_, _>>())?.map_err(to_py)
         })
     }
 

@@ -24,6 +24,7 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use hashbrown::{HashMap, HashSet};
+use wordpiece_parallel::checkpoint;
 
 use crate::error::{Error, Result};
 use crate::unicode;
@@ -298,6 +299,9 @@ impl AddedTokens {
         // The run of white space examined last. Tokens inside it must not examine it again, or time would be quadratic.
         let mut blank = 0..0;
         for (token, found) in finder.into_iter().flat_map(|finder| finder.find(text)) {
+            if segments.len().is_multiple_of(256) {
+                checkpoint();
+            }
             let flags = &self.tokens[token];
             // The text of a rejected match is not searched again, as in the reference.
             if skip_special && self.ever_special[token] {

@@ -1,9 +1,17 @@
-//! Hints to the operating system and the CPU about memory: huge pages for large results, and prefetching.
+//! Memory for large results, and hints to the operating system and the CPU: huge pages and prefetching.
 //!
-//! None of them changes what a program computes, and each does nothing where it is not supported.
+//! A result can be much larger than its input: a short text that is padded to the length of a long one, or the overlapping
+//! windows of a text. Such results are allocated with [`try_reserve`], or checked with [`check`] beforehand: a failed
+//! allocation would otherwise abort the process. The hints change nothing in what a program computes, and each does nothing
+//! where it is not supported.
+
+use crate::error::{Error, Result};
 
 /// Lists of fewer bytes are not worth a system call.
 const MIN_ADVISED_BYTES: usize = 1 << 22;
+
+/// Results of fewer bytes are allocated without a check.
+const MIN_CHECKED_BYTES: usize = 1 << 26;
 
 /// Reserves capacity for `n` more elements, in huge pages if the list is large.
 ///
@@ -31,6 +39,42 @@ fn advise_huge_pages<T>(list: &mut Vec<T>) {
 
 #[cfg(not(target_os = "linux"))]
 fn advise_huge_pages<T>(_list: &mut Vec<T>) {}
+
+/// As [`reserve`]; if the memory cannot be allocated, an error for `rows` rows of at most `length` tokens.
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`].
+pub(crate) fn try_reserve<T>(list: &mut Vec<T>, n: usize, rows: usize, length: usize) -> Result<()> {
+    let bytes = n.saturating_mul(size_of::<T>());
+    list.try_reserve(n).map_err(|_| Error::OutOfMemory { rows, length, bytes })?;
+    if list.capacity() * size_of::<T>() >= MIN_ADVISED_BYTES {
+        advise_huge_pages(list);
+    }
+    Ok(())
+}
+
+/// Checks that memory for `rows` rows of `length` tokens can be allocated, if each token needs `token_bytes`.
+///
+/// Allocates as much and frees it again, where it is enough to fail: reserving address space takes microseconds.
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`].
+pub(crate) fn check(rows: usize, length: usize, token_bytes: usize) -> Result<()> {
+    check_tokens(rows.saturating_mul(length), rows, length, token_bytes)
+}
+
+/// As [`check`] for `tokens` tokens in rows that are not all of the same length; `length` is that of the longest.
+pub(crate) fn check_tokens(tokens: usize, rows: usize, length: usize, token_bytes: usize) -> Result<()> {
+    let bytes = tokens.saturating_mul(token_bytes);
+    if bytes < MIN_CHECKED_BYTES {
+        return Ok(());
+    }
+    // The hint keeps the compiler from removing an allocation that nothing uses.
+    let allocated = std::hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(bytes);
+    allocated.map_err(|_| Error::OutOfMemory { rows, length, bytes })
+}
 
 /// Requests the cache line at an address that will be read soon. Does nothing where the CPU has no such instruction.
 #[inline(always)]

@@ -35,8 +35,9 @@ pub(crate) struct EncodeScratch {
     pub fast: Option<Box<FastState>>,
 }
 
-/// Buffers that one huge text has made larger than this, in bytes, are freed after the call.
-const MAX_KEPT_BYTES: usize = 1 << 22;
+/// Buffers that one huge text has made larger than this, in bytes, are freed after the call. The pool of a tokenizer keeps
+/// up to 64 times as much, if as many threads have used it at once.
+const MAX_KEPT_BYTES: usize = 1 << 20;
 
 impl EncodeScratch {
     /// Returns the size of the memory that the buffers hold, in bytes, without that of the fast path.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use wordpiece_parallel::{Scratch, ScratchPool, ThreadPool, map_with};
+use wordpiece_parallel::{Scratch, ScratchPool, Workers, map_with};
 
 use super::inputs::{EmbeddingTables, Sequence, TokenColumns};
 use super::tasks::{group_into_tasks, rows_of};
@@ -80,9 +80,9 @@ impl Encoder {
         tables: EmbeddingTables<'_>,
         tokens: TokenColumns<'_>,
         sequences: Vec<Sequence<'_>>,
-        pool: Option<&ThreadPool>,
+        pool: Option<Workers>,
     ) {
-        let threads = pool.map_or(1, |pool| pool.current_num_threads() + 1);
+        let threads = pool.map_or(1, |pool| pool.count() + 1);
         let mut tasks = group_into_tasks(sequences, threads);
         if tasks.len() < threads {
             let mut scratch = self.scratch.check_out();
@@ -105,7 +105,7 @@ impl Encoder {
 /// The state of some sequences in the encoder.
 struct Task<'a, 's> {
     encoder: &'a Encoder,
-    execution: Execution<'a>,
+    execution: Execution,
     sequences: Vec<Sequence<'s>>,
     /// The number of tokens of all sequences.
     rows: usize,
@@ -115,7 +115,7 @@ struct Task<'a, 's> {
 impl<'a, 's> Task<'a, 's> {
     fn new(
         encoder: &'a Encoder,
-        pool: Option<&'a ThreadPool>,
+        pool: Option<Workers>,
         sequences: Vec<Sequence<'s>>,
         scratch: &'a mut EncoderScratch,
     ) -> Task<'a, 's> {

@@ -3,7 +3,7 @@
 //! A panel of outputs is computed for all rows before the next, so the weights are read once and the rows of the input,
 //! which are fewer numbers, as often as there are panels. With threads, each computes whole panels.
 
-use wordpiece_parallel::map_with;
+use wordpiece_parallel::{checkpoint, map_with};
 
 use super::epilogue::Epilogue;
 use super::pack::{PackedWeights, RoundRows, WeightPanel, pack_panel};
@@ -13,6 +13,9 @@ use crate::execution::Execution;
 use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, ViewMut, pad_to_panels, panels};
 use crate::numbers::Numbers;
 use crate::tile::{PairTile, Tile, tiles};
+
+/// A product can be interrupted between two panels of outputs, once they have this many rows together.
+const ROWS_PER_CHECKPOINT: usize = 128;
 
 /// A dense layer, or several with the same input that are computed as one: packed weights and their bias.
 pub struct Dense {
@@ -65,7 +68,7 @@ impl Dense {
 ///
 /// If `x` has fewer than K columns, `x` and `out` differ in rows, or `out` lacks a panel.
 pub fn linear(
-    execution: Execution<'_>,
+    execution: Execution,
     x: View<'_>,
     dense: &Dense,
     epilogue: Epilogue<'_>,
@@ -90,7 +93,11 @@ pub fn linear(
         });
     } else {
         let mut widened = Vec::new();
+        let panels_per_checkpoint = (ROWS_PER_CHECKPOINT / x.len().max(1)).max(1);
         for (panel, bias) in bias.iter().enumerate() {
+            if panel % panels_per_checkpoint == 0 {
+                checkpoint();
+            }
             let weights = weights.panel(instruction_set, panel, &mut widened);
             let out = out.panel(panel);
             arch::run(instruction_set, ProductPanel { x, half, weights, bias, epilogue, panel, out });
@@ -100,11 +107,11 @@ pub fn linear(
 
 /// Computes activation(x·Wᵀ + b) with plain float32 weights [N, K], one panel of which is packed at a time.
 ///
-/// For weights that are used too seldom, or are too many, to be kept packed. Returns [rows, N], row by row.
+/// For weights that are used too seldom, or are too many, to be kept packed. `to` is [rows, N], row by row.
 ///
 /// # Panics
 ///
-/// If `weights` is not N·K long for the N of `bias`, or `x` has fewer than K columns.
+/// If `weights` is not N·K long for the N of `bias`, `x` has fewer than K columns, or `to` is not rows·N long.
 ///
 /// # Examples
 ///
@@ -116,22 +123,24 @@ pub fn linear(
 /// let mut x = Matrix::default();
 /// x.fill_rows(2, 1, &[1.0, 2.0]);
 /// let execution = Execution::on_this_thread(InstructionSet::detect());
-/// let y = linear_unpacked(execution, &x, &[3.0, 4.0], &[0.0, 1.0], Activation::Identity);
+/// let mut y = [0.0; 4];
+/// linear_unpacked(execution, &x, &[3.0, 4.0], &[0.0, 1.0], Activation::Identity, &mut y);
 /// assert_eq!(y, [3.0, 5.0, 6.0, 9.0]);
 /// ```
 pub fn linear_unpacked(
-    execution: Execution<'_>,
+    execution: Execution,
     x: &Matrix,
     weights: &[f32],
     bias: &[f32],
     activation: Activation,
-) -> Vec<f32> {
+    to: &mut [f32],
+) {
     /// Panels that are computed before they are copied to the result: the intermediate buffer is small however large N
     /// is.
     const PANELS_AT_ONCE: usize = 64;
     let (x, n) = (x.view(), bias.len());
     let (rows, k) = (x.len(), weights.len() / n.max(1));
-    assert!(weights.len() == n * k && (rows == 0 || x.width() >= panels(k)));
+    assert!(weights.len() == n * k && (rows == 0 || x.width() >= panels(k)) && to.len() == rows * n);
     let epilogue = Epilogue::Activation(activation);
     let compute_panel = |panel: usize, packed: &mut Vec<Row>, out: &mut [Row]| {
         let columns = panel * PANEL..(panel * PANEL + PANEL).min(n);
@@ -143,7 +152,6 @@ pub fn linear_unpacked(
         let product = ProductPanel { x, half: None, weights, bias: &bias_row, epilogue, panel, out };
         arch::run(execution.instruction_set, product);
     };
-    let mut result = vec![0.0; rows * n];
     let mut part = Matrix::default();
     for first in (0..panels(n)).step_by(PANELS_AT_ONCE) {
         let columns = first * PANEL..((first + PANELS_AT_ONCE) * PANEL).min(n);
@@ -151,11 +159,10 @@ pub fn linear_unpacked(
         map_with(each_panel.into_iter().enumerate().collect(), execution.pool, Vec::new, |packed, (p, out)| {
             compute_panel(first + p, packed, out)
         });
-        for (row, to) in result.chunks_exact_mut(n).enumerate() {
+        for (row, to) in to.chunks_exact_mut(n.max(1)).enumerate() {
             part.copy_row(row, &mut to[columns.clone()]);
         }
     }
-    result
 }
 
 /// One panel of the outputs of a dense layer, for all rows.

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use wordpiece_parallel::checkpoint;
+
 use super::columns::{BatchRows, Columns};
 use crate::error::Result;
 use crate::inputs::assemble::{RowSink, WindowedInput};
@@ -94,20 +96,23 @@ impl RowChunk {
 impl BatchRows {
     /// Reserves what the rows of some inputs will hardly exceed: a token for every two bytes. English has one for five
     /// bytes, source code one for three. Memory that is never written costs nothing; a list that grows is copied.
-    fn reserve(&mut self, inputs: &[Input<'_>], options: &EncodeOptions, columns: &Columns) {
+    fn reserve(&mut self, inputs: &[Input<'_>], options: &EncodeOptions, columns: &Columns) -> Result<()> {
         let truncation = options.truncation.filter(|_| !columns.windows);
         let max = truncation.map_or(usize::MAX, |truncation| truncation.max_length.saturating_mul(inputs.len()));
         let n = (inputs.iter().map(Input::len).sum::<usize>() / 2).min(max);
-        memory::reserve(&mut self.ids, n);
+        let rows = inputs.len();
+        let length = n.div_ceil(rows.max(1));
+        memory::try_reserve(&mut self.ids, n, rows, length)?;
         if columns.offsets {
-            memory::reserve(&mut self.offsets, 2 * n);
+            memory::try_reserve(&mut self.offsets, 2 * n, rows, length)?;
         }
         if columns.word_ids {
-            memory::reserve(&mut self.word_ids, n);
+            memory::try_reserve(&mut self.word_ids, n, rows, length)?;
         }
         if columns.sequence_ids {
-            memory::reserve(&mut self.sequence_ids, n);
+            memory::try_reserve(&mut self.sequence_ids, n, rows, length)?;
         }
+        Ok(())
     }
 }
 
@@ -147,25 +152,29 @@ impl<'a> ChunkEncoder<'a> {
     /// The error of the first input that has one, with its index in the batch.
     pub fn encode(&self, first: usize, inputs: &[Input<'_>], scratch: &mut EncodeScratch) -> Result<RowChunk> {
         let mut chunk = RowChunk::default();
-        chunk.rows.reserve(inputs, self.options, self.columns);
+        chunk.rows.reserve(inputs, self.options, self.columns)?;
         let mut i = 0;
         while i < inputs.len() {
+            checkpoint();
             if let Some(plain) = &self.plain {
                 i += self.append_plain(plain, first + i, &inputs[i..], &mut chunk, scratch);
             }
             let Some(input) = inputs.get(i) else { break };
             let rows = self.tokenizer.rows(input, self.options, self.fields, scratch);
-            self.append_rows(&rows.map_err(|error| error.at_index(first + i))?, first + i, &mut chunk);
+            let appended = rows.and_then(|rows| self.append_rows(&rows, first + i, &mut chunk));
+            appended.map_err(|error| error.at_index(first + i))?;
             i += 1;
         }
         Ok(chunk)
     }
 
     /// Appends the kept row of the input with an index in the batch and, if requested, its overflowing windows.
-    fn append_rows(&self, input: &WindowedInput<'_>, index: usize, chunk: &mut RowChunk) {
+    fn append_rows(&self, input: &WindowedInput<'_>, index: usize, chunk: &mut RowChunk) -> Result<()> {
         let length = self.append_row(input, &input.kept(), index, chunk);
-        if self.columns.windows {
+        if self.columns.windows && input.truncated() {
+            input.check_memory(self.token_bytes())?;
             for choice in input.overflow() {
+                checkpoint();
                 self.append_row(input, &choice, index, chunk);
             }
         }
@@ -174,6 +183,15 @@ impl<'a> ChunkEncoder<'a> {
         if self.columns.n_tokens {
             chunk.rows.n_tokens.push(input.n_tokens() as i64);
         }
+        Ok(())
+    }
+
+    /// Returns the number of bytes that a token needs in a [`RowChunk`].
+    fn token_bytes(&self) -> usize {
+        let Columns { type_ids, special_tokens_mask, offsets, word_ids, sequence_ids, .. } = *self.columns;
+        let narrow = [true, type_ids, special_tokens_mask, word_ids, sequence_ids];
+        let narrow = narrow.iter().filter(|is_requested| **is_requested).count();
+        size_of::<u32>() * narrow + if offsets { 2 * size_of::<i64>() } else { 0 }
     }
 
     /// Appends one row; returns its length.

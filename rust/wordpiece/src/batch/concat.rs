@@ -6,25 +6,30 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use wordpiece_parallel::{ThreadPool, map_with};
+use wordpiece_parallel::{Workers, checkpoint, map_with};
 
 use super::chunk::{RowChunk, TypeIds};
 use super::columns::{BatchRows, Columns, Number};
+use crate::error::{Error, Result};
 use crate::inputs::{Padding, Side};
 use crate::memory;
 
 /// Puts the rows of all chunks into one array for each column. With a target, shorter rows are padded to that length.
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the arrays cannot be allocated.
 pub(super) fn concatenate<N: Number>(
     mut chunks: Vec<RowChunk>,
     target: Option<(usize, &Padding)>,
     columns: &Columns,
-    pool: Option<&ThreadPool>,
-) -> BatchRows<N> {
+    pool: Option<Workers>,
+) -> Result<BatchRows<N>> {
     match chunks.pop() {
-        Some(chunk) if target.is_none() && chunks.is_empty() => only_chunk(chunk, columns),
+        Some(chunk) if target.is_none() && chunks.is_empty() => Ok(only_chunk(chunk, columns)),
         last => {
             chunks.extend(last);
-            BatchLayout::new(&chunks, target, pool).batch(columns)
+            BatchLayout::new(&chunks, target, pool)?.batch(columns)
         }
     }
 }
@@ -68,22 +73,32 @@ struct BatchLayout<'a> {
     row_offsets: Vec<i64>,
     /// Rows are padded to this length in tokens; 0 without padding.
     target: usize,
+    /// The length of the longest row, padding included.
+    longest: usize,
     /// The tokens to pad with, and the side.
     padding: Option<&'a Padding>,
     /// The threads that share the writing of large columns with this one.
-    pool: Option<&'a ThreadPool>,
+    pool: Option<Workers>,
 }
 
 /// Columns of fewer bytes are written by one thread: waking others would take longer.
 const MIN_BYTES_FOR_THREADS: usize = 1 << 20;
 
+/// Copying the rows of a chunk can be interrupted after this many of them.
+const ROWS_PER_CHECKPOINT: usize = 64;
+
+/// No machine has memory for the rows of a batch with this many tokens.
+const MAX_TOKENS: usize = if usize::BITS > 48 { 1 << 48 } else { usize::MAX >> 8 };
+
 impl<'a> BatchLayout<'a> {
     /// Works out where each row begins. `target` is the length to pad to, if rows are padded.
+    ///
+    /// An error if the number of all tokens does not fit 48 bits, so that later sizes cannot overflow.
     fn new(
         chunks: &'a [RowChunk],
         target: Option<(usize, &'a Padding)>,
-        pool: Option<&'a ThreadPool>,
-    ) -> BatchLayout<'a> {
+        pool: Option<Workers>,
+    ) -> Result<BatchLayout<'a>> {
         let padding = target.map(|(_, padding)| padding);
         let target = target.map_or(0, |(target, _)| target);
         let mut row_offsets = vec![0];
@@ -92,37 +107,55 @@ impl<'a> BatchLayout<'a> {
         for chunk in chunks {
             let start = end;
             for row in chunk.row_ranges() {
-                end += row.len().max(target);
+                end = row.len().max(target).saturating_add(end);
                 row_offsets.push(end as i64);
             }
             sizes.push(end - start);
         }
-        BatchLayout { chunks, sizes, row_offsets, target, padding, pool }
+        let longest = chunks.iter().map(|chunk| chunk.longest).max().unwrap_or(0).max(target);
+        if end >= MAX_TOKENS {
+            let (rows, bytes) = (row_offsets.len() - 1, end.saturating_mul(size_of::<u32>()));
+            return Err(Error::OutOfMemory { rows, length: longest, bytes });
+        }
+        Ok(BatchLayout { chunks, sizes, row_offsets, target, longest, padding, pool })
     }
 
     /// Writes all requested columns, one after the other. Those that are not requested stay empty.
-    fn batch<N: Number>(self, columns: &Columns) -> BatchRows<N> {
+    fn batch<N: Number>(self, columns: &Columns) -> Result<BatchRows<N>> {
+        // All of them together: if the last did not fit, the others would have been written for nothing.
+        let wide = [true, columns.type_ids, columns.attention_mask, columns.special_tokens_mask];
+        let mut token_bytes = size_of::<N>() * wide.iter().filter(|is_requested| **is_requested).count();
+        token_bytes += if columns.offsets { 2 * size_of::<i64>() } else { 0 };
+        token_bytes += size_of::<i32>() * (usize::from(columns.word_ids) + usize::from(columns.sequence_ids));
+        memory::check_tokens(self.n_tokens(), self.n_rows(), self.longest, token_bytes)?;
         let pad_id = self.padding.map_or(0, |padding| padding.id);
         let when = |is_requested: bool| is_requested.then_some(());
-        let attention_mask =
-            when(columns.attention_mask).map(|()| self.column(1, |_, _, to| fill(to, N::of(1)), |_, _| N::of(0)));
-        let special_tokens_mask =
-            when(columns.special_tokens_mask).map(|()| self.numbers(|chunk| &chunk.rows.special_tokens_mask, 1));
-        let offsets = when(columns.offsets).map(|()| {
-            let write = |chunk: &RowChunk, row: Range<usize>, to: &mut [_]| {
-                copy(&chunk.rows.offsets[2 * row.start..2 * row.end], |at| at, to);
-            };
-            self.column(2, write, |_, _| 0)
-        });
+        let attention_mask = when(columns.attention_mask)
+            .map(|()| self.column(1, |_, _, to| fill(to, N::of(1)), |_, _| N::of(0)))
+            .transpose()?;
+        let special_tokens_mask = when(columns.special_tokens_mask)
+            .map(|()| self.numbers(|chunk| &chunk.rows.special_tokens_mask, 1))
+            .transpose()?;
+        let offsets = when(columns.offsets)
+            .map(|()| {
+                let write = |chunk: &RowChunk, row: Range<usize>, to: &mut [_]| {
+                    copy(&chunk.rows.offsets[2 * row.start..2 * row.end], |at| at, to);
+                };
+                self.column(2, write, |_, _| 0)
+            })
+            .transpose()?;
         let word_ids = when(columns.word_ids)
-            .map(|()| self.column(1, |chunk, row, to| copy(&chunk.rows.word_ids[row], |id| id, to), |_, _| -1));
-        let sequence_ids = when(columns.sequence_ids).map(|()| {
-            let write = |chunk: &RowChunk, row, to: &mut [_]| copy(&chunk.rows.sequence_ids[row], |id| id, to);
-            self.column(1, write, |chunk, i| chunk.pad_sequence_ids[i])
-        });
-        BatchRows {
-            ids: self.numbers(|chunk| &chunk.rows.ids, pad_id),
-            type_ids: when(columns.type_ids).map(|()| self.type_ids()).unwrap_or_default(),
+            .map(|()| self.column(1, |chunk, row, to| copy(&chunk.rows.word_ids[row], |id| id, to), |_, _| -1))
+            .transpose()?;
+        let sequence_ids = when(columns.sequence_ids)
+            .map(|()| {
+                let write = |chunk: &RowChunk, row, to: &mut [_]| copy(&chunk.rows.sequence_ids[row], |id| id, to);
+                self.column(1, write, |chunk, i| chunk.pad_sequence_ids[i])
+            })
+            .transpose()?;
+        Ok(BatchRows {
+            ids: self.numbers(|chunk| &chunk.rows.ids, pad_id)?,
+            type_ids: when(columns.type_ids).map(|()| self.type_ids()).transpose()?.unwrap_or_default(),
             attention_mask: attention_mask.unwrap_or_default(),
             special_tokens_mask: special_tokens_mask.unwrap_or_default(),
             offsets: offsets.unwrap_or_default(),
@@ -132,11 +165,21 @@ impl<'a> BatchLayout<'a> {
             n_tokens: self.all(|chunk| &chunk.rows.n_tokens),
             truncated: self.all(|chunk| &chunk.rows.truncated),
             row_offsets: self.row_offsets,
-        }
+        })
+    }
+
+    /// Returns the number of rows.
+    fn n_rows(&self) -> usize {
+        self.row_offsets.len() - 1
+    }
+
+    /// Returns the number of tokens of all rows, padding included.
+    fn n_tokens(&self) -> usize {
+        self.sizes.iter().sum()
     }
 
     /// Writes the column of segment ids.
-    fn type_ids<N: Number>(&self) -> Vec<N> {
+    fn type_ids<N: Number>(&self) -> Result<Vec<N>> {
         let pad_id = self.padding.map_or(0, |padding| padding.type_id);
         let is_pad_id = |chunk: &RowChunk| match chunk.type_ids {
             TypeIds::Same { id, n } => n == 0 || id == pad_id,
@@ -144,7 +187,10 @@ impl<'a> BatchLayout<'a> {
         };
         // If all tokens have one id, and padding has it too, there is nothing to look up.
         if self.chunks.iter().all(is_pad_id) {
-            return vec![N::of(pad_id); self.sizes.iter().sum()];
+            let mut all = Vec::new();
+            memory::try_reserve(&mut all, self.n_tokens(), self.n_rows(), self.longest)?;
+            all.resize(self.n_tokens(), N::of(pad_id));
+            return Ok(all);
         }
         let write = |chunk: &RowChunk, row, to: &mut [_]| match &chunk.type_ids {
             TypeIds::Same { id, .. } => fill(to, N::of(*id)),
@@ -154,7 +200,7 @@ impl<'a> BatchLayout<'a> {
     }
 
     /// Writes a column of model inputs.
-    fn numbers<N: Number>(&self, list: impl Fn(&RowChunk) -> &[u32] + Sync, pad: u32) -> Vec<N> {
+    fn numbers<N: Number>(&self, list: impl Fn(&RowChunk) -> &[u32] + Sync, pad: u32) -> Result<Vec<N>> {
         let write = |chunk: &RowChunk, row, to: &mut [_]| copy(&list(chunk)[row], N::of, to);
         self.column(1, write, |_, _| N::of(pad))
     }
@@ -173,10 +219,10 @@ impl<'a> BatchLayout<'a> {
         width: usize,
         write: impl Fn(&RowChunk, Range<usize>, &mut [MaybeUninit<T>]) + Sync,
         pad: impl Fn(&RowChunk, usize) -> T + Sync,
-    ) -> Vec<T> {
-        let total = width * self.sizes.iter().sum::<usize>();
+    ) -> Result<Vec<T>> {
+        let total = width * self.n_tokens();
         let mut all = Vec::new();
-        memory::reserve(&mut all, total);
+        memory::try_reserve(&mut all, total, self.n_rows(), self.longest)?;
         let mut rest = &mut all.spare_capacity_mut()[..total];
         let mut parts = Vec::with_capacity(self.chunks.len());
         for (chunk, size) in self.chunks.iter().zip(&self.sizes) {
@@ -187,6 +233,9 @@ impl<'a> BatchLayout<'a> {
         let is_left = self.padding.is_some_and(|padding| padding.side == Side::Left);
         let write_part = |(chunk, mut part): (&RowChunk, &mut [MaybeUninit<T>])| {
             for (i, row) in chunk.row_ranges().enumerate() {
+                if i % ROWS_PER_CHECKPOINT == 0 {
+                    checkpoint();
+                }
                 let (n, n_padded) = (width * row.len(), width * row.len().max(self.target));
                 let (here, others) = part.split_at_mut(n_padded);
                 let (tokens, padding) = match is_left {
@@ -211,7 +260,7 @@ impl<'a> BatchLayout<'a> {
         // part, as the two assertions check. Of each row `write` initialised all tokens, and `fill` the padding. A
         // thread that panicked would have unwound through `map_with`.
         unsafe { all.set_len(total) };
-        all
+        Ok(all)
     }
 }
 

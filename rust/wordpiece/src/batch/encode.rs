@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use wordpiece_parallel::{ScratchGuard, ThreadPool, map_with};
+use wordpiece_parallel::{ScratchGuard, Workers, checkpoint, map_with};
 
 use super::chunk::ChunkEncoder;
 use super::columns::{BatchRows, Columns, Number};
 use super::concat::concatenate;
 use crate::error::Result;
 use crate::inputs::Encoding;
+use crate::memory;
 use crate::scratch::EncodeScratch;
 use crate::tokenizer::{EncodeOptions, Input, Tokenizer};
 
@@ -40,12 +41,13 @@ impl Tokenizer {
     /// # Errors
     ///
     /// The error of the first input that has one, with its index; see [`Tokenizer::encode`].
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the rows cannot be allocated.
     pub fn encode_batch<N: Number>(
         &self,
         inputs: &[Input<'_>],
         options: &EncodeOptions,
         columns: &Columns,
-        pool: Option<&ThreadPool>,
+        pool: Option<Workers>,
     ) -> Result<BatchRows<N>> {
         let encoder = ChunkEncoder::new(self, options, columns);
         let chunks = map_runs(self, inputs, pool, |first, inputs, scratch| {
@@ -56,7 +58,7 @@ impl Tokenizer {
             Some(padding) => Some((padding.target(longest)?, padding)),
             None => None,
         };
-        Ok(concatenate(chunks, target, columns, pool))
+        concatenate(chunks, target, columns, pool)
     }
 
     /// Encodes many inputs, with everything that is known about each. The result does not depend on the pool.
@@ -64,11 +66,12 @@ impl Tokenizer {
     /// # Errors
     ///
     /// The error of the first input that has one, with its index; see [`Tokenizer::encode`].
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the rows cannot be allocated.
     pub fn encodings(
         &self,
         inputs: &[Input<'_>],
         options: &EncodeOptions,
-        pool: Option<&ThreadPool>,
+        pool: Option<Workers>,
     ) -> Result<Vec<Encoding>> {
         let mut encodings = map_runs(self, inputs, pool, |first, inputs, scratch| {
             let encode =
@@ -77,7 +80,11 @@ impl Tokenizer {
         })?;
         if let Some(padding) = &options.padding {
             let target = padding.target(encodings.iter().map(Encoding::len).max().unwrap_or(0))?;
-            encodings.iter_mut().for_each(|encoding| encoding.pad(target, padding));
+            memory::check(encodings.len(), target, padding.token_bytes())?;
+            for encoding in &mut encodings {
+                checkpoint();
+                encoding.pad(target, padding);
+            }
         }
         Ok(encodings)
     }
@@ -88,12 +95,12 @@ impl Tokenizer {
 fn map_runs<T: Send>(
     tokenizer: &Tokenizer,
     inputs: &[Input<'_>],
-    pool: Option<&ThreadPool>,
+    pool: Option<Workers>,
     f: impl Fn(usize, &[Input<'_>], &mut EncodeScratch) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
     let Some(pool) = pool else { return f(0, inputs, &mut tokenizer.scratch()) };
     let total: usize = inputs.iter().map(Input::len).sum();
-    let run_bytes = (total / (RUNS_PER_THREAD * (pool.current_num_threads() + 1))).clamp(MIN_RUN_BYTES, MAX_RUN_BYTES);
+    let run_bytes = (total / (RUNS_PER_THREAD * (pool.count() + 1))).clamp(MIN_RUN_BYTES, MAX_RUN_BYTES);
     let mut runs = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (i, input) in inputs.iter().enumerate() {

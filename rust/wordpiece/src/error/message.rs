@@ -124,6 +124,12 @@ impl Error {
             SecondSequenceNotProvided => "truncation of only the second text: second sequence not provided".to_owned(),
             ZeroMultiple => "pad_to_multiple_of is 0".to_owned(),
             TooLarge { what, size } => format!("{what} would have size {size}, which is too large"),
+            OutOfMemory { rows, length, bytes } => {
+                let plural = if *rows == 1 { "row" } else { "rows" };
+                format!(
+                    "{rows} {plural} of up to {length} tokens need {bytes} bytes of memory, which cannot be allocated"
+                )
+            }
             UnknownId { id, vocab_size } => format!("id {id} has no token; the vocabulary has {vocab_size} tokens"),
             PatternFailed { pattern, message } => format!("the pattern {pattern:?} failed on this text: {message}"),
             FileUnreadable { file, message, .. } => format!("{file}: {message}"),
@@ -165,6 +171,7 @@ impl Error {
             SequenceTooShort { .. } => "truncate the longest text first",
             SecondSequenceNotProvided => "pass a pair of texts",
             ZeroMultiple => "pass a positive number, or none",
+            OutOfMemory { .. } => "encode fewer or shorter texts at a time, or truncate them",
             BadText { problem, .. } | BadRow { problem, .. } => return problem.remedy(),
             BadFieldPath { .. } => "separate keys by single dots, as in \"meta.title\"",
             EmptySeparator => "choose to read each file as one text, if that is what you want",

@@ -231,6 +231,15 @@ pub enum Error {
         /// The size that it would have.
         size: usize,
     },
+    /// Memory for the rows of a result cannot be allocated.
+    OutOfMemory {
+        /// The number of rows.
+        rows: usize,
+        /// The number of tokens of the longest row, padding included.
+        length: usize,
+        /// The number of bytes that could not be allocated.
+        bytes: usize,
+    },
     /// Strict decoding of an id that no token has.
     UnknownId {
         /// The id.
@@ -342,6 +351,7 @@ impl Error {
             | SecondSequenceNotProvided
             | ZeroMultiple
             | TooLarge { .. }
+            | OutOfMemory { .. }
             | UnknownId { .. }
             | PatternFailed { .. }
             | FileUnreadable { code: None, .. }

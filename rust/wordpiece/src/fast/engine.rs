@@ -14,7 +14,7 @@
 //! of words, and its words are not empty, do not overlap and are in order. The buffer is written by the normalizer of
 //! this folder and by nothing else.
 
-use wordpiece_parallel::InstructionSet;
+use wordpiece_parallel::{InstructionSet, checkpoint};
 
 use super::buffer::{NormalizedBuffer, WordBounds};
 use super::dispatch;
@@ -253,6 +253,7 @@ impl FastPath {
                 return PartOutcome::Refused;
             };
             at = stopped;
+            checkpoint();
             if at == part.len() {
                 state.buffer.close();
             }

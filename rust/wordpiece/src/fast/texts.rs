@@ -4,6 +4,8 @@
 //! are not prefetched in time. So texts are normalized into one buffer until it holds a chunk; their words are looked
 //! up together, and the pieces are divided at the ends of the texts.
 
+use wordpiece_parallel::checkpoint;
+
 use super::engine::{CHUNK, FastPath, FastState};
 use super::spans::number_words;
 use super::text_pieces::{PieceFields, TextPieces};
@@ -28,6 +30,7 @@ impl FastPath {
                 break;
             }
             if state.buffer.text().len() >= CHUNK {
+                checkpoint();
                 done += self.look_up_gathered(done, fields, matcher, state, &mut write);
                 state.begin_texts(fields);
             }

@@ -16,8 +16,17 @@ use super::pieces::Pieces;
 use super::trim::trim_offsets;
 use super::truncate::{Side, Truncation};
 use super::window::windows;
+use wordpiece_parallel::checkpoint;
+
 use crate::error::Result;
+use crate::memory;
 use crate::vocab::Vocab;
+
+/// Writing a row can be interrupted after this many of its tokens.
+const TOKENS_PER_CHECKPOINT: usize = 1024;
+
+/// The number of bytes that an [`Encoding`] needs for each token, roughly: its lists, and a short text for each.
+const ENCODING_TOKEN_BYTES: usize = 96;
 
 /// One input, divided into windows: everything needed to write its row and the rows that overflow from it.
 pub(crate) struct WindowedInput<'a> {
@@ -141,17 +150,41 @@ impl<'a> WindowedInput<'a> {
     /// Returns the kept row as an [`Encoding`], with its overflow if `overflow` is set.
     ///
     /// All lists of `self.pieces` must be filled in.
-    pub fn encoding(&self, vocab: &Vocab, overflow: bool) -> Encoding {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the overflow cannot be allocated.
+    pub fn encoding(&self, vocab: &Vocab, overflow: bool) -> Result<Encoding> {
         let n_tokens = self.n_tokens();
         let tree = match overflow {
-            true => self.overflow_tree(),
+            true => {
+                // Of a pair, up to three rows for each combination of windows are nested in each other.
+                let copies = if self.text_slots().count() > 1 { 3 } else { 1 };
+                self.check_memory(copies * ENCODING_TOKEN_BYTES)?;
+                self.overflow_tree()
+            }
             false => OverflowTree { choice: self.kept(), overflow: Vec::new() },
         };
-        self.tree_encoding(&tree, vocab, n_tokens)
+        Ok(self.tree_encoding(&tree, vocab, n_tokens))
+    }
+
+    /// Checks that all rows can be allocated, those that overflow included, if each token needs `token_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn check_memory(&self, token_bytes: usize) -> Result<()> {
+        let (mut rows, mut length) = (1_usize, self.layout.added);
+        for text in self.text_slots() {
+            rows = rows.saturating_mul(self.windows[text].len());
+            length += self.windows[text].iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        }
+        memory::check(rows, length, token_bytes)
     }
 
     fn tree_encoding(&self, tree: &OverflowTree, vocab: &Vocab, n_tokens: usize) -> Encoding {
         let mut builder = EncodingBuilder { encoding: Encoding::default(), vocab, trim: self.layout.trim_offsets };
+        checkpoint();
         self.write(&tree.choice, &mut builder);
         let mut encoding = builder.encoding;
         encoding.attention_mask = vec![1; encoding.ids.len()];
@@ -224,6 +257,9 @@ impl RowSink for EncodingBuilder<'_> {
         row.special_tokens_mask.resize(row.ids.len(), 0);
         row.word_ids.extend(pieces.words[range.clone()].iter().map(|&word| Some(word)));
         for (index, i) in range.enumerate() {
+            if index % TOKENS_PER_CHECKPOINT == 0 {
+                checkpoint();
+            }
             let token = pieces.own_text(i).or_else(|| self.vocab.token(pieces.ids[i])).unwrap_or_default();
             let span = pieces.spans[i];
             row.offsets.push(match self.trim {

@@ -64,4 +64,10 @@ impl Padding {
             }
         }
     }
+
+    /// Returns the number of bytes that an [`Encoding`](super::encoding::Encoding) needs for each padding token, roughly.
+    pub(crate) fn token_bytes(&self) -> usize {
+        // The allocator rounds the text of a token up.
+        4 * size_of::<u32>() + 2 * size_of::<(u32, u32)>() + size_of::<String>() + self.token.len().next_multiple_of(32)
+    }
 }

@@ -7,7 +7,7 @@
 //! Everything a step writes to is in an [`EncodeScratch`], so a text allocates only what its result needs. Cost is
 //! linear in the length of the text, except for patterns of the definition (regular expressions can take longer).
 
-use wordpiece_parallel::{InstructionSet, ScratchGuard, ScratchPool};
+use wordpiece_parallel::{InstructionSet, ScratchGuard, ScratchPool, checkpoint};
 
 use super::input::Text;
 use super::options::{EncodeOptions, RequestedFields};
@@ -23,6 +23,12 @@ use crate::normalize::{Normalized, Normalizer};
 use crate::offsets::{Span, convert};
 use crate::scratch::EncodeScratch;
 use crate::split::PreTokenizer;
+
+/// Matching the words of a text can be interrupted after this many of them.
+const WORDS_PER_CHECKPOINT: usize = 256;
+
+/// Tokenizing a text can be interrupted after this many segments, as well as within each.
+const SEGMENTS_PER_CHECKPOINT: usize = 256;
 
 /// A WordPiece tokenizer. It is immutable, so threads can share it.
 ///
@@ -209,9 +215,12 @@ impl Tokenizer {
         let mut segments = std::mem::take(&mut scratch.raw_segments);
         self.added.cut_raw(text, run.options.encode_special_tokens, &mut segments);
         let mut done = Ok(());
-        for Segment { added_token, range } in &segments {
+        for (number, Segment { added_token, range }) in segments.iter().enumerate() {
             if run.is_full() || done.is_err() {
                 break;
+            }
+            if number % SEGMENTS_PER_CHECKPOINT == 0 {
+                checkpoint();
             }
             match added_token {
                 Some(token) => {
@@ -315,7 +324,10 @@ impl Tokenizer {
         if let Some(pre_tokenizer) = &self.definition.pre_tokenizer {
             pre_tokenizer.split(text, &mut scratch.words)?;
         }
-        for range in &scratch.words {
+        for (number, range) in scratch.words.iter().enumerate() {
+            if number % WORDS_PER_CHECKPOINT == 0 {
+                checkpoint();
+            }
             let word = run.next_word();
             if !self.matcher.match_word(&text.text[range.clone()], &mut scratch.word_pieces) {
                 run.push(self.unk_id, word, text.span(range.start, range.end));

@@ -14,6 +14,7 @@ use crate::inputs::assemble::{RowSink, WindowedInput};
 use crate::inputs::layout::{Layout, Slot};
 use crate::inputs::pieces::Pieces;
 use crate::inputs::{Encoding, Side};
+use crate::memory;
 use crate::scratch::EncodeScratch;
 
 impl Tokenizer {
@@ -37,7 +38,9 @@ impl Tokenizer {
     pub fn encode(&self, input: &Input<'_>, options: &EncodeOptions) -> Result<Encoding> {
         let mut encoding = self.encode_unpadded(input, options, &mut self.scratch())?;
         if let Some(padding) = &options.padding {
-            encoding.pad(padding.target(encoding.len())?, padding);
+            let target = padding.target(encoding.len())?;
+            memory::check(1, target, padding.token_bytes())?;
+            encoding.pad(target, padding);
         }
         Ok(encoding)
     }
@@ -75,6 +78,7 @@ impl Tokenizer {
             let target = padding.target(ids.len())?;
             let n = target.saturating_sub(ids.len());
             let at = if padding.side == Side::Left { 0 } else { ids.len() };
+            memory::try_reserve(&mut ids, n, 1, target)?;
             ids.splice(at..at, std::iter::repeat_n(padding.id, n));
         }
         Ok(ids)
@@ -89,7 +93,7 @@ impl Tokenizer {
     ) -> Result<Encoding> {
         let fields = RequestedFields { word_ids: true, spans: true, texts: true, all_pieces: true };
         let rows = self.rows(input, options, fields, scratch)?;
-        Ok(rows.encoding(&self.definition.vocab, options.overflow))
+        rows.encoding(&self.definition.vocab, options.overflow)
     }
 
     /// Tokenizes the texts of an input and divides them into the windows of its rows.
