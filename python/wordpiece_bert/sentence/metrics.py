@@ -12,10 +12,15 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["METRICS", "check_metric", "pairwise_similarity", "similarity"]
+__all__ = ["METRICS", "check_metric", "normalized", "pairwise_similarity", "similarity"]
 
 #: Cosine of the angle, dot product, negative Euclidean distance, negative sum of absolute differences.
 METRICS = ("cosine", "dot", "euclidean", "manhattan")
+
+# NumPy runs signal handlers only between its calls, so each call is given at most this many numbers, 64 MB, or
+# multiplications: some 50 ms.
+BLOCK_NUMBERS = 1 << 24
+BLOCK_PRODUCTS = 1 << 30
 
 
 def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Array:
@@ -42,9 +47,9 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
     x, y = _vectors("a", a), _vectors("b", b)  # [n, d], [m, d]
     _match(x.shape[1], y.shape[1])
     if metric == "cosine":
-        return normalize(x) @ normalize(y).T
+        return _products(normalized(x), normalized(y))
     if metric == "dot":
-        return x @ y.T
+        return _products(x, y)
     # One row at a time, differences [m, d]: the formula |x|² − 2xy + |y|² loses half the digits if x is close to y.
     rows = [_negative_distance(row, y, metric) for row in x]
     return np.stack(rows) if rows else np.zeros((0, len(y)), np.float32)
@@ -62,7 +67,7 @@ def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosin
         message = f"pairs need equal numbers of vectors, not {len(x)} and {len(y)}"
         raise InputError(message)
     if metric == "cosine":
-        x, y = normalize(x), normalize(y)
+        x, y = normalized(x), normalized(y)
     if metric in ("cosine", "dot"):
         products: Array = (x * y).sum(axis=-1)  # [n]
         return products
@@ -74,6 +79,31 @@ def check_metric(metric: str) -> None:
     if metric not in METRICS:
         message = f"similarity must be one of {', '.join(METRICS)}, not {metric!r}"
         raise InputError(message)
+
+
+def normalized(x: Array) -> Array:
+    """Divide vectors [n, d] by their lengths, a block at a time: Ctrl-C is obeyed in between."""
+    step = max(1, BLOCK_NUMBERS // max(1, x.shape[1]))
+    if len(x) <= step:
+        return normalize(x)
+    result = np.empty_like(x)
+    for start in range(0, len(x), step):
+        result[start : start + step] = normalize(x[start : start + step])
+    return result
+
+
+def _products(x: Array, y: Array) -> Array:
+    """Compute the dot products of vectors [n, d] and [m, d], a block at a time: Ctrl-C is obeyed in between."""
+    width = max(1, x.shape[1])
+    rows = max(1, min(len(x), 1024))
+    columns = max(1, min(BLOCK_NUMBERS // width, BLOCK_PRODUCTS // (rows * width)))
+    if len(x) <= rows and len(y) <= columns:
+        return x @ y.T
+    scores = np.empty((len(x), len(y)), np.float32)
+    for i in range(0, len(x), rows):
+        for j in range(0, len(y), columns):
+            np.matmul(x[i : i + rows], y[j : j + columns].T, out=scores[i : i + rows, j : j + columns])
+    return scores
 
 
 def _negative_distance(x: Array, y: Array, metric: str) -> Array:

@@ -1,0 +1,165 @@
+"""Ctrl-C: a call that computes for long ends within a fraction of a second, drops its work, and leaves nothing broken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows delivers Ctrl-C to groups of processes")
+
+# The promise is 0.2 s; the machine that runs the tests may have more to do.
+LIMIT = 0.6
+
+PROGRAM = """
+import os, signal, threading, time
+
+import numpy as np
+import wordpiece_bert as wb
+
+tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "the", "cat", "sat", "on", "mat", "."])
+sentence = "the cat sat on the mat. "
+sent = 0.0
+
+
+def model(hidden=256, layers=6, positions=512):
+    from wordpiece_bert.bert import BertConfig
+    from wordpiece_bert.bert.checkpoint import bert_shapes
+
+    config = BertConfig(
+        vocab_size=50, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=4,
+        intermediate_size=4 * hidden, max_position_embeddings=positions,
+    )
+    sizes = lambda shape: [getattr(config, size) if isinstance(size, str) else size for size in shape]
+    weights = {name: np.full(sizes(shape), 0.01, np.float32) for name, shape in bert_shapes(config).items()}
+    return wb.BertModel(config, weights)
+
+
+def interrupt():
+    global sent
+    time.sleep(0.15)
+    sent = time.perf_counter()
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def interrupted(call):
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        print(time.perf_counter() - sent)
+    else:
+        print("not interrupted")
+    thread.join()
+"""
+
+
+def run(body: str) -> list[str]:
+    """Run the program above with `body` after it, and return the lines that it prints."""
+    program = PROGRAM + dedent(body)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+CALLS = {
+    "a batch on one thread": "texts = [sentence * 40] * 300_000; call = lambda: tok.encode_batch(texts, threads=1)",
+    "a batch on two threads": "texts = [sentence * 40] * 300_000; call = lambda: tok.encode_batch(texts, threads=2)",
+    "a padded batch": """
+        texts = [sentence * 4] * 3 + ["the"] * 30_000
+        call = lambda: [tok(texts, padding="max_length", max_length=512, truncation=True) for _ in range(50)]
+    """,
+    "pairs": "texts = [(sentence * 9, sentence)] * 200_000; call = lambda: tok.encode_batch(texts, threads=1)",
+    "one long text": "text = sentence * 8_000_000; call = lambda: tok.encode_ids(text)",
+    "one long text of added tokens": "text = '[MASK]' * 20_000_000; call = lambda: tok.encode_ids(text)",
+    "encodings": "texts = [sentence * 40] * 50_000; call = lambda: tok.encodings(texts, threads=1)",
+    "one encoding": "text = sentence * 500_000; call = lambda: tok.encode(text)",
+    "a model on one thread": """
+        bert = model()
+        wb.set_num_threads(1)
+        call = lambda: bert(np.ones((64, 512), np.int64))
+    """,
+    "a model on two threads, one sequence": """
+        bert = model(512, 12, 2048)
+        wb.set_num_threads(2)
+        call = lambda: [bert(np.ones((1, 2048), np.int64)) for _ in range(8)]
+    """,
+    "search": """
+        from wordpiece_bert.sentence import semantic_search
+        vectors = np.ones((30_000, 384), np.float32)
+        call = lambda: semantic_search(vectors, vectors)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_long_call_obeys_ctrl_c_at_once(name: str) -> None:
+    (line,) = run(dedent(CALLS[name]).strip() + "\ninterrupted(call)\n")
+    assert line != "not interrupted"
+    assert float(line) < LIMIT
+
+
+def test_an_interrupted_tokenizer_and_model_give_the_same_results_afterwards() -> None:
+    lines = run("""
+        bert = model()
+        texts = [sentence * 40] * 300_000
+        inputs = np.arange(40, dtype=np.int64).reshape(2, 20)
+        before = tok.encode_batch(texts[:100]).ids, bert(inputs).last_hidden_state
+        interrupted(lambda: tok.encode_batch(texts))
+        interrupted(lambda: bert(np.ones((64, 512), np.int64)))
+        after = tok.encode_batch(texts[:100]).ids, bert(inputs).last_hidden_state
+        print(all(np.array_equal(a, b) for a, b in zip(before, after)))
+    """)
+    assert lines[-1] == "True"
+    assert "not interrupted" not in lines
+
+
+def test_any_exception_of_a_signal_handler_ends_a_call_and_a_handler_without_one_does_not() -> None:
+    lines = run("""
+        class Stop(BaseException):
+            pass
+
+        def stop(number, frame):
+            raise Stop
+
+        calls = []
+        signal.signal(signal.SIGUSR1, lambda number, frame: calls.append(number))
+        signal.signal(signal.SIGALRM, stop)
+        texts = [sentence * 40] * 20_000
+        signal.setitimer(signal.ITIMER_REAL, 30)
+        timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+        timer.start()
+        expected = tok.encode_batch(texts[:1]).ids
+        while not calls:
+            ids = tok.encode_batch(texts, threads=1).ids
+        print(np.array_equal(ids[: len(expected)], expected))
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            while True:
+                tok.encode_batch(texts, threads=1)
+        except Stop:
+            print("stopped")
+    """)
+    assert lines == ["True", "stopped"]
+
+
+def test_the_first_call_of_a_process_imports_nothing_from_numpy() -> None:
+    """The numpy crate fetches NumPy's functions in the first call that needs them, where Ctrl-C would be a panic."""
+    lines = run("""
+        import builtins, sys
+        real = builtins.__import__
+
+        def fail(name, *args, **kwargs):
+            if name.startswith("numpy"):
+                raise KeyboardInterrupt
+            return real(name, *args, **kwargs)
+
+        builtins.__import__ = fail
+        for name in [name for name in sys.modules if name.startswith("numpy")]:
+            del sys.modules[name]
+        print(tok.encode_ids("the cat").tolist())
+    """)
+    assert lines == ["[1, 5, 6, 2]"]
