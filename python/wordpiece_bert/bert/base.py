@@ -218,11 +218,12 @@ class Model:
             self._write_files(output)
             output.commit()
 
-    def _write_files(self, output: AtomicFolder) -> None:
-        """Write the files of `save_pretrained`."""
+    def _write_files(self, output: AtomicFolder, **settings: object) -> None:
+        """Write the files of `save_pretrained`, with more settings in the configuration."""
         weights = {name: _read(weight) for name, weight in self._weights.items()}
         output.write("model.safetensors", safetensors_chunks(weights))
         content = self.config.to_dict() | {"architectures": [type(self).__name__], "dtype": self._stored_dtype()}
+        content |= settings
         output.write_text("config.json", json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
     def named_parameters(self) -> Iterator[tuple[str, Array]]:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.progress import stage_progress
 from wordpiece_bert.corpus.texts import HOLDERS, STDIN
@@ -77,6 +78,11 @@ def run(options: argparse.Namespace) -> None:
     """Count the words, write the counts, and report how many there are."""
     start = time.perf_counter()
     one_file = options.output.suffix in (".parquet", ".arrow", ".feather", ".tsv")
+    if one_file:
+        refuse_input_as_output([options.output], options.files)
+    else:
+        folder, suffix = options.output, options.format
+        refuse_input_as_output([folder / f"{Path(name).name}.{suffix}" for name in options.files], options.files)
     with stage_progress(quiet=options.quiet) as progress:
         if one_file:
             counts = count_files(options.files, options, progress)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, warn_skipped, warn_truncated
 from wordpiece_bert.corpus.progress import progress
@@ -59,6 +60,7 @@ def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
     start = time.perf_counter()
     check_output(options.output, [".npy"], "vectors")
+    refuse_input_as_output([options.output], options.files)
     if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
         message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
         raise InputError(message)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_text
+from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments, count, train_arguments
 from wordpiece_bert.cli.progress import stage_progress
 from wordpiece_bert.errors import InputError
@@ -42,6 +43,10 @@ def run(options: argparse.Namespace) -> None:
     if not as_file and options.output.exists() and not options.output.is_dir():
         message = f"{options.output}: is a file; give a folder, or a file that ends in .txt"
         raise InputError(message)
+    names = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
+    written = [options.output] if as_file else [options.output / name for name in names]
+    written += [path for path in (options.token_counts, options.pieces) if path]
+    refuse_input_as_output(written, options.files)
     training = _training_options(options)
     with stage_progress(quiet=options.quiet) as progress:
         counts = _load_counts(options) if options.counts else count.count_files(options.files, options, progress)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert._internal.texts import warn_cut_by_file
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.corpus.progress import progress
 from wordpiece_bert.corpus.table import Table, id_dtype
 from wordpiece_bert.corpus.texts import ReadingOptions, StrPath, TextReader
-from wordpiece_bert.corpus.writers import table_writer
+from wordpiece_bert.corpus.writers import table_writer, written_files
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.options import EncodeOptions
 
@@ -247,6 +248,7 @@ def write_encoded(
         A file cannot be read or written.
     """
     start = time.perf_counter()
+    refuse_input_as_output(written_files(Path(output)), encoder.texts.files)
     id_type = id_dtype(dtype, vocabulary)
     texts = encoder.texts
     count = rows = tokens = size = truncated = 0

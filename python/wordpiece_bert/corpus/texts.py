@@ -74,6 +74,8 @@ class TextReader:
 
     Attributes
     ----------
+    files : tuple of str
+        The files.
     size : int or None
         The size of all files in bytes; None if it is unknown, as for standard input.
     bytes_read, count, skipped_count : int
@@ -101,6 +103,7 @@ class TextReader:
         block_texts: int | None = None,
     ) -> None:
         self._files = _listed(files)
+        self.files = tuple(self._files)
         if separator is not None and not isinstance(separator, str):
             message = f"separator must be a str, or None to read each file as one text, not {separator!r}"
             raise InputError(message)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["FORMATS", "NpyWriter", "TableWriter", "check_output", "json_lines", "table_writer"]
+__all__ = ["FORMATS", "NpyWriter", "TableWriter", "check_output", "json_lines", "table_writer", "written_files"]
 
 
 class TableWriter(Protocol):
@@ -47,6 +47,12 @@ class TableWriter(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+def written_files(path: Path) -> list[Path]:
+    """Return the files that an output may consist of: itself, and for a .npy those of the other columns."""
+    others = ("row_offsets", "truncated", "offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
+    return [path, *(path.with_suffix(f".{name}.npy") for name in others if path.suffix == ".npy")]
 
 
 def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Union, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_runs, with_progress
 from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
@@ -22,11 +24,12 @@ from wordpiece_bert.sentence.arguments import one_of, prompt_text, tensors
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
+from wordpiece_bert.sentence.save import write_modules
 from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.model import BertModel
@@ -182,6 +185,40 @@ class SentenceEncoder:
             download=download,
             keep_half=keep_half,
         )
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder that `from_pretrained` and sentence-transformers load, with the same vectors.
+
+        It has the model, the tokenizer, the modules after it (pooling, normalization, dense layers), the prompts and
+        `max_seq_length`. All files appear, or replace older ones, only when they are complete; other files stay.
+
+        Parameters
+        ----------
+        folder
+            The folder; it is created if need be.
+
+        Raises
+        ------
+        InputError
+            There is a file of that name, or the tokenizer cannot be written.
+        OSError
+            A file cannot be written; then nothing has changed.
+        """
+        with AtomicFolder(Path(folder)) as output:
+            output.begin()
+            self._model._write_files(output, **({} if self._folder.layers is None else {"output_hidden_states": True}))
+            self._tokenizer._write_files(output)
+            hidden_size = self._model.config.hidden_size
+            write_modules(output, self._folder, hidden_size=hidden_size, max_seq_length=self._max_seq_length)
+            output.commit()
+
+    def _with_vocabulary(
+        self, extend: Callable[[BertModel], BertModel], tokenizer: Callable[[Tokenizer], Tokenizer]
+    ) -> Self:
+        """Return this encoder with another model and tokenizer, for `extend_model`."""
+        other = self._build(extend(self._model), tokenizer(self._tokenizer), self._folder, self._threads)
+        other._max_seq_length = self._max_seq_length
+        return other
 
     @property
     def dimension(self) -> int:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
 
 __all__ = [
+    "OLD_POOLING",
     "Dense",
     "LayerNorm",
     "Normalize",
@@ -43,7 +44,7 @@ _MODULES = ("Transformer", "WeightedLayerPooling", "Pooling", "Dense", "LayerNor
 _AFTER_POOLING = _MODULES[3:]
 
 # The old format of a pooling configuration: one boolean for each mode. Several modes are concatenated in this order.
-_OLD_POOLING: dict[str, PoolingMode] = {
+OLD_POOLING: dict[str, PoolingMode] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",
@@ -271,7 +272,7 @@ def _pooling(file: Path, hidden_size: int) -> Pooling:
         _refuse(file, f"pools vectors of {quoted(width)} numbers, but the Transformer's hidden_size is {hidden_size}")
     modes = config.get("pooling_mode")
     if modes is None:
-        chosen = [mode for key, mode in _OLD_POOLING.items() if _value(config, key, bool, file, default=False)]
+        chosen = [mode for key, mode in OLD_POOLING.items() if _value(config, key, bool, file, default=False)]
         modes = chosen or ["mean"]
     elif isinstance(modes, str):
         modes = [modes]

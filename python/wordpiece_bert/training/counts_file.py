@@ -267,10 +267,14 @@ def _from_arrow_library(path: Path, read_table: Any) -> tuple[bytes, Any, Any, d
     path.open("rb").close()  # a missing file raises the plain OSError, not pyarrow's
     try:
         table = read_table()
-    except (pa.ArrowException, OSError) as cause:
+        table.validate(full=True)  # offsets and text, which reading alone does not check
+        return columns_of(table)
+    except (TrainingError, InputError):
+        raise
+    # A damaged name is a UnicodeDecodeError; a damaged size of a buffer can be more than there is memory.
+    except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as cause:
         message = f"invalid file: {cause}"
         raise TrainingError(message) from cause
-    return columns_of(table)
 
 
 def _to_parquet(words: _core.WordCounts, metadata: dict[str, str]) -> bytes:

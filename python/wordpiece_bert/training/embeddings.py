@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,12 +14,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.tokenizer import Tokenizer
     from wordpiece_bert.training.vocab import Vocab
 
 __all__ = ["extend_embeddings", "extend_model"]
 
 Float = TypeVar("Float", bound="np.floating[Any]")
-AnyModel = TypeVar("AnyModel", bound="Model")
+AnyModel = TypeVar("AnyModel", bound="Model | SentenceEncoder")
 
 # Parameters with one row per token, by the ends of their names in BERT and its variants: the word embeddings, and the
 # output layers of heads that predict tokens.
@@ -37,14 +40,15 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
 
     Parameters
     ----------
-    model : Model
-        A loaded model with the vocabulary that was extended: a `BertModel`, a variant, or a model with a head.
+    model : Model or SentenceEncoder
+        A loaded model with the vocabulary that was extended: a `BertModel`, a variant, a model with a head, or a
+        `SentenceEncoder`, whose tokenizer is extended as well.
     vocab : Vocab
         A vocabulary that extends the model's, from `train_vocab` with `base`.
 
     Returns
     -------
-    Model
+    Model or SentenceEncoder
         A model of the same class; ``save_pretrained`` writes it.
 
     Raises
@@ -52,12 +56,30 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
     InputError
         `vocab` does not extend a vocabulary, or the model's has another size.
     """
+    any_model: Any = model
+    extended: AnyModel
+    if hasattr(model, "_with_vocabulary"):  # a SentenceEncoder, which this module cannot import
+        extended = any_model._with_vocabulary(
+            lambda inner: extend_model(inner, vocab), lambda tokenizer: _extended_tokenizer(tokenizer, vocab)
+        )
+        return extended
     weights = {
         name: extend_embeddings(weight, vocab) if _BY_TOKEN.search(name) else weight
-        for name, weight in model.named_parameters()
+        for name, weight in any_model.named_parameters()
     }
-    config = type(model.config).from_dict(model.config.to_dict() | {"vocab_size": len(vocab)})
-    return type(model)(config, weights, backend=model.backend, dtype=model.dtype, source=model.source)
+    config = type(any_model.config).from_dict(any_model.config.to_dict() | {"vocab_size": len(vocab)})
+    extended = type(any_model)(
+        config, weights, backend=any_model.backend, dtype=any_model.dtype, source=any_model.source
+    )
+    return extended
+
+
+def _extended_tokenizer(tokenizer: Tokenizer, vocab: Vocab) -> Tokenizer:
+    """Return a tokenizer with an extended vocabulary, and everything else as before."""
+    definition = json.loads(tokenizer.to_json())
+    definition["model"]["vocab"] = {token: token_id for token_id, token in enumerate(vocab.tokens)}
+    extended = type(tokenizer).from_json(json.dumps(definition))
+    return tokenizer._build(extended._inner, tokenizer._settings)
 
 
 def extend_embeddings(embeddings: npt.NDArray[Float], vocab: Vocab) -> npt.NDArray[Float]:
