@@ -1,7 +1,7 @@
 """The pages of `wordpiece_bert.inspect` in a real browser: values, clicks, keys, speed, and no request to anywhere.
 
 The tests need Debian's ``chromium``, or another Chromium named by CHROMIUM, and the package playwright, which drives it.
-`make test-browser` installs both where apt-get works.
+`make test-browser` installs playwright, and `.ci/run` chromium as well.
 """
 
 # ruff: noqa: ANN401 (pages of playwright, values of scripts)

@@ -62,7 +62,8 @@ def _tokens(title: str, data: Data, arrays: Arrays) -> Drawing:
         if start:
             entry = next(names)
             count = f"{len(entry['tokens'])} tokens" + (f", {len(entry['cut'])} cut" if entry["cut"] else "")
-            drawing.text(EDGE, y + 8, f"{entry['name']}: {count}", size=13, fill=SOFT)
+            name = f"{entry['name']}: " if len(data["tokenizers"]) > 1 else ""
+            drawing.text(EDGE, y + 8, name + count, size=13, fill=SOFT)
             y += 20
             start = False
         for x, token in row:

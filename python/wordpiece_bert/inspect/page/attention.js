@@ -166,9 +166,13 @@ builders.attention = (view) => {
       const best = ranked(row).slice(0, 3).map((i) => `${tokens[i]} ${digits(row[i])}`);
       announce(`${title()}: ${toward ? "to" : "from"} ${tokens[token]}: ${best.join(", ")}`);
     }
-    lines.set({ matrix, token, toward, passes, most });
-    map.set(length, length, "sequential", (i, j) => (passes(i, j) ? Math.sqrt(matrix.at(i, j) / most) : 0), (i, j) => `${tokens[i]} (${i}) → ${tokens[j]} (${j}): ${digits(matrix.at(i, j))}`);
     view.element.dataset.state = `${state.kind} ${state.layer} ${[...state.heads].join("+")} ${token}`;
+    lines.set({ matrix, token, toward, passes, most });
+    // A choice of another token leaves the matrix as it is.
+    const drawn = `${state.filter} ${state.special} ${theme()}`;
+    if (state.painted === matrix && state.drawn === drawn) return;
+    Object.assign(state, { painted: matrix, drawn });
+    map.set(length, length, "sequential", (i, j) => (passes(i, j) ? Math.sqrt(matrix.at(i, j) / most) : 0), (i, j) => `${tokens[i]} (${i}) → ${tokens[j]} (${j}): ${digits(matrix.at(i, j))}`);
   }
 
   function fillRanking(name, row) {
