@@ -1,7 +1,7 @@
 """Draw the pictures of `docs/gallery.md`, and its interactive page.
 
-Run without arguments to write the pictures to `docs/images/gallery`, or with the name of an `.html` file to write the page.
-The models are MiniLM, and for predictions and labels the handmade models of the tests.
+Run without arguments to write the pictures to `docs/images/gallery`, or with the name of an `.html` file to write the
+page. The models are MiniLM, and for predictions and labels the handmade models of the tests.
 """
 
 import sys
