@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,8 +25,15 @@ import pyarrow.parquet
 import pytest
 
 import wordpiece_bert as wb
-from wordpiece_bert.cli import main
+from wordpiece_bert._internal.progress import line_interval
+from wordpiece_bert.cli import arguments as cli_arguments
+from wordpiece_bert.cli import embed, main
+from wordpiece_bert.cli.messages import flags_for_arguments
+from wordpiece_bert.cli.program import _parser, _subparsers
+from wordpiece_bert.corpus.table import ID_DTYPES
+from wordpiece_bert.corpus.vectors import FORMATS
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.training.options import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -205,10 +215,10 @@ def test_an_interrupted_embed_keeps_the_old_output(
         (["embed", "a.txt"], "-o/--output"),
         (["embed", "a.txt", "-o", "v.npy", "--batch-size", "0"], "'0' is not a whole number above 0"),
         (["embed", "a.txt", "-o", "v.npy", "--model", "no/such-model"], "no/such-model"),
-        (["encode"], "either files or --text"),
+        (["encode"], "no text to read: give files"),
         (["encode", "a.txt", "--text", "a"], "either files or --text"),
         (["encode", "--text", "a", "--cased"], "--cased applies to a vocab.txt"),
-        (["encode", "--text", "a", "--max-length", "1"], "max_length"),
+        (["encode", "--text", "a", "--max-length", "1"], "--max-length"),
         (["encode", "--text", "a", "--vocab", "broken.json"], "broken.json"),
         (["encode", "a.txt", "-o", "o.txt"], "o.txt: tokens are written as .npy"),
         (["encode", "a.txt", "-o", "nowhere/o.npy"], "nowhere does not exist"),
@@ -222,6 +232,15 @@ def test_an_interrupted_embed_keeps_the_old_output(
         (["info", "no/such-model"], "no/such-model"),
         (["embed", "a.txt", "-o", "v.npy", "--jsonl-field", "a", "--jsonl-field", "b"], "a vector belongs to one text"),
         (["frobnicate"], "frobnicate"),
+        (["embde", "a.txt"], "did you mean 'embed'?"),
+        (["embed", "a.txt", "--ouput", "v.npy"], "unknown option --ouput; did you mean '--output'?"),
+        (["--verison"], "unknown option --verison; did you mean '--version'?"),
+        (["embed", "b.txt", "-o", "v.npy"], "b.txt: No such file or directory; did you mean 'a.txt'?"),
+        (["embed", "./foldr.npy/a.txt", "-o", "v.npy"], "did you mean 'folder.npy'?"),
+        (["embed", "a.txt", "-o", "v.npy", "--model", "minlm"], "did you mean 'minilm'?"),
+        (["encode", "a.txt", "--errors", "skipp"], "did you mean 'skip'?"),
+        (["embed", "a.jsonl", "-o", "v.npy"], "pass the field that holds the texts: --jsonl-field text"),
+        (["--print-completion", "basch"], "did you mean 'bash'?"),
         ([], "COMMAND"),
     ],
     ids=" ".join,
@@ -465,8 +484,218 @@ def test_info_describes_a_model(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_command_is_installed() -> None:
     script = Path(sysconfig.get_path("scripts")) / ("wordpiece-bert.exe" if os.name == "nt" else "wordpiece-bert")
     for command in ([str(script)], [sys.executable, "-m", "wordpiece_bert"]):
-        done = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8", check=True)
+        done = subprocess.run([*command, "-V"], capture_output=True, encoding="utf-8", check=True)
         assert done.stdout == f"wordpiece-bert {wb.__version__}\n"
+
+
+def piped(*arguments: str, text: bytes = b"The cat sat.\nA dog ran.\n") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "wordpiece_bert", *arguments]
+    return subprocess.run(command, input=text, capture_output=True, check=False)
+
+
+def test_text_from_a_pipe_needs_no_dash() -> None:
+    assert piped("encode", text=b"a\n").stdout == b'{"ids": [101, 1037, 102]}\n'
+    assert piped("encode", "-o", "-", text=b"a\n").stdout == b'{"ids": [101, 1037, 102]}\n'
+    for command in (["embed", "-o", "v.npy"], ["count", "-o", "c.tsv"], ["train", "-o", "v", "-n", "100"]):
+        assert piped(*command).returncode == 0
+    assert np.load("v.npy").shape == (2, 384)
+    assert wb.WordCounts.load("c.tsv")["cat"] == 1
+    assert piped("report", "-v", "v", "--json").returncode == 0
+    with Path(os.devnull).open("rb") as nothing:
+        command = [sys.executable, "-m", "wordpiece_bert", "embed", "-o", "v.npy"]
+        done = subprocess.run(command, stdin=nothing, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"no text to read" in done.stderr
+
+
+def vectors_of(content: bytes, kind: str) -> np.ndarray:
+    """Read vectors with the format's own library."""
+    if kind == "npy":
+        return np.load(io.BytesIO(content))
+    if kind == "jsonl":
+        return np.array([json.loads(line)["vector"] for line in content.splitlines()], np.float32)
+    source = pyarrow.BufferReader(content)
+    if kind == "parquet":
+        table = pyarrow.parquet.read_table(source)
+    else:
+        table = (pyarrow.ipc.open_file if kind == "arrow" else pyarrow.ipc.open_stream)(source).read_all()
+    assert table.schema.field("vector").type == pyarrow.list_(pyarrow.float32(), 384)
+    return np.array(table["vector"].to_pylist(), np.float32)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "arrow", "arrows", "jsonl"])
+def test_embed_writes_every_format_to_a_file_and_to_standard_output(kind: str) -> None:
+    texts = "".join(f"text number {i}\n" for i in range(5)).encode()
+    assert piped("embed", "-o", "expected.npy", text=texts).returncode == 0
+    expected = np.load("expected.npy")
+    assert expected.shape == (5, 384)
+    # A batch of one, so that there are several groups.
+    assert piped("embed", "-o", f"v.{kind}", "--batch-size", "1", text=texts).returncode == 0
+    done = piped("embed", "-o", "-", "--format", kind, text=texts)
+    assert done.stderr.startswith(b"standard output: 5 vectors of 384 float32")
+    # Any name goes with --format.
+    assert piped("embed", "-o", "plain", "--format", kind, "-q", text=texts).stderr == b""
+    for content in (Path(f"v.{kind}").read_bytes(), done.stdout, Path("plain").read_bytes()):
+        np.testing.assert_array_equal(vectors_of(content, kind), expected)
+    assert vectors_of(piped("embed", "-o", "-", "--format", kind, text=b"").stdout, kind).size == 0
+
+
+@pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TrainingWarning")
+def test_every_command_has_json(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.txt").write_text("the cat sat\nthe cat\n")
+    commands = {
+        "embed": (["a.txt", "-o", "v.npy"], {"vectors": 2, "dimensions": 384, "tokens": 9}),
+        "encode": (["a.txt", "-o", "t.npy"], {"rows": 2, "tokens": 9, "truncated": 0}),
+        "count": (["a.txt", "-o", "c.tsv"], {"words": 3, "occurrences": 5, "texts": 2}),
+        "train": (["a.txt", "-o", "vocab", "-n", "30"], {"algorithm": "bpe", "words": 3}),
+    }
+    for command, (arguments, facts) in commands.items():
+        assert main([command, *arguments, "--json"]) == 0
+        out, err = capsys.readouterr()
+        assert facts.items() <= json.loads(out).items()
+        assert err == "" or command == "train"  # which may warn that the vocabulary is small
+    for arguments in (["report", "a.txt", "-v", "vocab"], ["info", "vocab"], ["encode", "a.txt"]):
+        assert main([*arguments, "--json"]) == 0
+        assert [
+            json.loads(line) for line in capsys.readouterr().out.replace("\n ", "").replace("\n}", "}").splitlines()
+        ]
+    assert main(["embed", "a.txt", "-o", "-", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(err)["vectors"] == 2
+
+
+def test_errors_of_writing_name_the_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.txt").write_text("text\n")
+
+    for method in ("open", "replace"):
+        original = getattr(Path, method)
+
+        def refuse(self: Path, *a: object, original: Callable[..., object] = original, **k: object) -> object:
+            if self.suffix == ".part":
+                raise PermissionError(errno.EACCES, "Permission denied", str(self))
+            return original(self, *a, **k)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, method, refuse)
+            assert error_of(capsys, "embed", "a.txt", "-o", "v.npy").strip() == (
+                "wordpiece-bert: error: v.npy: Permission denied"
+            )
+
+
+def test_flags_replace_the_names_of_arguments_but_not_in_paths() -> None:
+    parser = _parser(["train"])
+    train = _subparsers(parser)["train"]
+    assert flags_for_arguments("vocab_size=7 is less than min_frequency", train) == (
+        "--vocab-size 7 is less than --min-frequency"
+    )
+    assert (
+        flags_for_arguments("pass errors='skip' or include_joiner=False", train) == "pass --errors skip or --no-joiner"
+    )
+    for text in ("/data/vocab_size/x.txt", "vocab_size.txt: no", "'vocab_size' is no word", "errors happen"):
+        assert flags_for_arguments(text, train) == text
+
+
+def test_colors_only_on_a_terminal_without_no_color(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "\x1b" not in error_of(capsys, "encode", "none.txt")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert main(["encode", "none.txt"]) == 2
+    assert capsys.readouterr().err.startswith("wordpiece-bert: \x1b[1;31merror:\x1b[0m ")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in error_of(capsys, "encode", "none.txt")
+
+
+def test_progress_is_shown_within_a_group_of_texts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 10 texts are one group, but several passes of the model.
+    monkeypatch.setattr("wordpiece_bert.sentence.encoder.TOKENS_PER_CALL", 10)
+    Path("a.txt").write_text("word by word\n" * 10)
+    token = line_interval.set(0)
+    try:
+        assert main(["embed", "a.txt", "-o", "v.npy"]) == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) > 3
+        assert re.fullmatch(r"100%, .* of .*, 10 texts, [\d,]+ tokens/s, 0:00 left", lines[0])
+        assert lines[-1].startswith("v.npy: 10 vectors")
+        assert main(["embed", "a.txt", "-o", "v.npy", "-q"]) == 0
+        assert capsys.readouterr().err == ""
+    finally:
+        line_interval.reset(token)
+
+
+def test_verbose_says_what_is_loaded_and_lists_all_truncated_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.txt").write_text(("long " * 300 + "\n") * 22)
+    assert main(["embed", "a.txt", "-o", "v.npy", "--verbose"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("minilm: 384 dimensions, at most 256 tokens a text, loaded in ")
+    assert "a.txt line 22\n" in err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh", "fish"])
+def test_completion_knows_commands_options_and_files(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shtab = pytest.importorskip("shtab", reason="shtab is not installed: pip install '.[completion]'")
+    with pytest.raises(SystemExit) as done:
+        main(["--print-completion", shell])
+    assert done.value.code == 0
+    script = capsys.readouterr().out
+    for word in ("embed", "report", "jsonl-field", "slack-ratio"):
+        assert word in script
+    assert str(shtab.FILE[shell]).strip("()") in script
+
+
+def test_completion_without_shtab_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert "pip install 'wordpiece-bert[completion]'" in error_of(capsys, "--print-completion", "bash")
+
+
+INTERRUPTED_AT = """
+import os, signal, sys
+module = sys.argv.pop(1)
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from wordpiece_bert.cli import main
+code = main()
+assert not any(isinstance(finder, Finder) for finder in sys.meta_path), "was not imported"
+raise SystemExit(code)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+@pytest.mark.parametrize(
+    "module",
+    [
+        "wordpiece_bert.cli.program",
+        "wordpiece_bert.cli.embed",
+        "numpy",
+        "numpy._core",
+        "wordpiece_bert._core",
+        "wordpiece_bert.tokenizer",
+        "wordpiece_bert.sentence",
+        "wordpiece_bert.bert.config",
+    ],
+)
+def test_ctrl_c_during_imports_ends_the_command_at_once(module: str) -> None:
+    Path("a.txt").write_text("text\n")
+    command = [sys.executable, "-c", INTERRUPTED_AT, module, "embed", "a.txt", "-o", "v.npy"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "wordpiece-bert: interrupted\n")
+    assert os.listdir() == ["a.txt"]
+
+
+def test_lists_of_choices_equal_those_of_the_library() -> None:
+    assert cli_arguments.ALGORITHMS == ALGORITHMS
+    assert cli_arguments.ID_DTYPES == ID_DTYPES
+    assert embed.FORMATS == FORMATS
 
 
 def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import wordpiece_bert as wb
 from small_tokenizer import TEXTS, tokenizer, with_file_settings
+from wordpiece_bert._internal.progress import line_interval
 from wordpiece_bert.corpus import encode as corpus_encode
 from wordpiece_bert.corpus.texts import TextReader
 from wordpiece_bert.corpus.writers import NpyWriter
@@ -527,13 +528,18 @@ def test_without_pyarrow_the_error_names_the_package(monkeypatch: pytest.MonkeyP
 
 def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     write_texts()
-    tokenizer().encode_files("texts.txt", "out.npy", show_progress_bar=True)
-    assert "0.00/2.58k" in capsys.readouterr().err
-    tokenizer().encode_files("texts.txt", "out.npy")
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(wb.errors.InputError, match=r"needs tqdm: pip install 'wordpiece-bert\[progress\]'"):
+    token = line_interval.set(0)
+    try:
         tokenizer().encode_files("texts.txt", "out.npy", show_progress_bar=True)
+        assert re.match(r"100%, 2.6 kB of 2.6 kB, \d+ texts, [\d,]+ tokens/s, 0:00 left\n", capsys.readouterr().err)
+        tokenizer().encode_files("texts.txt", "out.npy")
+        assert capsys.readouterr().err == ""
+    finally:
+        line_interval.reset(token)
+    monkeypatch.setattr("wordpiece_bert._internal.progress.BAR_INTERVAL", 0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    tokenizer().encode_files("texts.txt", "out.npy")
+    assert "\r100% [########################], 2.6 kB" in capsys.readouterr().err
 
 
 # --- no partial files

@@ -163,14 +163,43 @@ def test_the_stub_has_the_names_of_the_binding() -> None:
 
 
 def imported_by(statement: str) -> set[str]:
-    code = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before), sep='\\n')"
+    code = f"import sys; before = set(sys.modules)\n{statement}\nprint(*(set(sys.modules) - before), sep='\\n')"
     return set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout.split()
     )
 
 
-def test_import_loads_only_numpy_and_the_extension() -> None:
+def test_import_alone_loads_neither_numpy_nor_the_extension() -> None:
     modules = imported_by("import wordpiece_bert")
+    assert "wordpiece_bert" in modules
+    assert not {name for name in modules if name.partition(".")[0] == "numpy" or name == "wordpiece_bert._core"}
+
+
+def test_lazy_names_are_the_names_of_their_modules() -> None:
+    assert set(wb._MODULES) == set(wb.__all__) <= set(dir(wb))
+    for name in wb._SUBMODULES:
+        assert getattr(wb, name) is importlib.import_module(f"wordpiece_bert.{name}")
+    with pytest.raises(AttributeError, match="no attribute 'tokeniser'"):
+        wb.tokeniser  # noqa: B018
+
+
+def test_help_of_the_command_loads_neither_numpy_nor_the_extension() -> None:
+    for command in ("", "embed", "encode", "train", "count", "report", "info"):
+        statement = f"""
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from wordpiece_bert.cli import main
+with suppress(SystemExit), redirect_stdout(StringIO()):
+    main([*{command.split()}, '--help'])
+"""
+        modules = imported_by(statement)
+        assert "wordpiece_bert.cli.program" in modules
+        assert not {name for name in modules if name.partition(".")[0] in ("numpy", "pyarrow")}, command
+        assert "wordpiece_bert._core" not in modules
+
+
+def test_the_names_load_only_numpy_and_the_extension() -> None:
+    modules = imported_by("from wordpiece_bert import *")
     strangers = (
         {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - {"numpy", "wordpiece_bert"}
     )

@@ -8,17 +8,31 @@
 `Tokenizer` converts texts to token ids, `BertModel` token ids to vectors, `SentenceEncoder` sentences to vectors, and
 `CrossEncoder` pairs of texts to scores. `train_vocab` trains vocabularies. All errors derive from `WordPieceError`; the
 specific classes are in `wordpiece_bert.errors`.
+
+A name is imported when it is first used: ``import wordpiece_bert`` alone imports neither NumPy nor the extension.
 """
 
-from wordpiece_bert._core import Encoding, __version__, set_num_threads
-from wordpiece_bert.added_token import AddedToken
-from wordpiece_bert.arrow import ArrowTable
-from wordpiece_bert.batch import BatchEncoding, RaggedBatch
-from wordpiece_bert.bert import BertModel
-from wordpiece_bert.errors import WordPieceError
-from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
-from wordpiece_bert.tokenizer import Tokenizer
-from wordpiece_bert.training import Vocab, WordCounts, train_vocab, vocab_report
+import importlib
+
+TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for it would take longer than all the rest
+if TYPE_CHECKING:
+    from wordpiece_bert import bert as bert
+    from wordpiece_bert import errors as errors
+    from wordpiece_bert import hub as hub
+    from wordpiece_bert import pretraining as pretraining
+    from wordpiece_bert import sentence as sentence
+    from wordpiece_bert import tasks as tasks
+    from wordpiece_bert import tokenizer as tokenizer
+    from wordpiece_bert import training as training
+    from wordpiece_bert._core import Encoding, __version__, set_num_threads
+    from wordpiece_bert.added_token import AddedToken
+    from wordpiece_bert.arrow import ArrowTable
+    from wordpiece_bert.batch import BatchEncoding, RaggedBatch
+    from wordpiece_bert.bert import BertModel
+    from wordpiece_bert.errors import WordPieceError
+    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
+    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.training import Vocab, WordCounts, train_vocab, vocab_report
 
 __all__ = [
     "AddedToken",
@@ -38,3 +52,41 @@ __all__ = [
     "train_vocab",
     "vocab_report",
 ]
+
+# The module of each name above. The module, not the folder around it: `Tokenizer` alone does not import the models.
+_MODULES = {
+    "AddedToken": "added_token",
+    "ArrowTable": "arrow",
+    "BatchEncoding": "batch",
+    "BertModel": "bert.model",
+    "CrossEncoder": "sentence.cross_encoder",
+    "Encoding": "_core",
+    "RaggedBatch": "batch",
+    "SentenceEncoder": "sentence.encoder",
+    "Tokenizer": "tokenizer",
+    "Vocab": "training.vocab",
+    "WordCounts": "training.counts",
+    "WordPieceError": "errors",
+    "__version__": "_core",
+    "set_num_threads": "_core",
+    "train_vocab": "training.train",
+    "vocab_report": "training.report",
+}
+# Modules that are attributes of the package without an import of their own, as in ``wb.errors.InputError``.
+_SUBMODULES = ("bert", "errors", "hub", "pretraining", "sentence", "tasks", "tokenizer", "training")
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is first used; later uses find it in the module."""
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _MODULES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES})

@@ -715,7 +715,7 @@ class Tokenizer:
         dtype : dtype_like, default "uint32"
             The type of ids: uint16 (if the vocabulary is small enough), uint32, int32 or int64.
         show_progress_bar : bool, optional
-            By default a bar is shown if standard error is a terminal and tqdm is installed.
+            By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
         **options
             Those of `FileOptions`, as for `iter_files`.
 

@@ -72,12 +72,13 @@ class AtomicFile:
         OSError
             The folder does not exist or is not writable.
         """
-        remove_abandoned(self.target.parent, part_pattern(self.target.name))
-        self._file = self._temporary.open("xb")
-        while not hold(self._file.fileno(), self._temporary):
-            self._file.close()
-            self._temporary = self.target.with_name(part_name(self.target.name))
+        with self.naming_errors():
+            remove_abandoned(self.target.parent, part_pattern(self.target.name))
             self._file = self._temporary.open("xb")
+            while not hold(self._file.fileno(), self._temporary):
+                self._file.close()
+                self._temporary = self.target.with_name(part_name(self.target.name))
+                self._file = self._temporary.open("xb")
 
     @property
     def file(self) -> BinaryIO:
@@ -87,13 +88,13 @@ class AtomicFile:
 
     @contextmanager
     def naming_errors(self) -> Iterator[None]:
-        """Add the path to an OSError of writing, which the operating system reports without one."""
+        """Add the path to an OSError of writing, which has none, or the name of the temporary file."""
         try:
             yield
         except OSError as error:
-            if error.errno is not None and error.filename is None:
-                error.filename = str(self.path)
-            raise
+            if error.errno is None or error.filename not in (None, str(self._temporary)):
+                raise
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def sync(self) -> None:
         """Flush the temporary file to the disk (fsync). Afterwards only `rename` is missing.

@@ -5,14 +5,15 @@ Rows are sorted by length first, so that those of a batch are about equally long
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.progress import Progress, notify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -105,20 +106,31 @@ def encoding_batches(encodings: Sequence[Encoding], size: int) -> Iterator[tuple
         yield batch, inputs
 
 
-def with_progress(batches: Sequence[AnyBatch], *, show: bool) -> Iterable[AnyBatch]:
-    """Return the batches, with a progress bar if requested.
+def with_progress(
+    batches: Sequence[AnyBatch], *, show: bool, lengths: npt.NDArray[np.integer] | None = None
+) -> Iterator[AnyBatch]:
+    """Yield the batches, and after each report its rows and tokens to a progress bar and to the observer.
 
-    Raises
-    ------
-    InputError
-        `show` is true, and tqdm is not installed.
+    Parameters
+    ----------
+    batches
+        The batches: row numbers or slices of rows if `lengths` is given.
+    show
+        Whether to show a bar.
+    lengths
+        The number of tokens of each row. Without it batches are counted instead of rows and tokens.
     """
-    if not show:
-        return batches
-    try:
-        from tqdm import tqdm
-    except ImportError as cause:
-        message = "show_progress_bar needs tqdm: pip install 'wordpiece-bert[progress]'"
-        raise InputError(message) from cause
-    bar: Iterable[AnyBatch] = tqdm(batches, desc="Batches")
-    return bar
+    rows = tokens = 0
+    total = len(batches) if lengths is None else len(lengths)
+    with ExitStack() as stack:
+        bar = stack.enter_context(Progress(total, "batch" if lengths is None else "row")) if show else None
+        for batch in batches:
+            yield batch
+            if lengths is None:
+                rows += 1
+            else:
+                counts = lengths[cast("slice", batch)]
+                rows, tokens = rows + len(counts), tokens + int(counts.sum())
+                notify(len(counts), int(counts.sum()))
+            if bar is not None:
+                bar.update(rows, tokens=None if lengths is None else tokens)

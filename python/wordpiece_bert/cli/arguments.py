@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import stat
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wordpiece_bert.corpus.texts import TextReader
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wordpiece_bert.corpus.texts import Fields, ReadingOptions
+    from wordpiece_bert.tokenizer import Tokenizer
 
     #: What ``ArgumentParser.add_subparsers`` returns.
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = [
+    "ALGORITHMS",
     "FILE_HELP",
+    "ID_DTYPES",
+    "STDIN",
+    "VIEWS",
     "VOCAB_HELP",
     "add_download",
-    "add_quiet",
+    "add_files",
+    "add_output_control",
     "add_threads",
-    "debug_option",
+    "common_options",
+    "input_files",
     "load_tokenizer",
     "natural",
     "natural_or_all",
@@ -35,8 +43,15 @@ __all__ = [
     "single_texts",
 ]
 
-FILE_HELP = "UTF-8 text file, also .gz or .zst; - is standard input"
+FILE_HELP = "UTF-8 text file, also .gz or .zst; - or none is standard input"
 VOCAB_HELP = "vocab.txt, tokenizer.json, a folder, minilm, or org/name in the Hugging Face cache"
+
+STDIN = "-"
+# Equal to `training.options.ALGORITHMS` and `corpus.table.ID_DTYPES`, whose modules import NumPy.
+ALGORITHMS = ("bpe", "top_down", "likelihood")
+ID_DTYPES = ("uint16", "uint32", "int32", "int64")
+#: The views of ``inspect``, in the order of the page, and what each needs.
+VIEWS = ("tokens", "attention", "neurons", "patterns", "predictions", "lens", "saliency", "positions")
 
 
 # --- option types
@@ -77,11 +92,17 @@ def separator(value: str) -> str:
 # --- declarations
 
 
-def debug_option() -> argparse.ArgumentParser:
-    """Return a parent parser with ``--debug``, which every subcommand has."""
+def common_options() -> argparse.ArgumentParser:
+    """Return a parent parser with the options of every subcommand: ``--json`` and ``--debug``."""
     parent = argparse.ArgumentParser(add_help=False)
+    parent.add_argument("--json", action="store_true", help="print the result or the summary as JSON")
     parent.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parent
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """Declare the files to read."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help=FILE_HELP)
 
 
 def reading_arguments() -> argparse.ArgumentParser:
@@ -132,14 +153,38 @@ def add_download(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--quiet``."""
-    parser.add_argument(
+def add_output_control(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--quiet`` and ``--verbose``."""
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
         "-q", "--quiet", action="store_true", help="print no progress and no summary, only warnings and errors"
+    )
+    either.add_argument(
+        "--verbose", action="store_true", help="print what is loaded, progress every second, and every warning in full"
     )
 
 
 # --- conversions
+
+
+def input_files(given: list[str]) -> list[str]:
+    """Return the files to read; standard input if none is given and something is connected to it.
+
+    Raises
+    ------
+    InputError
+        No file is given, and standard input is a terminal or a device such as /dev/null.
+    """
+    if given:
+        return given
+    try:
+        mode = os.fstat(sys.__stdin__.fileno() if sys.__stdin__ is not None else 0).st_mode
+    except (OSError, ValueError):  # standard input is closed
+        mode = 0
+    if stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode):
+        return [STDIN]
+    message = "no text to read: give files, or - for standard input, or pipe texts in"
+    raise InputError(message)
 
 
 def reading_options(options: argparse.Namespace) -> ReadingOptions:
@@ -170,6 +215,8 @@ def _one_or_two(names: list[str], option: str) -> Fields | None:
 
 def single_texts(files: Iterable[str], reading: ReadingOptions) -> Iterator[str]:
     """Yield the texts of files one by one; of a pair, both."""
+    from wordpiece_bert.corpus.texts import TextReader
+
     for block in TextReader(files, **reading):
         texts: list[Any] = block.texts()
         for text in texts:
@@ -196,6 +243,8 @@ def load_tokenizer(name: str, *, cased: bool = False, download: bool = False) ->
     InputError
         `cased` is given for anything but a vocabulary file.
     """
+    from wordpiece_bert.tokenizer import Tokenizer
+
     is_file = Path(name).is_file()
     if is_file and not name.endswith(".json"):
         return Tokenizer.from_vocab(name, lowercase=not cased)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.messages import print_summary
 from wordpiece_bert.cli.progress import stage_progress
-from wordpiece_bert.corpus.texts import HOLDERS, STDIN
 from wordpiece_bert.errors import InputError, TrainingError
-from wordpiece_bert.training import WordCounts
-from wordpiece_bert.training.options import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from wordpiece_bert.training import WordCounts
 
 __all__ = ["add_parser", "count_files", "counting_arguments", "normalizer_options"]
 
@@ -45,20 +44,20 @@ def counting_arguments() -> argparse.ArgumentParser:
         help="bound memory: after every 64 MiB of text, drop the rarest words above N (default: no bound)",
     )
     arguments.add_threads(parent)
-    arguments.add_quiet(parent)
+    arguments.add_output_control(parent)
     return parent
 
 
-def add_parser(commands: arguments.Commands) -> None:
+def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "count",
-        parents=[arguments.debug_option(), arguments.reading_arguments(), counting_arguments()],
-        help="text files to word counts",
+        parents=[arguments.common_options(), arguments.reading_arguments(), counting_arguments()],
+        help=summary,
         description="Count the words of text files. Counts of several files, machines or days can be added up: "
         "train --counts accepts any number of them.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help=arguments.FILE_HELP)
+    arguments.add_files(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -77,6 +76,7 @@ def add_parser(commands: arguments.Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Count the words, write the counts, and report how many there are."""
     start = time.perf_counter()
+    options.files = arguments.input_files(options.files)
     one_file = options.output.suffix in (".parquet", ".arrow", ".feather", ".tsv")
     if one_file:
         refuse_input_as_output([options.output], options.files)
@@ -90,13 +90,22 @@ def run(options: argparse.Namespace) -> None:
             new, kept = len(options.files), 0
         else:
             counts, new, kept = _count_into_folder(options, progress)
-    if not options.quiet:
-        files = f"{new:,} files counted{f', {kept:,} counted before' if kept else ''}"
-        print(
-            f"{options.output}: {len(counts):,} words that occur {counts.total:,} times in {counts.texts:,} texts "
-            f"({files}; {time.perf_counter() - start:.1f} s)",
-            file=sys.stderr,
-        )
+    seconds = time.perf_counter() - start
+    files = f"{new:,} files counted{f', {kept:,} counted before' if kept else ''}"
+    print_summary(
+        options,
+        f"{options.output}: {len(counts):,} words that occur {counts.total:,} times in {counts.texts:,} texts "
+        f"({files}; {seconds:.1f} s)",
+        {
+            "output": str(options.output),
+            "words": len(counts),
+            "occurrences": counts.total,
+            "texts": counts.texts,
+            "files_counted": new,
+            "files_reused": kept,
+            "seconds": seconds,
+        },
+    )
 
 
 def normalizer_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -113,6 +122,8 @@ def normalizer_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def count_files(files: list[str], options: argparse.Namespace, progress: Callable[..., None]) -> WordCounts:
     """Count the words of files of any kind: plain text, JSON lines or Parquet."""
+    from wordpiece_bert.training import WordCounts
+
     reading = arguments.reading_options(options)
     counting = normalizer_options(options) | {
         "threads": options.threads,
@@ -127,6 +138,8 @@ def count_files(files: list[str], options: argparse.Namespace, progress: Callabl
 
 def _is_structured(name: str) -> bool:
     """Whether a file's name says that its texts are in fields or columns."""
+    from wordpiece_bert.corpus.texts import HOLDERS
+
     return any(suffix in HOLDERS for suffix in Path(name).suffixes[-2:])
 
 
@@ -141,7 +154,7 @@ def _count_into_folder(options: argparse.Namespace, progress: Callable[..., None
     folder: Path = options.output
     sources: dict[Path, str] = {}
     for name in options.files:
-        if name == STDIN:
+        if name == arguments.STDIN:
             message = "standard input has no name for its counts in a folder: give a file as --output"
             raise InputError(message)
         path = folder / f"{Path(name).name}.{options.format}"
@@ -164,6 +177,9 @@ def _count_into_folder(options: argparse.Namespace, progress: Callable[..., None
 
 def _reusable_counts(path: Path, name: str, options: argparse.Namespace) -> WordCounts | None:
     """Load the counts of a file if they were made with the same normalizer from a file of the same size."""
+    from wordpiece_bert.training import WordCounts
+    from wordpiece_bert.training.options import settings_of
+
     try:
         counts = WordCounts.load(path)
     except (FileNotFoundError, TrainingError):

@@ -1,4 +1,4 @@
-"""``wordpiece-bert embed``: the vectors of the texts in files, as one NumPy array."""
+"""``wordpiece-bert embed``: the vectors of the texts in files."""
 
 from __future__ import annotations
 
@@ -7,40 +7,56 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import counted, warn_skipped, warn_truncated
-from wordpiece_bert.corpus.progress import progress
-from wordpiece_bert.corpus.texts import TextReader
-from wordpiece_bert.corpus.writers import NpyWriter, check_output
+from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence import SentenceEncoder
 
 if TYPE_CHECKING:
     import argparse
 
+    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.corpus.vectors import VectorWriter
+    from wordpiece_bert.sentence import SentenceEncoder
+
 __all__ = ["add_parser"]
 
-# Texts go to the encoder in groups of this many batches: enough for sorting by length to pay off, few enough for steady
-# progress.
+# Texts go to the encoder in groups of this many batches: enough for sorting by length to pay off. Progress is shown
+# after each pass of the model within them.
 BATCHES_PER_GROUP = 16
+# Equal to `corpus.vectors.FORMATS`, whose module imports NumPy.
+FORMATS = ("npy", "parquet", "arrow", "arrows", "jsonl")
 
 
-def add_parser(commands: arguments.Commands) -> None:
+def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "embed",
-        parents=[arguments.debug_option(), arguments.reading_arguments()],
-        help="text files to vectors",
-        description="Compute the vector of every text and write them as one NumPy array, float32 [texts, width].",
+        parents=[arguments.common_options(), arguments.reading_arguments()],
+        help=summary,
+        description="Compute the vector of every text, float32: as one NumPy array [texts, width], as the column "
+        "'vector' of a Parquet or Arrow file, or as one JSON object per text.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help=arguments.FILE_HELP)
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="VECTORS.npy", help="the file to write")
+    arguments.add_files(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="write to this .npy, .parquet, .arrow, .arrows or .jsonl file; it appears once it is complete; - is "
+        "standard output",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="the format of the output (default: that of its suffix; jsonl for standard output; arrows is Arrow's "
+        "stream, which needs no end)",
+    )
     parser.add_argument(
         "-m",
         "--model",
+        metavar="MODEL",
         default="minilm",
         help="minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
     )
@@ -52,51 +68,105 @@ def add_parser(commands: arguments.Commands) -> None:
     )
     arguments.add_threads(parser)
     arguments.add_download(parser)
-    arguments.add_quiet(parser)
+    arguments.add_output_control(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
+    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.corpus.vectors import vector_writer
+    from wordpiece_bert.sentence import SentenceEncoder
+
     start = time.perf_counter()
-    check_output(options.output, [".npy"], "vectors")
-    refuse_input_as_output([options.output], options.files)
+    path, kind = _output(options)
+    files = arguments.input_files(options.files)
+    if path is not None:
+        refuse_input_as_output([path], files)
     if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
         message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
         raise InputError(message)
-    texts = TextReader(
-        options.files,
-        block_texts=BATCHES_PER_GROUP * options.batch_size,
-        **arguments.reading_options(options),
-    )
+    texts = TextReader(files, block_texts=BATCHES_PER_GROUP * options.batch_size, **arguments.reading_options(options))
     encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads, download=options.download)
-    truncated_locations: list[str] = []
-
-    with (
-        NpyWriter(options.output, (encoder.dimension,), np.float32) as rows,
-        progress(texts, show=False if options.quiet else None) as show_progress,
-    ):
-        rows.begin()
-        for block in texts:
-            vectors, truncated = encoder.encode(
-                block.texts(),
-                batch_size=options.batch_size,
-                normalize_embeddings=options.normalize,
-                return_truncated=True,
-            )
-            rows.append(vectors)
-            truncated_locations += map(block.location, np.flatnonzero(truncated).tolist())
-            show_progress()
-        rows.commit()
+    loaded = time.perf_counter()
+    print_verbose(
+        options,
+        f"{options.model}: {encoder.dimension} dimensions, at most {encoder.max_seq_length} tokens a text, loaded in "
+        f"{loaded - start:.2f} s",
+    )
+    with vector_writer(path, encoder.dimension, kind) as writer:
+        writer.begin()
+        truncated, tokens = _embed(texts, encoder, writer, options)
+        writer.commit()
     warn_skipped(texts.skipped_count, texts.skipped)
     warn_truncated(
-        len(truncated_locations),
-        truncated_locations,
+        len(truncated),
+        truncated,
         f" of {counted(texts.count, 'text')} truncated to the model's {encoder.max_seq_length} tokens",
+        every=options.verbose,
     )
-    if not options.quiet:
-        seconds = time.perf_counter() - start
-        print(
-            f"{options.output}: {counted(rows.shape[0], 'vector')} of {rows.shape[1]} {rows.dtype} ({seconds:.1f} s)",
-            file=sys.stderr,
-        )
+    seconds = time.perf_counter() - start
+    shown = "standard output" if path is None else str(path)
+    print_summary(
+        options,
+        f"{shown}: {counted(writer.rows, 'vector')} of {writer.width} float32 ({seconds:.1f} s, "
+        f"{tokens / max(time.perf_counter() - loaded, 1e-9):,.0f} tokens/s)",
+        {
+            "output": str(options.output),
+            "format": kind,
+            "vectors": writer.rows,
+            "dimensions": writer.width,
+            "tokens": tokens,
+            "truncated": len(truncated),
+            "skipped": texts.skipped_count,
+            "seconds": seconds,
+        },
+    )
+
+
+def _output(options: argparse.Namespace) -> tuple[Path | None, str]:
+    """Return the file to write, None for standard output, and its format."""
+    from wordpiece_bert.corpus.writers import check_output
+
+    path: Path = options.output
+    if str(path) == "-":
+        kind = options.format or "jsonl"
+        if kind != "jsonl" and sys.stdout.isatty():
+            message = f"standard output is a terminal, and {kind} is not text: redirect it, or use --format jsonl"
+            raise InputError(message)
+        return None, kind
+    suffixes = [path.suffix] if options.format else [f".{kind}" for kind in FORMATS]
+    check_output(path, suffixes, "vectors")
+    return path, options.format or path.suffix.removeprefix(".")
+
+
+def _embed(
+    texts: TextReader, encoder: SentenceEncoder, writer: VectorWriter, options: argparse.Namespace
+) -> tuple[list[str], int]:
+    """Write the vectors of all texts; return the locations of truncated texts and the number of tokens."""
+    import numpy as np
+
+    from wordpiece_bert._internal.progress import observed
+    from wordpiece_bert.corpus.progress import progress
+
+    truncated: list[str] = []
+    tokens = 0
+    with progress(texts, show=not options.quiet) as show:
+
+        def count(_: int, new_tokens: int) -> None:
+            nonlocal tokens
+            tokens += new_tokens
+            show(tokens)
+
+        with observed(count):
+            for block in texts:
+                vectors, cut = encoder.encode(
+                    block.texts(),
+                    batch_size=options.batch_size,
+                    normalize_embeddings=options.normalize,
+                    return_truncated=True,
+                )
+                writer.append(vectors)
+                truncated += map(block.location, np.flatnonzero(cut).tolist())
+                show(tokens)
+    return truncated, tokens

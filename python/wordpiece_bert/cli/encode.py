@@ -6,13 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import counted, warn_skipped, warn_truncated
-from wordpiece_bert.corpus.table import ID_DTYPES, Table
-from wordpiece_bert.corpus.texts import TextReader
-from wordpiece_bert.corpus.writers import json_lines
+from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,23 +24,23 @@ TEXTS_PER_PRINTED_BLOCK = 1024
 PRINTED_BLOCK_TOKENS = 1 << 20
 
 
-def add_parser(commands: arguments.Commands) -> None:
+def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "encode",
-        parents=[arguments.debug_option(), arguments.reading_arguments()],
-        help="texts to token ids",
+        parents=[arguments.common_options(), arguments.reading_arguments()],
+        help=summary,
         description="Encode texts to token ids: printed as one JSON object per text, or written to a file with "
         "--output, for corpora larger than memory too. Nothing is truncated unless --max-length is given.",
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help=arguments.FILE_HELP)
+    arguments.add_files(parser)
     parser.add_argument("-t", "--text", action="append", default=[], help="a text; may be repeated")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="write to this .npy, .arrow, .parquet or .jsonl file; it appears once it is complete",
+        help="write to this .npy, .arrow, .parquet or .jsonl file; it appears once it is complete; - prints JSON lines",
     )
     parser.add_argument("-v", "--vocab", default="minilm", help=f"{arguments.VOCAB_HELP} (default: minilm)")
     parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
@@ -66,21 +61,25 @@ def add_parser(commands: arguments.Commands) -> None:
     rows.add_argument("--padding", action="store_true", help="pad rows to --max-length: a .npy is then [rows, N]")
     rows.add_argument(
         "--dtype",
-        choices=ID_DTYPES,
+        choices=arguments.ID_DTYPES,
         default="uint32",
         help="number type of the ids in a file (default: uint32; uint16 holds vocabularies up to 65,536)",
     )
     arguments.add_threads(parser)
     arguments.add_download(parser)
-    arguments.add_quiet(parser)
+    arguments.add_output_control(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Encode the texts or files, and report which were truncated or skipped."""
-    if bool(options.files) == bool(options.text):
+    if options.files and options.text:
         message = "give either files or --text"
         raise InputError(message)
+    if not options.text:
+        options.files = arguments.input_files(options.files)
+    if str(options.output) == arguments.STDIN:  # "-" is standard output here, where rows go without --output
+        options.output = None
     if options.output and (options.text or options.tokens):
         message = "--output excludes --text and --tokens: print the rows, or redirect the printed rows into a file"
         raise InputError(message)
@@ -88,6 +87,7 @@ def run(options: argparse.Namespace) -> None:
         message = "--padding fills rows up to --max-length: give that too"
         raise InputError(message)
     tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
+    print_verbose(options, f"{options.vocab}: {len(tokenizer):,} tokens")
     encode_options: EncodeOptions = {
         "add_special_tokens": not options.no_special_tokens,
         "truncation": options.max_length is not None,
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
             options.files,
             options.output,
             dtype=options.dtype,
-            show_progress_bar=False if options.quiet else None,
+            show_progress_bar=not options.quiet,
             return_offsets=options.offsets,
             return_word_ids=options.word_ids,
             threads=options.threads,
@@ -116,6 +116,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _print_files(tokenizer: Tokenizer, encode_options: EncodeOptions, options: argparse.Namespace) -> None:
+    from wordpiece_bert.corpus.texts import TextReader
+
     texts = TextReader(options.files, block_texts=TEXTS_PER_PRINTED_BLOCK, **arguments.reading_options(options))
     truncated_locations: list[str] = []
     least = options.max_length if options.padding else 1
@@ -124,13 +126,18 @@ def _print_files(tokenizer: Tokenizer, encode_options: EncodeOptions, options: a
             truncated_locations += map(part.location, _print_rows(tokenizer, part.texts(), encode_options, options))
     sys.stdout.flush()
     warn_skipped(texts.skipped_count, texts.skipped)
-    warn_truncated(len(truncated_locations), truncated_locations)
+    warn_truncated(len(truncated_locations), truncated_locations, every=options.verbose)
 
 
 def _print_rows(
     tokenizer: Tokenizer, texts: list[Item], encode_options: EncodeOptions, options: argparse.Namespace
 ) -> list[int]:
     """Print one line of JSON per text, and return the indices of the texts that were truncated."""
+    import numpy as np
+
+    from wordpiece_bert.corpus.table import Table
+    from wordpiece_bert.corpus.writers import json_lines
+
     batch = tokenizer.encode_batch(
         texts,
         return_offsets=options.offsets,
@@ -148,11 +155,20 @@ def _print_rows(
 def _report_summary(summary: EncodeSummary, options: argparse.Namespace) -> None:
     warn_skipped(summary.skipped, summary.skipped_reasons)
     warn_truncated(summary.truncated, summary.truncated_places)
-    if not options.quiet:
-        megabytes = summary.bytes / 1e6
-        speed = megabytes / max(summary.seconds, 1e-9)
-        print(
-            f"{options.output}: {counted(summary.tokens, 'token')} in {counted(summary.rows, 'row')} of "
-            f"{counted(summary.texts, 'text')} ({megabytes:,.1f} MB in {summary.seconds:.1f} s, {speed:,.0f} MB/s)",
-            file=sys.stderr,
-        )
+    megabytes = summary.bytes / 1e6
+    speed = megabytes / max(summary.seconds, 1e-9)
+    print_summary(
+        options,
+        f"{options.output}: {counted(summary.tokens, 'token')} in {counted(summary.rows, 'row')} of "
+        f"{counted(summary.texts, 'text')} ({megabytes:,.1f} MB in {summary.seconds:.1f} s, {speed:,.0f} MB/s)",
+        {
+            "output": [str(path) for path in summary.output],
+            "texts": summary.texts,
+            "rows": summary.rows,
+            "tokens": summary.tokens,
+            "truncated": summary.truncated,
+            "skipped": summary.skipped,
+            "bytes": summary.bytes,
+            "seconds": summary.seconds,
+        },
+    )

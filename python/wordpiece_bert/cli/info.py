@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wordpiece_bert.bert.auto import read_config
-from wordpiece_bert.bert.checkpoint import find_weights
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.errors import ModelNotFoundError
-from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.folder import SentenceFolder, read_folder
-from wordpiece_bert.training import vocab_contents
 
 if TYPE_CHECKING:
     import argparse
 
+    from wordpiece_bert.sentence.folder import SentenceFolder
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
 
 
-def add_parser(commands: arguments.Commands) -> None:
+def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "info",
-        parents=[arguments.debug_option()],
-        help="what a vocabulary, tokenizer or model contains",
+        parents=[arguments.common_options()],
+        help=summary,
         description="Show what a vocabulary, a tokenizer or a model contains.",
     )
     parser.add_argument(
         "target", metavar="VOCAB|MODEL", help="a file, a folder, minilm, or org/name in the Hugging Face cache"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the facts about the target, as text or JSON."""
+    from wordpiece_bert.hub import find_model
+    from wordpiece_bert.sentence.folder import read_folder
+
     facts: dict[str, dict[str, object]] = {}
     source = options.target
     if not Path(source).is_file():
@@ -54,6 +51,8 @@ def run(options: argparse.Namespace) -> None:
     tokenizer = arguments.load_tokenizer(source)
     facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": _contents_facts(tokenizer)}
     if options.json:
+        import json
+
         print(json.dumps(facts, indent=2))
         return
     width = 2 + max(len(name) for lines in facts.values() for name in lines)
@@ -74,6 +73,9 @@ def _sentence_facts(sentence: SentenceFolder) -> dict[str, object]:
 
 def _model_facts(folder: Path) -> dict[str, object]:
     """Return the facts in the configuration, with the path and size of the weights, which are not read."""
+    from wordpiece_bert.bert.auto import read_config
+    from wordpiece_bert.bert.checkpoint import find_weights
+
     config = read_config(folder)
     facts: dict[str, object] = {
         "architectures": list(config.architectures),
@@ -103,6 +105,8 @@ def _tokenizer_facts(tokenizer: Tokenizer) -> dict[str, object]:
 
 
 def _contents_facts(tokenizer: Tokenizer) -> dict[str, object]:
+    from wordpiece_bert.training import vocab_contents
+
     contents = vocab_contents(
         tokenizer.get_vocab(with_added_tokens=False),
         tokenizer.all_special_tokens,

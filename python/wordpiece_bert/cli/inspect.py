@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wordpiece_bert.bert.heads.bert import BertForPreTraining
-from wordpiece_bert.bert.heads.kinds import MaskedLM, SequenceClassification
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.corpus.writers import check_output
-from wordpiece_bert.errors import InputError, ModelNotFoundError
-from wordpiece_bert.hub import find_model
-from wordpiece_bert.inspect import (
-    Page,
-    attention,
-    logit_lens,
-    neurons,
-    patterns,
-    positions,
-    predictions,
-    saliency,
-    tokens,
-    trace,
-)
-from wordpiece_bert.tasks.loading import load
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
-
-    from wordpiece_bert.inspect import View
-    from wordpiece_bert.tasks.loading import Loaded
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
 
-#: The views, in the order of the page, and what each needs.
-VIEWS = ("tokens", "attention", "neurons", "patterns", "predictions", "lens", "saliency", "positions")
 
-
-def add_parser(commands: arguments.Commands) -> None:
+def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "inspect",
-        parents=[arguments.debug_option()],
-        help="one offline page about a text: tokens, attention, predictions",
+        parents=[arguments.common_options()],
+        help=summary,
         description="Write one HTML page that shows how a text becomes tokens and what a model does with them. "
         "The page needs no network.",
     )
@@ -64,7 +37,7 @@ def add_parser(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--views",
         metavar="LIST",
-        help=f"which views, separated by commas, of {', '.join(VIEWS)} (default: all that the model allows)",
+        help=f"which views, separated by commas, of {', '.join(arguments.VIEWS)} (default: all that the model allows)",
     )
     parser.add_argument(
         "--max-length",
@@ -72,76 +45,12 @@ def add_parser(commands: arguments.Commands) -> None:
         metavar="N",
         help="cut at this many tokens (default: the model's limit)",
     )
-    arguments.add_quiet(parser)
+    arguments.add_output_control(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Write the page and report what it shows."""
-    check_output(options.output, [".html", ".json"], "page")
-    wanted = None if options.views is None else options.views.split(",")
-    for name in wanted or ():
-        if name not in VIEWS:
-            message = f"--views: {name!r} is not one of {', '.join(VIEWS)}"
-            raise InputError(message)
-    text = sys.stdin.read() if options.text == "-" else options.text
-    loaded = _model(options.model)
-    tokenizer = arguments.load_tokenizer(options.model) if loaded is None else loaded.tokenizer
-    possible = _possible(loaded)
-    if wanted and (missing := [name for name in wanted if name not in possible]):
-        message = f"{options.model} does not allow {', '.join(missing)}: it allows {', '.join(possible)}"
-        raise InputError(message)
-    views = _views(options, text, tokenizer, loaded, wanted or possible)
-    title = f"{text[:60]}{'…' * (len(text) > 60)} · {options.model}"
-    path = Page(views, " ".join(title.split())).save(options.output)
-    if not options.quiet:
-        kinds = ", ".join(view.kind for view in views)
-        print(f"{path}: {kinds} ({path.stat().st_size:,} bytes)", file=sys.stderr)
+    from wordpiece_bert.cli import inspect_page
 
-
-def _model(name: str) -> Loaded | None:
-    """Return the model, or None for a vocabulary or a folder without weights."""
-    if Path(name).is_file():
-        return None
-    folder = find_model(name)
-    if (folder / "modules.json").exists():
-        from wordpiece_bert.sentence.folder import read_folder
-
-        folder = read_folder(folder).transformer
-    try:
-        return load(folder)
-    except ModelNotFoundError:
-        return None
-
-
-def _possible(loaded: Loaded | None) -> list[str]:
-    """Return the views that a model allows."""
-    if loaded is None:
-        return ["tokens"]
-    language = isinstance(loaded.model, (MaskedLM, BertForPreTraining))
-    needs = {"predictions": language, "lens": language, "saliency": isinstance(loaded.model, SequenceClassification)}
-    return [name for name in VIEWS if needs.get(name, True)]
-
-
-def _views(
-    options: argparse.Namespace, text: str, tokenizer: Tokenizer, loaded: Loaded | None, wanted: list[str]
-) -> list[View]:
-    views = []
-    if "tokens" in wanted:
-        beside = None if options.beside is None else arguments.load_tokenizer(options.beside)
-        names = (options.model, options.beside or "")
-        limit = options.max_length
-        if limit is None and loaded is not None:
-            limit = loaded.model.config.longest_row
-        views.append(tokens(tokenizer, text, options.pair, beside=beside, names=names, max_length=limit))
-    if loaded is None or wanted == ["tokens"]:
-        return views
-    if {"attention", "neurons", "patterns"} & set(wanted):
-        traced = trace(loaded, text, options.pair, max_length=options.max_length)
-        parts: dict[str, Callable[..., View]] = {"attention": attention, "neurons": neurons, "patterns": patterns}
-        views += [build(traced) for name, build in parts.items() if name in wanted]
-    language: dict[str, Callable[..., View]] = {"predictions": predictions, "lens": logit_lens, "saliency": saliency}
-    views += [build(loaded, text, options.pair) for name, build in language.items() if name in wanted]
-    if "positions" in wanted:
-        views.append(positions(loaded.model))
-    return views
+    inspect_page.run(options)

@@ -8,18 +8,19 @@ Ctrl-C, and 128 plus the signal's number after SIGTERM (143) or SIGHUP (129).
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
+import re
 import signal
 import sys
 import threading
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from wordpiece_bert import __version__
-from wordpiece_bert.cli import count, embed, encode, info, inspect, report, train
-from wordpiece_bert.cli.messages import PROGRAM
-from wordpiece_bert.errors import WordPieceError
+from wordpiece_bert.cli.messages import PROGRAM, closest, closest_file, flags_for_arguments, print_error, print_warning
+from wordpiece_bert.errors import ModelNotFoundError, WordPieceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-COMMANDS = (embed, encode, train, count, report, info, inspect)
+# Each subcommand, in the module of its name, with its line in the list. Only the given command's module is imported.
+COMMANDS = {
+    "embed": "text files to vectors",
+    "encode": "texts to token ids",
+    "train": "text files to a vocabulary",
+    "count": "text files to word counts",
+    "report": "how well vocabularies fit texts",
+    "info": "what a vocabulary, tokenizer or model contains",
+    "inspect": "one offline page about a text: tokens, attention, predictions",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,14 +58,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     SystemExit
         From argparse: after ``--help`` and ``--version`` with code 0, after a usage error with code 2.
     """
-    options = _parser().parse_args(argv)
+    debug = False
+    parser = None
     with warnings.catch_warnings(), _unwind_on_signals():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
+            options = _parse(argv)
+            debug, parser = options.debug, options.parser
+            warnings.showwarning = lambda message, *_: print_warning(flags_for_arguments(str(message), parser))
+            _import_extension()
+            if getattr(options, "verbose", False):
+                _print_every_second()
             options.run(options)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            if options.debug:
+            if debug:
                 raise
             print(f"{PROGRAM}: interrupted", file=sys.stderr)
             return 130
@@ -67,9 +84,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except (WordPieceError, OSError) as error:
-            if options.debug:
+            if debug:
                 raise
-            print(f"{PROGRAM}: error: {_one_line(error)}", file=sys.stderr)
+            message = _one_line(error)
+            print_error(flags_for_arguments(message, parser) if parser is not None else message)
             return 2
     return 0
 
@@ -102,28 +120,138 @@ def _unwind_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _import_extension() -> None:
+    """Import NumPy and the extension, and let Ctrl-C end the process at once meanwhile.
+
+    There is nothing to clean up yet, and an extension whose import is interrupted may replace the KeyboardInterrupt by
+    an error of its own.
+    """
+
+    def end(*_: object) -> None:
+        os.write(2, f"{PROGRAM}: interrupted\n".encode())
+        os._exit(130)
+
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    if not on_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        importlib.import_module("wordpiece_bert._core")
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        importlib.import_module("wordpiece_bert.tokenizer")
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _print_every_second() -> None:
+    from wordpiece_bert._internal.progress import line_interval
+
+    line_interval.set(1.0)
+
+
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports errors in the same form as all other errors of the command."""
+    """An argument parser that reports errors in the form of all other errors, and suggests what was meant."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{PROGRAM}: error: {message} (see {self.prog} --help)\n")
+        print_error(f"{message} (see {self.prog} --help)")
+        raise SystemExit(2)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
+        if action.choices is not None and value not in action.choices:
+            choices = list(action.choices)
+            message = f"invalid choice: {value!r} (choose from {', '.join(choices)}){closest(str(value), choices)}"
+            raise argparse.ArgumentError(action, message)
+
+    def check_options(self, arguments: Sequence[str]) -> None:
+        """Refuse long options that do not exist, before argparse complains of what is missing instead of them."""
+        for argument in arguments:
+            name = argument.partition("=")[0]
+            if argument == "--":
+                return
+            known = self._option_string_actions
+            if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in known):
+                self.error(f"unknown option {name}{closest(name, known)}")
 
 
-def _parser() -> argparse.ArgumentParser:
+class _Version(argparse.Action):
+    """Prints the version, which the extension has; it is imported only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from wordpiece_bert import __version__
+
+        print(f"{PROGRAM} {__version__}")
+        parser.exit()
+
+
+class _Completion(argparse.Action):
+    """Prints the script with which a shell completes commands, options and files."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: object, value: object, *__: object) -> None:
+        try:
+            import shtab
+        except ImportError:
+            parser.error("shell completion needs shtab: pip install 'wordpiece-bert[completion]'")
+        parser = _parser(list(COMMANDS))
+        for one in (parser, *_subparsers(parser).values()):
+            for action in one._actions:
+                if action.type is Path or action.metavar in ("FILE", "VOCAB", "MODEL", "VOCAB|MODEL"):
+                    action.complete = shtab.FILE  # type: ignore[attr-defined]
+        print(shtab.complete(parser, shell=str(value)))
+        parser.exit()
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> dict[str, _Parser]:
+    [commands] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return cast("dict[str, _Parser]", commands.choices)
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    parser = _parser(arguments[:1])
+    commands = _subparsers(parser)
+    if arguments and (command := commands.get(arguments[0])) is not None:
+        command.check_options(arguments[1:])
+    elif arguments and arguments[0].startswith("-"):
+        parser.check_options(arguments[:1])
+    options = parser.parse_args(arguments)
+    options.parser = commands[options.command]
+    return options
+
+
+def _parser(needed: Sequence[str]) -> _Parser:
+    """Return the parser with the options of the commands `needed`, and only the names of the others."""
     parser = _Parser(prog=PROGRAM, description="WordPiece tokens and BERT vectors from text files, on the CPU.")
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(commands)
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version")
+    parser.add_argument(
+        "--print-completion",
+        action=_Completion,
+        choices=["bash", "zsh", "tcsh", "fish", "powershell"],
+        metavar="SHELL",
+        help="print the script for completion in bash, zsh, tcsh, fish or powershell (needs shtab)",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    for name, summary in COMMANDS.items():
+        if name in needed:
+            importlib.import_module(f"wordpiece_bert.cli.{name}").add_parser(commands, summary)
+        else:
+            commands.add_parser(name, help=summary, add_help=False)
     return parser
 
 
 def _one_line(error: Exception) -> str:
     """Return the message of an error in one line, with the file's name for an error of the operating system."""
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str | bytes):
+        name = os.fsdecode(error.filename)
+        return f"{name}: {error.strerror}{closest_file(name)}"
     if not isinstance(error, WordPieceError) and isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(line.strip() for line in str(error).splitlines())
+    message = " ".join(line.strip() for line in str(error).splitlines())
+    if isinstance(error, ModelNotFoundError) and (found := re.search(r"no model(?: folder)? '([^']+)'", message)):
+        from wordpiece_bert.hub import PACKAGED_MODELS
+
+        folders = [entry.name for entry in os.scandir() if entry.is_dir()]
+        message = message.rstrip(".") + closest(found[1], [*PACKAGED_MODELS, *folders])
+    return message
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
-    print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
+    print_warning(str(message))

@@ -1,41 +1,35 @@
-"""Progress bars of counting and training: one after the other, one for each stage."""
+"""Progress of counting and training: one bar after the other, one for each stage."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from wordpiece_bert._internal.progress import Progress
 
 __all__ = ["stage_progress"]
 
 
 @contextmanager
 def stage_progress(*, quiet: bool) -> Iterator[Callable[..., None]]:
-    """Yield a callback for ``progress=`` that shows a bar for each stage.
-
-    It shows nothing if `quiet` is set, if standard error is not a terminal, or if tqdm is not installed.
-    """
-    if quiet or not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
+    """Yield a callback for ``progress=`` that shows each stage on standard error; nothing if `quiet` is set."""
+    if quiet:
         yield lambda *_: None
         return
-    from tqdm import tqdm
+    from wordpiece_bert._internal.progress import Progress
 
-    bar: Any = None
-    current = ""
+    bar: Progress | None = None
 
     def show(stage: str, done: int, total: int | None) -> None:
-        nonlocal bar, current
-        if stage != current or done < bar.n:
+        nonlocal bar
+        if bar is None or stage != bar.label or done < bar.done:
             if bar is not None:
                 bar.close()
-            unit = "B" if stage == "counting" else ("token" if total else "step")
-            bar = tqdm(total=total, unit=unit, unit_scale=stage == "counting", desc=stage, leave=False, file=sys.stderr)
-            current = stage
-        bar.update(done - bar.n)
+            bar = Progress(total, "B" if stage == "counting" else ("token" if total else "step"), stage)
+        bar.update(done)
 
     try:
         yield show

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.corpus.texts import STDIN
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.training import vocab_report
 
 if TYPE_CHECKING:
     import argparse
@@ -16,15 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 
-def add_parser(commands: arguments.Commands) -> None:
+def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "report",
-        parents=[arguments.debug_option(), arguments.reading_arguments()],
-        help="how well vocabularies fit texts",
+        parents=[arguments.common_options(), arguments.reading_arguments()],
+        help=summary,
         description="Measure how well vocabularies fit texts, side by side.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help=arguments.FILE_HELP)
+    arguments.add_files(parser)
     parser.add_argument(
         "-v",
         "--vocab",
@@ -41,7 +39,6 @@ def add_parser(commands: arguments.Commands) -> None:
         metavar="N",
         help="a token counts as used if it occurs at least N times (default: 1)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON: a list of reports")
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="plot the reports to a .svg, .png or .pdf file")
     arguments.add_threads(parser)
     arguments.add_download(parser)
@@ -50,14 +47,17 @@ def add_parser(commands: arguments.Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure each vocabulary on the texts, and print the reports."""
-    if STDIN in options.files and len(options.vocab) > 1:
+    from wordpiece_bert.training import vocab_report
+
+    files = arguments.input_files(options.files)
+    if arguments.STDIN in files and len(options.vocab) > 1:
         message = "standard input can be read only once, and each vocabulary reads the texts: save them to a file"
         raise InputError(message)
     reading = arguments.reading_options(options)
     reports = []
     for name in options.vocab:
         tokenizer = arguments.load_tokenizer(name, cased=options.cased, download=options.download)
-        texts = arguments.single_texts(options.files, reading)
+        texts = arguments.single_texts(files, reading)
         reports.append(vocab_report(tokenizer, texts, name=name, min_count=options.min_count, threads=options.threads))
     first, *others = reports
     if options.plot:

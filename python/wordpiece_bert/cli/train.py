@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments, count, train_arguments
+from wordpiece_bert.cli.messages import print_summary
 from wordpiece_bert.cli.progress import stage_progress
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.training import WordCounts, train_vocab
-from wordpiece_bert.training.options import settings_of
 
 if TYPE_CHECKING:
     import argparse
 
     from wordpiece_bert.tokenizer import Tokenizer
-    from wordpiece_bert.training import Vocab
+    from wordpiece_bert.training import Vocab, WordCounts
 
 __all__ = ["add_parser"]
 
 
-def add_parser(commands: arguments.Commands) -> None:
+def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "train",
-        parents=[arguments.debug_option(), arguments.reading_arguments(), count.counting_arguments()],
-        help="text files to a vocabulary",
+        parents=[arguments.common_options(), arguments.reading_arguments(), count.counting_arguments()],
+        help=summary,
         description="Train a vocabulary from text files, or from word counts.",
     )
     train_arguments.declare(parser)
@@ -38,7 +35,11 @@ def add_parser(commands: arguments.Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Train a vocabulary, write it, and print a summary of the training."""
+    from wordpiece_bert._internal.atomic_file import write_text
+    from wordpiece_bert.training import train_vocab
+
     start = time.perf_counter()
+    options.files = arguments.input_files(options.files)
     as_file = options.output.suffix == ".txt"
     if not as_file and options.output.exists() and not options.output.is_dir():
         message = f"{options.output}: is a file; give a folder, or a file that ends in .txt"
@@ -61,8 +62,7 @@ def run(options: argparse.Namespace) -> None:
         write_text(options.token_counts, "".join(f"{token}\t{n}\n" for token, n in rows))
     if options.pieces:
         _write_pieces(options.pieces, vocab, training["base"])
-    if not options.quiet:
-        _print_summary(options, vocab, counts, counted - start, time.perf_counter() - counted)
+    _print_summary(options, vocab, counts, counted - start, time.perf_counter() - counted)
 
 
 def _training_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -108,6 +108,9 @@ def _load_counts(options: argparse.Namespace) -> WordCounts:
     if options.max_distinct_words is not None:
         message = "--max-distinct-words applies to counting, and with --counts the words are counted already"
         raise InputError(message)
+    from wordpiece_bert.training import WordCounts
+    from wordpiece_bert.training.options import settings_of
+
     parts = [WordCounts.load(path) for path in options.files]
     counts = sum(parts[1:], parts[0])
     given = options.cased or options.no_clean_text or options.no_chinese_chars or options.strip_accents is not None
@@ -125,6 +128,8 @@ def _special_token_roles(vocab: Vocab) -> dict[str, str]:
 
 
 def _write_pieces(path: Path, vocab: Vocab, base: Tokenizer) -> None:
+    from wordpiece_bert._internal.atomic_file import write_text
+
     old = {number: token for token, number in base.get_vocab().items()}
     rows = ((vocab.tokens[new], " ".join(old[piece] for piece in pieces)) for new, pieces in vocab.pieces.items())
     write_text(path, "".join(f"{token}\t{pieces}\n" for token, pieces in rows))
@@ -135,9 +140,21 @@ def _print_summary(
 ) -> None:
     used = sum(n > 0 for n in vocab.counts)
     size = f"{counts.bytes / 1e6:,.1f} MB, " if counts.bytes else ""
-    print(
+    print_summary(
+        options,
         f"{options.output}: {len(vocab):,} tokens by {vocab.algorithm}, {used:,} of them used, from "
         f"{len(counts):,} words that occur {counts.total:,} times ({size}{counts.texts:,} texts; "
         f"counted in {counting:.1f} s, trained in {training:.1f} s)",
-        file=sys.stderr,
+        {
+            "output": str(options.output),
+            "tokens": len(vocab),
+            "used": used,
+            "algorithm": vocab.algorithm,
+            "words": len(counts),
+            "occurrences": counts.total,
+            "bytes": counts.bytes,
+            "texts": counts.texts,
+            "seconds_counting": counting,
+            "seconds_training": training,
+        },
     )

@@ -6,14 +6,13 @@ import argparse
 from pathlib import Path
 
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.training.options import ALGORITHMS
 
 __all__ = ["declare"]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``train`` to its parser."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help=arguments.FILE_HELP)
+    arguments.add_files(parser)
     parser.add_argument(
         "-o", "--output", required=True, type=Path, metavar="FOLDER", help="a folder for a tokenizer, or a vocab.txt"
     )
@@ -28,7 +27,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-a",
         "--algorithm",
-        choices=ALGORITHMS,
+        choices=arguments.ALGORITHMS,
         default="bpe",
         help="bpe: as Hugging Face tokenizers; top_down: as TensorFlow Text; likelihood: Schuster & Nakajima's score "
         "(default: bpe)",

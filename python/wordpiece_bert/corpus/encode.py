@@ -233,7 +233,7 @@ def write_encoded(
     dtype : dtype_like, default "uint32"
         The type of ids: uint16, uint32, int32 or int64.
     show_progress_bar : bool, optional
-        By default a bar is shown if standard error is a terminal and tqdm is installed.
+        By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
 
     Returns
     -------
@@ -271,7 +271,7 @@ def write_encoded(
             locations += map(
                 block.location, islice(np.flatnonzero(batch.truncated).tolist(), LOCATIONS_KEPT - len(locations))
             )
-            show()
+            show(tokens)
         written = writer.commit()
     encoder.warn(truncated, locations[0] if locations else "", stacklevel=3)
     return EncodeSummary(

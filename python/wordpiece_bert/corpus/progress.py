@@ -1,13 +1,12 @@
-"""A progress bar for reading files."""
+"""Progress of reading files."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.progress import Progress, shows_bars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,34 +17,18 @@ __all__ = ["progress"]
 
 
 @contextmanager
-def progress(texts: TextReader, *, show: bool | None) -> Iterator[Callable[[], object]]:
-    """Show a bar of the bytes read, and yield a function that updates it.
+def progress(texts: TextReader, *, show: bool | None) -> Iterator[Callable[[int], object]]:
+    """Show the bytes read on standard error, and yield a function that updates it with the tokens so far.
 
     Parameters
     ----------
     texts : TextReader
         The reader to follow.
     show : bool or None
-        Whether to show the bar. None shows it if standard error is a terminal and tqdm is installed.
-
-    Raises
-    ------
-    InputError
-        `show` is True and tqdm is not installed.
+        Whether to show progress. None shows it on a terminal and in a notebook.
     """
-    installed = importlib.util.find_spec("tqdm") is not None
-    if show and not installed:
-        message = "show_progress_bar needs tqdm: pip install 'wordpiece-bert[progress]'"
-        raise InputError(message)
-    if show is False or (show is None and not (installed and sys.stderr.isatty())):
-        yield lambda: None
+    if show is False or (show is None and not shows_bars(sys.stderr)):
+        yield lambda _: None
         return
-    from tqdm import tqdm
-
-    with tqdm(total=texts.size, unit="B", unit_scale=True, leave=False, file=sys.stderr) as bar:
-
-        def update() -> None:
-            bar.set_postfix_str(f"{texts.count:,} texts", refresh=False)
-            bar.update(texts.bytes_read - bar.n)
-
-        yield update
+    with Progress(texts.size, "B") as bar:
+        yield lambda tokens: bar.update(texts.bytes_read, texts=texts.count, tokens=tokens)

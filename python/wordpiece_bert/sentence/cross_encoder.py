@@ -204,7 +204,7 @@ class CrossEncoder:
         apply_softmax
             Whether to apply the softmax to the scores of several labels, which makes them probabilities.
         show_progress_bar
-            Whether to show a progress bar, which needs tqdm.
+            Whether to show a progress bar on standard error: on a terminal a bar, elsewhere a line now and then.
         convert_to_numpy
             Whether the result is one array, rather than a list of scores.
         convert_to_tensor

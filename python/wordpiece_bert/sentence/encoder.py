@@ -376,7 +376,7 @@ class SentenceEncoder:
             The most texts that go through the NumPy engine at once, sorted by length to reduce padding. The Rust engine
             ignores it for sentence vectors: it runs texts without padding, in bounded memory.
         show_progress_bar
-            Whether to show a progress bar, which needs tqdm.
+            Whether to show a progress bar on standard error: on a terminal a bar, elsewhere a line now and then.
         output_value
             ``"sentence_embedding"``, or ``"token_embeddings"`` for the vectors of all tokens, before the pooling. None
             for both and the ids: for each text a dict of ``input_ids`` and ``attention_mask`` [tokens],
@@ -601,7 +601,7 @@ class SentenceEncoder:
             return vectors
         parts: Iterable[slice | npt.NDArray[np.intp]]
         if self._model.takes_rows:
-            parts = with_progress(token_runs(rows, TOKENS_PER_CALL), show=progress)
+            parts = with_progress(token_runs(rows, TOKENS_PER_CALL), show=progress, lengths=rows.lengths)
         else:
             parts = self._batches(rows, batch_size, progress=progress)
         for part in parts:
@@ -634,7 +634,8 @@ class SentenceEncoder:
         ]
 
     def _batches(self, rows: RaggedBatch, size: int, *, progress: bool) -> Iterable[npt.NDArray[np.intp]]:
-        return with_progress(sorted_batches(rows.lengths, size, bound_padding=True), show=progress)
+        batches = sorted_batches(rows.lengths, size, bound_padding=True)
+        return with_progress(batches, show=progress, lengths=rows.lengths)
 
     def _token_states(self, rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[Array, Mask]:
         """Run the model over some rows: the vectors to pool, [B, S, H], and which of them are tokens, [B, S]."""

@@ -1,0 +1,165 @@
+"""Progress on standard error, without other packages: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Self, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Progress", "line_interval", "notify", "observed", "shows_bars", "size_text"]
+
+BAR_WIDTH = 24
+# Seconds between two states of a bar.
+BAR_INTERVAL = 0.1
+#: Seconds between two plain lines: a log of hours stays readable.
+line_interval: ContextVar[float] = ContextVar("line_interval", default=10.0)
+
+
+def shows_bars(stream: TextIO) -> bool:
+    r"""Whether a line on a stream can be replaced with ``\r``: a terminal, or the output of a notebook's cell."""
+    return stream.isatty() or type(stream).__module__.startswith("ipykernel")
+
+
+class Progress:
+    """Shows how far a job is: its share, its speed, and the time left.
+
+    A context manager. On a terminal the state is a bar that is redrawn in place and cleared at the end; elsewhere it is
+    a line now and then, the first after `line_interval` seconds, so that a short job prints nothing.
+
+    Parameters
+    ----------
+    total : int or None
+        The amount of work; None if it is unknown, as for standard input.
+    unit : str
+        What is counted: ``"B"`` for bytes, which are shown as MB, or a noun.
+    label : str, default ""
+        What is done, shown first.
+    stream : text file, optional
+        Standard error by default.
+    """
+
+    def __init__(
+        self,
+        total: int | None,
+        unit: str,
+        label: str = "",
+        *,
+        stream: TextIO | None = None,
+    ) -> None:
+        self.total = total
+        self.unit = unit
+        self.label = label
+        self.done = 0
+        self._texts: int | None = None
+        self._tokens: int | None = None
+        self._stream = sys.stderr if stream is None else stream
+        self._bar = shows_bars(self._stream)
+        self._interval = BAR_INTERVAL if self._bar else line_interval.get()
+        self._start = self._shown = time.monotonic()
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def update(self, done: int, *, texts: int | None = None, tokens: int | None = None) -> None:
+        """Set the amount of work done so far, and optionally the texts and tokens; show it if it is time to."""
+        self.done, self._texts, self._tokens = done, texts, tokens
+        now = time.monotonic()
+        if now - self._shown < self._interval:
+            return
+        self._shown = now
+        text = self.text(now - self._start)
+        if self._bar:
+            columns = shutil.get_terminal_size().columns - 1
+            text = text[:columns]
+            # Spaces instead of a terminal's control codes: a notebook's output has none.
+            self._stream.write("\r" + text.ljust(min(self._width, columns)))
+            self._width = len(text)
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def text(self, elapsed: float) -> str:
+        """Return the state after some seconds as one line."""
+        parts = []
+        if self.total:
+            share = min(self.done / self.total, 1.0)
+            percent = f"{share:4.0%}"
+            if self._bar:
+                filled = round(share * BAR_WIDTH)
+                percent += f" [{'#' * filled}{'.' * (BAR_WIDTH - filled)}]"
+            parts.append(percent)
+        parts.append(self._amount())
+        if self._texts is not None:
+            parts.append(f"{self._texts:,} texts")
+        if elapsed > 0:
+            if self._tokens is not None:
+                parts.append(f"{self._tokens / elapsed:,.0f} tokens/s")
+            elif self.unit == "B":
+                parts.append(f"{size_text(self.done / elapsed)}/s")
+            else:
+                parts.append(f"{self.done / elapsed:,.0f} {self.unit}s/s")
+        if self.total and self.done and elapsed > 0:
+            left = max(elapsed * (self.total - self.done) / self.done, 0.0)
+            parts.append(f"{_clock(left)} left")
+        else:
+            parts.append(_clock(elapsed))
+        line = ", ".join(parts)
+        return f"{self.label}: {line}" if self.label else line
+
+    def _amount(self) -> str:
+        if self.unit == "B":
+            return size_text(self.done) + (f" of {size_text(self.total)}" if self.total else "")
+        return f"{self.done:,}" + (f" of {self.total:,}" if self.total else "") + f" {self.unit}s"
+
+    def close(self) -> None:
+        """Clear the bar."""
+        if self._bar and self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.flush()
+            self._width = 0
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes with a unit: ``"1.5 MB"``."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size:.0f} B"
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+# Called with (rows, tokens) after each pass of a model, so that a caller who hands over many texts can show progress
+# within them.
+_observer: ContextVar[Callable[[int, int], object] | None] = ContextVar("observer", default=None)
+
+
+def notify(rows: int, tokens: int) -> None:
+    """Report that a model has finished some rows with some tokens to who observes the current context."""
+    observer = _observer.get()
+    if observer is not None:
+        observer(rows, tokens)
+
+
+@contextmanager
+def observed(observer: Callable[[int, int], object]) -> Iterator[None]:
+    """Call a function with (rows, tokens) after each pass of a model inside this context."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
