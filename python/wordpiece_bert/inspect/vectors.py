@@ -159,7 +159,7 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
     -------
     View
         Arrays ``learned`` and ``sinusoid``, the cosine similarities of positions, [P, P], and ``table`` and ``waves``,
-        the values, [P, H']. At most 128 columns of the tables are shown.
+        the values, [P, H']. At most 64 columns of the tables are shown.
     """
     if isinstance(source, Model):
         encoder = encoder_of(source)
@@ -172,7 +172,7 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
         raise InputError(message)
     table = table[:most]
     waves = sinusoids(*table.shape)
-    columns = np.unique(np.linspace(0, table.shape[1] - 1, min(128, table.shape[1])).astype(int))
+    columns = np.unique(np.linspace(0, table.shape[1] - 1, min(64, table.shape[1])).astype(int))
     scale = float(np.quantile(np.abs(table), 0.995)) or 1.0  # a few numbers are far larger than the others
     arrays = {
         "learned": _cosines(table, table),
