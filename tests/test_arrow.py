@@ -820,3 +820,11 @@ def test_arrays_that_do_not_fit_together_are_refused(arrays: dict[str, Any], mes
     for passed_on in (batch.to_arrow_table().__arrow_c_stream__, batch.to_arrow_table().__arrow_c_array__):
         with pytest.raises(InputError, match=message):
             passed_on()
+
+
+def test_a_lazy_frame_must_be_collected() -> None:
+    tok = tokenizer()
+    lazy = pl.LazyFrame({"text": TEXTS})
+    for call in (tok.encode_batch, tok.encodings, tok):
+        with pytest.raises(InputError, match=r"collect\(\)"):
+            call(lazy)

@@ -16,7 +16,7 @@ from small_tokenizer import TOKENS, tokenizer
 from wordpiece_bert import pretraining
 from wordpiece_bert.bert import BertConfig, BertForPreTraining
 from wordpiece_bert.bert.checkpoint import bert_shapes
-from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining import Masking, PairExample, collate, next_sentence_pairs
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_a_batch_is_masked_row_by_row() -> None:
         ({"probability": 1.5}, "probability must be between 0 and 1, not 1.5"),
         ({"masked": -0.1}, "masked must be between 0 and 1, not -0.1"),
         ({"masked": 0.8, "random": 0.3}, r"0\.8 \+ 0\.3 is more than 1"),
-        ({"max_predictions": 0}, "max_predictions must be 1 or more, or None, not 0"),
+        ({"max_predictions": 0}, "max_predictions must be a whole number, 1 or more, or None, not 0"),
     ],
 )
 def test_wrong_shares_are_refused(options: dict[str, Any], message: str) -> None:
@@ -231,7 +231,7 @@ def test_about_half_of_the_second_segments_are_random() -> None:
 @pytest.mark.parametrize(
     ("documents", "options", "message"),
     [
-        ([["a"], ["b"]], {"max_length": 4}, "max_length must be 5 or more"),
+        ([["a"], ["b"]], {"max_length": 4}, "max_length must be a whole number, 5 or more"),
         ([["a"], ["b"]], {"short_probability": 2}, "short_probability must be between 0 and 1, not 2"),
         (["a", "b"], {}, r"documents\[0\] is a str"),
         ([["a"], [""], []], {}, "only one of documents is not empty"),
@@ -285,3 +285,62 @@ def model_of(cls: type[HeadModel], config: BertConfig) -> HeadModel:
         for name, shape in shapes.items()
     }
     return cls(config, weights)
+
+
+# --- arguments of wrong types
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"probability": "half"}, "probability must be between 0 and 1, not 'half'"),
+        ({"masked": None}, "masked must be between 0 and 1, not None"),
+        ({"random": True}, "random must be between 0 and 1, not True"),
+        ({"probability": float("nan")}, "probability must be between 0 and 1, not nan"),
+        ({"whole_words": 1}, "whole_words must be True or False, not 1"),
+        ({"max_predictions": 2.5}, r"max_predictions must be a whole number, 1 or more, or None, not 2\.5"),
+    ],
+)
+def test_wrong_types_of_masking(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Masking(wb.Tokenizer.from_vocab(["[UNK]", "[MASK]", "a"]), **options)
+    with pytest.raises(InputError, match="tokenizer must be a Tokenizer, not str"):
+        Masking("minilm")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", ["one", -1, 1.5, [-1]])
+def test_wrong_seeds(seed: object) -> None:
+    tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"])
+    documents = [["a"], ["a"]]
+    for call in (
+        lambda: Masking(tok)([4], seed),  # type: ignore[arg-type]
+        lambda: next_sentence_pairs(documents, tok, seed=seed),  # type: ignore[arg-type]
+        lambda: collate(list(next_sentence_pairs(documents, tok)), Masking(tok), seed),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputError, match="seed must be a whole number"):
+            call()
+
+
+def test_wrong_types_of_pairs_and_examples() -> None:
+    tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"])
+    for documents, message in (
+        (5, "documents must be a list of documents, not int"),
+        ("text", "documents must be a list of documents, not str"),
+        ([["a"], 5], r"documents\[1\] must be the sentences of a document, not int"),
+        ([["a"], b"a"], r"documents\[1\] is a bytes"),
+        ([["a"], ["a", None]], r"documents\[1\]\[1\] must be a str, not NoneType"),
+    ):
+        with pytest.raises(InputError, match=message):
+            next_sentence_pairs(documents, tok)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="max_length must be a whole number, 5 or more"):
+        next_sentence_pairs([["a"], ["a"]], tok, max_length="128")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="short_probability must be between 0 and 1, not '0'"):
+        next_sentence_pairs([["a"], ["a"]], tok, short_probability="0")  # type: ignore[arg-type]
+    examples = list(next_sentence_pairs([["a"], ["a"]], tok))
+    with pytest.raises(InputError, match="masking must be a Masking, not int"):
+        collate(examples, 3, 0)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"examples\[2\] must be a PairExample, not int"):
+        collate([*examples, 7], Masking(tok), 0)  # type: ignore[list-item]
+    for wrong in (5, examples[0]):
+        with pytest.raises(InputError, match="examples must be a list of PairExample"):
+            collate(wrong, Masking(tok), 0)  # type: ignore[arg-type]

@@ -8,19 +8,20 @@ detail open, ``create_pretraining_data.py`` from the authors' code release decid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import check_instance, checked_flag, checked_probability, whole_number
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
-
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["MaskedTokens", "Masking", "PairExample", "collate", "next_sentence_pairs"]
 
@@ -102,16 +103,16 @@ class Masking:
         masked: float = 0.8,
         random: float = 0.1,
     ) -> None:
-        for name, share in (("probability", probability), ("masked", masked), ("random", random)):
-            if not 0 <= share <= 1:
-                message = f"{name} must be between 0 and 1, not {share!r}"
-                raise InputError(message)
+        check_instance("tokenizer", tokenizer, Tokenizer)
+        probability = checked_probability("probability", probability)
+        masked = checked_probability("masked", masked)
+        random = checked_probability("random", random)
+        checked_flag("whole_words", whole_words)
         if masked + random > 1:
             message = f"masked and random are shares of the same tokens, but {masked!r} + {random!r} is more than 1"
             raise InputError(message)
-        if max_predictions is not None and max_predictions < 1:
-            message = f"max_predictions must be 1 or more, or None, not {max_predictions!r}"
-            raise InputError(message)
+        if max_predictions is not None:
+            max_predictions = whole_number("max_predictions", max_predictions, 1, others="or None")
         if tokenizer.mask_token_id is None:
             message = "the tokenizer has no mask token; add BERT's with with_added_tokens(['[MASK]'], special=True)"
             raise ConfigError(message)
@@ -160,7 +161,7 @@ class Masking:
             one of the tokenizer's.
         """
         rows = self._checked_rows(input_ids)
-        rng = np.random.default_rng(seed)
+        rng = _generator(seed)
         ids, labels = rows.copy(), np.full_like(rows, IGNORED)
         for row, label in zip(ids, labels, strict=True):
             chosen = self._choose(row, rng)
@@ -313,18 +314,16 @@ def next_sentence_pairs(
     [CLS] c [SEP] a a b [SEP] 1
     [CLS] d d [SEP] b [SEP] 1
     """
-    if max_length < _SPECIAL_TOKENS + 2:
-        message = f"max_length must be {_SPECIAL_TOKENS + 2} or more, [CLS] A [SEP] B [SEP], not {max_length!r}"
-        raise InputError(message)
-    if not 0 <= short_probability <= 1:
-        message = f"short_probability must be between 0 and 1, not {short_probability!r}"
-        raise InputError(message)
+    check_instance("tokenizer", tokenizer, Tokenizer)
+    max_length = whole_number("max_length", max_length, _SPECIAL_TOKENS + 2, meaning="[CLS] A [SEP] B [SEP]")
+    short_probability = checked_probability("short_probability", short_probability)
     cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
     if cls_id is None or sep_id is None:
         message = "the tokenizer has no [CLS] or no [SEP] token, which pairs need"
         raise ConfigError(message)
+    rng = _generator(seed)
     tokens = _TokenizedDocuments(documents, tokenizer)
-    return _pairs(tokens, (cls_id, sep_id), max_length, short_probability, np.random.default_rng(seed))
+    return _pairs(tokens, (cls_id, sep_id), max_length, short_probability, rng)
 
 
 def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> dict[str, npt.NDArray[np.int64]]:
@@ -344,11 +343,24 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
     dict of str to ndarray of int64
         ``input_ids``, ``token_type_ids``, ``attention_mask`` and ``labels`` [B, S], padded to the longest row, and
         ``next_sentence_label`` [B].
+
+    Raises
+    ------
+    InputError
+        An argument has the wrong type; the message has the index of an example.
     """
+    check_instance("masking", masking, Masking)
+    given: object = examples
+    if not isinstance(given, Iterable) or isinstance(given, PairExample | str | bytes):
+        message = f"examples must be a list of PairExample, not {type(examples).__name__}"
+        raise InputError(message)
+    examples = list(examples)
+    for index, example in enumerate(examples):
+        check_instance(f"examples[{index}]", example, PairExample)
     shape = (len(examples), max((len(example.input_ids) for example in examples), default=0))
     batch = {name: np.zeros(shape, np.int64) for name in ("input_ids", "token_type_ids", "attention_mask")}
     batch["labels"] = np.full(shape, IGNORED)
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     for row, example in enumerate(examples):
         n = len(example.input_ids)
         batch["input_ids"][row, :n], batch["labels"][row, :n] = masking(example.input_ids, rng)
@@ -359,6 +371,15 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
     return batch
 
 
+def _generator(seed: object) -> np.random.Generator:
+    """Return the source of randomness of a seed; an `InputError` for a value that is none."""
+    try:
+        return np.random.default_rng(cast("Seed", seed))
+    except (TypeError, ValueError) as cause:
+        message = f"seed must be a whole number from 0 or a numpy.random.Generator, not {seed!r:.80}"
+        raise InputError(message) from cause
+
+
 class _TokenizedDocuments:
     """The token ids of documents in one array, with the boundaries of sentences and documents.
 
@@ -366,13 +387,27 @@ class _TokenizedDocuments:
     """
 
     def __init__(self, documents: Iterable[Iterable[str]], tokenizer: Tokenizer) -> None:
+        given: object = documents
+        if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+            message = f"documents must be a list of documents, not {type(documents).__name__}"
+            raise InputError(message)
         sentences: list[str] = []
         ends = [0]
         for index, document in enumerate(documents):
-            if isinstance(document, str):
-                message = f"documents[{index}] is a str: pass a document as its sentences, ['One.', 'Two.']"
+            if not isinstance(document, Iterable):
+                message = f"documents[{index}] must be the sentences of a document, not {type(document).__name__}"
                 raise InputError(message)
-            sentences.extend(document)
+            if isinstance(document, str | bytes):
+                kind = type(document).__name__
+                message = f"documents[{index}] is a {kind}: pass a document as its sentences, ['One.', 'Two.']"
+                raise InputError(message)
+            for number, sentence in enumerate(document):
+                if not isinstance(sentence, str):
+                    message = (
+                        f"documents[{index}][{number}] must be a str, not {type(sentence).__name__}: {sentence!r:.80}"
+                    )
+                    raise InputError(message)
+                sentences.append(sentence)
             ends.append(len(sentences))
         batch = tokenizer.encode_batch(sentences, add_special_tokens=False, truncation=False, padding=False)
         kept = batch.lengths > 0

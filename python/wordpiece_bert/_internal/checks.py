@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import operator
 from collections.abc import Iterable
 from typing import SupportsIndex, TypeVar
 
 from wordpiece_bert.errors import InputError
 
-__all__ = ["check_device", "checked_choice", "checked_flag", "checked_strings", "whole_number"]
+__all__ = [
+    "check_device",
+    "check_instance",
+    "checked_choice",
+    "checked_flag",
+    "checked_probability",
+    "checked_strings",
+    "whole_number",
+]
 
 # The largest signed 64-bit integer, which every count and length in the core fits in.
 _LARGEST = (1 << 63) - 1
@@ -59,6 +69,22 @@ def checked_flag(name: str, value: object, *, or_none: bool = False) -> bool:
         message = f"{name} must be True or False{', or None' * or_none}, not {value!r}"
         raise InputError(message)
     return value
+
+
+def checked_probability(name: str, value: object) -> float:
+    """Check that an argument is a number from 0 to 1; return it as Python's float."""
+    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    if 0 <= number <= 1:
+        return number
+    message = f"{name} must be between 0 and 1, not {value!r}"
+    raise InputError(message)
+
+
+def check_instance(name: str, value: object, kind: type) -> None:
+    """Check that an argument is an object of a class."""
+    if not isinstance(value, kind):
+        message = f"{name} must be a {kind.__name__}, not {type(value).__name__}: {value!r:.80}"
+        raise InputError(message)
 
 
 def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others: str = "") -> Choice:

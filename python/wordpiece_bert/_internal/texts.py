@@ -51,6 +51,9 @@ def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:  # noqa: AN
     """
     if isinstance(texts, kinds):
         return True, [texts]
+    if type(texts).__name__ == "LazyFrame":  # of polars; it raises errors of its own when it is iterated
+        message = "texts is a LazyFrame, whose rows are not computed yet: pass texts.collect()"
+        raise InputError(message)
     column = _core._column_texts(texts)
     if column is not None:
         return False, column

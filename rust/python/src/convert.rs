@@ -225,6 +225,11 @@ impl<'py> BatchArgument<'py> {
         if let Ok(tuple) = value.cast::<PyTuple>() {
             return Ok(BatchArgument::List(tuple.clone()));
         }
+        if value.get_type().name()? == "LazyFrame" {
+            // Of polars: it has no data yet, and raises errors of its own when it is iterated.
+            let expected = "its rows are not computed yet; pass the result of its method collect()";
+            return Err(refuse(Location::argument(name), value, expected));
+        }
         let column = match ColumnArgument::import(value, name, split, !single)? {
             None if !split => ColumnArgument::from_numpy_strings(value, name),
             column => column,
