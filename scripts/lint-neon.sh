@@ -14,7 +14,7 @@ if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
 fi
 crates=(-p wordpiece-parallel -p wordpiece-kernels)
 if command -v aarch64-linux-gnu-gcc >/dev/null; then
-    crates+=(-p wordpiece)
+    crates+=(-p wordpiece-arrow -p wordpiece)
 else
     echo "NEON: the wordpiece crate is not compiled: no aarch64-linux-gnu-gcc (make test-aarch64 installs it)"
 fi

@@ -11,7 +11,7 @@ if ! cargo +nightly --version >/dev/null 2>&1; then
     exit 0
 fi
 host=$(rustc -vV | sed -n 's/^host: //p')
-crates=(-p wordpiece-parallel -p wordpiece-kernels -p wordpiece)
+crates=(-p wordpiece-parallel -p wordpiece-kernels -p wordpiece-arrow -p wordpiece)
 
 echo "sanitize: AddressSanitizer"
 # A target is named so that build scripts and macros, which run on the host, are not instrumented.

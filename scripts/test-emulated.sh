@@ -79,5 +79,5 @@ export "CARGO_TARGET_${variable}_RUSTFLAGS=-C target-feature=+crt-static"
 export WORDPIECE_EMULATED=1 WORDPIECE_REQUIRE_INSTRUCTION_SETS=$required
 # The crates that use C libraries or threads differ by target; the binding is tested through Python, natively.
 "${cargo[@]}" test --target "$target" --locked --lib --tests \
-    -p wordpiece-parallel -p wordpiece-kernels -p wordpiece "${@:2}"
+    -p wordpiece-parallel -p wordpiece-kernels -p wordpiece-arrow -p wordpiece "${@:2}"
 echo "test-$name: passed"

@@ -15,6 +15,13 @@ import wordpiece_bert as wb
 from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError
 
+# A file's truncation warns where it cuts, and a padding whose id is not that of its token warns on loading: these cases
+# follow files on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*by the truncation that the tokenizer's file sets"),
+    pytest.mark.filterwarnings("ignore:padding. pad_id is"),
+]
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 

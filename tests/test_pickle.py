@@ -125,7 +125,7 @@ def test_a_corrupted_pickle_is_refused() -> None:
         {"sequence_ranges": [(0, 3, 1)]},
     ]
     for damage in damages:
-        with pytest.raises(InputError, match="no pickled Encoding"):
+        with pytest.raises(InputError, match="not a pickled Encoding"):
             restore({**state, **damage})
 
 

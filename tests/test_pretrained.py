@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import wordpiece_bert as wb
 from wordpiece_bert import _core, pretrained
+from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained import FolderSettings, load_folder, write_folder
 
@@ -338,7 +339,10 @@ TEXTS = [(TEXT, None), ("[CLS] éa <x>[PAD]x", "b [SEP] new b"), ("", "")]
 def save(path: Path, file: dict[str, Any], settings: FolderSettings | None = None) -> str:
     """Write a folder, and return the class that its config names."""
     roles = FolderSettings(special_tokens=pretrained.SPECIAL_TOKEN_ROLES)
-    write_folder(path, _core.Tokenizer.from_json(json.dumps(file)), settings or roles)
+    with AtomicFolder(path) as output:
+        output.begin()
+        write_folder(output, _core.Tokenizer.from_json(json.dumps(file)), settings or roles)
+        output.commit()
     name = json.loads((path / "tokenizer_config.json").read_text(encoding="utf-8"))["tokenizer_class"]
     assert isinstance(name, str)
     return name

@@ -267,7 +267,7 @@ def test_base_may_be_a_file_a_tokenizer_a_list_or_a_vocab(tmp_path: Path) -> Non
     texts = wb.WordCounts.from_texts(["abc abb"], lowercase=False)
     with pytest.raises(TrainingError, match="lowercase False and True"):
         train(texts, 16, base=wb.Tokenizer.from_vocab(BERT_BASE))
-    with pytest.raises(TrainingError, match="has 13 tokens already"):
+    with pytest.raises(TrainingError, match="already has 13 tokens"):
         train(counts, 13, base=BERT_BASE)
     with pytest.raises(TrainingError, match=r"has no \[unused0\]"):
         train(counts, 2, base=["a", "b"], fill_unused=True)

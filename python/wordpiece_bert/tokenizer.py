@@ -1662,7 +1662,9 @@ def _fields(token: AddedToken | AddedTokenFields) -> tuple[str, bool, bool, bool
 
 def _kept(texts: Any) -> Any:  # noqa: ANN401
     """Return texts such that they can be read again: an iterator or a list as a new list, others as they are."""
-    return list(texts) if isinstance(texts, Iterator | list) else texts
+    # An Arrow stream, such as pyarrow's RecordBatchReader, is an iterator too, but its rows are texts only to the core.
+    is_iterator = isinstance(texts, Iterator) and not hasattr(texts, "__arrow_c_stream__")
+    return list(texts) if is_iterator or isinstance(texts, list) else texts
 
 
 def _items(texts: Any) -> Any:  # noqa: ANN401

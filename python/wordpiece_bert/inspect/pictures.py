@@ -352,7 +352,7 @@ def _positions(title: str, data: Data, arrays: Arrays) -> Drawing:
     )
     for i, (name, text) in enumerate(panels):
         x, y = EDGE + (i % 2) * 420, TOP + (i // 2) * 330
-        values = arrays[name] / np.float32(data["scale"] if name == "table" else 1)
+        values = (arrays[name] / (data["scale"] if name == "table" else 1)).astype(np.float32)
         step = max(1, -(-max(values.shape) // 256))
         drawing.text(x, y + 6, text, size=13, fill=SOFT)
         drawing.image(x, y + 16, 380, 290, mapped(values[::step, ::step], "diverging"))
