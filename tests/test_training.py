@@ -269,7 +269,7 @@ def test_base_may_be_a_file_a_tokenizer_a_list_or_a_vocab(tmp_path: Path) -> Non
         train(texts, 16, base=wb.Tokenizer.from_vocab(BERT_BASE))
     with pytest.raises(TrainingError, match="already has 13 tokens"):
         train(counts, 13, base=BERT_BASE)
-    with pytest.raises(TrainingError, match=r"has no \[unused0\]"):
+    with pytest.raises(TrainingError, match=r"has no unused slots to fill: \[unused0\]"):
         train(counts, 2, base=["a", "b"], fill_unused=True)
     with pytest.raises(VocabError):
         train(counts, 30, base=["a", "a"])
