@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::added::{AddedIds, AddedToken, assign_ids};
 use crate::decode::Decoder;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inputs::{Padding, PostProcessor, Truncation};
 use crate::normalize::Normalizer;
 use crate::split::PreTokenizer;
@@ -95,6 +95,13 @@ impl Definition {
             None => decoder.apply(&mut tokens)?,
         }
         Ok(tokens.concat())
+    }
+
+    /// Returns the error for an unknown token that is not in the vocabulary.
+    pub(crate) fn missing_unk(&self) -> Error {
+        let first = self.vocab.iter().next().map(|(token, _)| token);
+        let marked_token = first.filter(|token| token.starts_with('\u{feff}')).map(str::to_owned);
+        Error::MissingUnk { unk_token: self.unk_token.clone(), marked_token }
     }
 
     /// Returns the definition that reading this one's `tokenizer.json` would give: without the history of registrations.

@@ -18,7 +18,7 @@ use crate::memory;
 ///
 /// # Errors
 ///
-/// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the arrays cannot be allocated.
+/// [`Error::OutOfMemory`] if the arrays cannot be allocated.
 pub(super) fn concatenate<N: Number>(
     mut chunks: Vec<RowChunk>,
     target: Option<(usize, &Padding)>,

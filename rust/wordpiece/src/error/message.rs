@@ -7,8 +7,6 @@
 
 use std::fmt;
 
-use crate::definition::Definition;
-
 use super::{Error, TextProblem, TrainingError};
 
 /// The most keys of a JSON line that a message lists.
@@ -41,13 +39,6 @@ impl fmt::Display for TrainingError {
 }
 
 impl Error {
-    /// Returns the error for a definition whose unknown token is not in its vocabulary.
-    pub(crate) fn missing_unk(definition: &Definition) -> Error {
-        let first = definition.vocab.iter().next().map(|(token, _)| token);
-        let marked_token = first.filter(|token| token.starts_with('\u{feff}')).map(str::to_owned);
-        Error::MissingUnk { unk_token: definition.unk_token.clone(), marked_token }
-    }
-
     /// Returns what is wrong, with the value and its location, but not what to do about it.
     pub fn problem(&self) -> String {
         use Error::*;

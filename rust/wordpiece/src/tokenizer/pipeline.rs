@@ -82,7 +82,7 @@ impl Tokenizer {
         if vocab.is_empty() {
             return Err(Error::EmptyVocab);
         }
-        let unk_id = vocab.id(&definition.unk_token).ok_or_else(|| Error::missing_unk(&definition))?;
+        let unk_id = vocab.id(&definition.unk_token).ok_or_else(|| definition.missing_unk())?;
         let added = added_tokens(&definition)?;
         let layouts = Layouts::new(definition.post_processor.as_ref())?;
         let matcher =

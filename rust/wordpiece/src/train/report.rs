@@ -113,7 +113,7 @@ impl Reporter {
     /// [`Error::MissingUnk`].
     pub fn new(definition: &Definition, threads: usize) -> Result<Reporter> {
         let unk_token = &definition.unk_token;
-        let unk_id = definition.vocab.id(unk_token).ok_or_else(|| Error::missing_unk(definition))?;
+        let unk_id = definition.vocab.id(unk_token).ok_or_else(|| definition.missing_unk())?;
         let prefix = &definition.continuing_subword_prefix;
         let finder = match (&definition.normalizer, &definition.pre_tokenizer) {
             (Some(Normalizer::Bert(bert)), Some(PreTokenizer::Bert)) => {

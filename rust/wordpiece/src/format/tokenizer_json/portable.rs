@@ -105,7 +105,7 @@ mod tests {
     fn a_token_that_the_model_could_produce_is_refused() {
         let single_word = AddedToken { single_word: true, ..plain("new") };
         for token in [AddedToken::special("new"), single_word, plain("##x")] {
-            let error = write_portable(&with_gap(&[token.clone()])).unwrap_err();
+            let error = write_portable(&with_gap(std::slice::from_ref(&token))).unwrap_err();
             assert!(
                 matches!(&error, Error::AddedTokenUnwritable { content, .. } if *content == token.content),
                 "{error}"
