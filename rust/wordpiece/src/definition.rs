@@ -87,7 +87,7 @@ impl Definition {
     ///
     /// # Errors
     ///
-    /// [`Error::PatternFailed`](crate::Error::PatternFailed) if the pattern of a `Replace` decoder fails on a token.
+    /// [`Error::PatternFailed`] if the pattern of a `Replace` decoder fails on a token.
     pub fn join_tokens(&self, mut tokens: Vec<String>, cleanup: Option<bool>) -> Result<String> {
         let Some(decoder) = &self.decoder else { return Ok(tokens.join(" ")) };
         match cleanup {
