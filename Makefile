@@ -125,5 +125,4 @@ $(BENCH_TOOLS): $(ENVIRONMENT) pyproject.toml
 
 $(CARGO_MODULES): $(ENVIRONMENT)
 	@echo "Building cargo-modules, which finds cycles among modules (some minutes, once) …"
-	@# Unoptimised: it is built more slowly than it runs.
-	@CARGO_PROFILE_DEV_DEBUG=0 cargo install --debug --quiet --locked --root $(VENV)/cargo cargo-modules@0.27.0
+	@cargo install --quiet --locked --root $(VENV)/cargo cargo-modules@0.27.0
