@@ -5,7 +5,7 @@
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, and that NEON compiles
 #   make check         lint, then test
 #   make test-browser  run the tests of the inspection pages in a browser (needs chromium: apt-get install chromium)
-#   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian) and test-i686 (32-bit)
+#   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
 #   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust)
 #   make fuzz          compare every path with the slow tokenizer on FUZZ × 6,000 random cases (FUZZ=100), then run each
 #                      fuzz target for SECONDS (60; cargo-fuzz and nightly Rust)
