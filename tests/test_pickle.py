@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from hypothesis import given
 
 import case_files
 import strategies
+import tiny_models
 import wordpiece_bert as wb
 from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, ModelNotFoundError
+from wordpiece_bert.sentence.activations import identity
 
 # Settings of the file that the tests follow on purpose: its truncation, and a padding id that is not its token's.
 pytestmark = [
@@ -147,3 +150,63 @@ def test_added_tokens_round_trip() -> None:
     token = wb.AddedToken("<e>", lstrip=True, special=True)
     assert pickle.loads(pickle.dumps(token)) == token
     assert copy.deepcopy(token) == token
+
+
+@pytest.fixture
+def model_folders(tmp_path: Path) -> Path:
+    return tiny_models.make_all(tmp_path / "models")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_loaded_encoder_is_pickled_by_its_path(model_folders: Path, protocol: int) -> None:
+    encoder = wb.SentenceEncoder(model_folders / "sentences", backend="numpy")
+    encoder.max_seq_length = 7
+    data = pickle.dumps(encoder, protocol)
+    assert len(data) < 1000 < (model_folders / "sentences" / "model.safetensors").stat().st_size
+    again = pickle.loads(data)
+    assert type(again) is wb.SentenceEncoder
+    assert (again.max_seq_length, again._model.backend) == (7, "numpy")
+    np.testing.assert_array_equal(again.encode(["to bake bread"]), encoder.encode(["to bake bread"]))
+
+
+def test_a_loaded_cross_encoder_is_pickled_by_its_path(model_folders: Path) -> None:
+    ranker = wb.CrossEncoder(model_folders / "ranker", activation_fn=identity, max_length=12)
+    data = pickle.dumps(ranker)
+    assert len(data) < 1000
+    again = pickle.loads(data)
+    assert again.max_length == 12
+    pair = ("how to bake bread", "flour and dough")
+    assert again.predict(pair) == ranker.predict(pair) < 0  # the sigmoid would be positive
+
+
+def test_a_pickled_encoder_is_found_by_its_name_where_the_folder_is_missing(
+    model_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model_folders)
+    data = pickle.dumps(wb.SentenceEncoder("sentences"))
+    other = tmp_path / "other"
+    shutil.copytree(model_folders, other)
+    shutil.rmtree(model_folders)
+    with pytest.raises(ModelNotFoundError, match="sentences"):
+        pickle.loads(data)
+    monkeypatch.chdir(other)
+    assert pickle.loads(data).encode(["bread"]).shape[0] == 1
+
+
+def test_an_encoder_that_no_folder_has_is_pickled_with_its_weights(model_folders: Path) -> None:
+    encoder = wb.SentenceEncoder(model_folders / "sentences")
+    changed = encoder._with_vocabulary(lambda model: model, lambda tokenizer: tokenizer)
+    shutil.rmtree(model_folders)
+    again = pickle.loads(pickle.dumps(changed))
+    np.testing.assert_array_equal(again.encode(["to bake bread"]), encoder.encode(["to bake bread"]))
+
+
+def test_copies_of_encoders_share_the_weights(model_folders: Path) -> None:
+    encoder = wb.SentenceEncoder(model_folders / "sentences")
+    ranker = wb.CrossEncoder(model_folders / "ranker")
+    shutil.rmtree(model_folders)
+    for again in (copy.copy(encoder), copy.deepcopy({"encoder": encoder})["encoder"]):
+        assert again._model is encoder._model
+        again.max_seq_length = 5
+        assert encoder.max_seq_length != 5
+    assert copy.deepcopy(ranker) is copy.copy(ranker) is ranker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS, ActivationFn, identity
 from wordpiece_bert.sentence.arguments import one_of, prompt_text
 from wordpiece_bert.sentence.folder import read_prompts
+from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class CrossEncoder:
     """A model that scores pairs of texts: both are in one row, so that the tokens of each attend to those of the other.
 
     It is slower and more accurate than comparing the vectors of a `SentenceEncoder`, and is mostly used to rank the
-    results of one. ``CrossEncoder(name)`` and `CrossEncoder.from_pretrained` load one. Threads may share it.
+    results of one. ``CrossEncoder(name)`` and `CrossEncoder.from_pretrained` load one. Threads may share it. A copy is
+    the object itself, and the pickle of an encoder that was loaded has the path of its folder instead of the weights.
 
     Parameters
     ----------
@@ -86,11 +88,14 @@ class CrossEncoder:
         check_device(device)
         self._prompts: dict[str, str] = {}
         self._default_prompt_name: str | None = None
+        source: Source | None = None
         if isinstance(model, str | os.PathLike):
             if tokenizer is not None:
                 message = "tokenizer belongs to a model object; a name has its own: pass the name alone"
                 raise InputError(message)
             folder = find_model(model, revision=revision, download=download)
+            options = {"activation_fn": activation_fn, "threads": threads, "backend": backend, "dtype": dtype}
+            source = Source.of(model, folder, revision, **options, keep_half=keep_half)
             activation_fn = activation_fn or _activation_of(folder)
             self._prompts, self._default_prompt_name = read_prompts(folder)
             loaded = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half)
@@ -106,6 +111,7 @@ class CrossEncoder:
             message = "CrossEncoder(model, tokenizer) is deprecated: use CrossEncoder(name)"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
         self._model = model
+        self._source = source
         self._tokenizer = tokenizer
         self._activation = activation_fn or (sigmoid if model.config.num_labels == 1 else identity)
         self._threads = threads
@@ -332,8 +338,25 @@ class CrossEncoder:
             ranked.append(Answer(answer | text, truncated=bool(truncated[i])))
         return ranked
 
+    def __copy__(self) -> CrossEncoder:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> CrossEncoder:
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
+        if self._source is None:
+            return super().__reduce_ex__(protocol)
+        return _restore, (type(self), self._source, self._max_length)
+
     def __repr__(self) -> str:
         return f"CrossEncoder({self.num_labels} labels, at most {self.max_length} tokens, {self._model!r})"
+
+
+def _restore(cls: type[CrossEncoder], source: Source, max_length: int) -> CrossEncoder:
+    """Load the encoder of a pickle."""
+    name, options = source.arguments()
+    return cls(name, max_length=max_length, **options)
 
 
 def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:  # noqa: ANN401

@@ -6,11 +6,12 @@ import os
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_runs, with_progress
 from wordpiece_bert._internal.checks import check_device, whole_number
@@ -25,6 +26,7 @@ from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, rea
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
 from wordpiece_bert.sentence.save import write_modules
+from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -66,7 +68,8 @@ class TokenVectors:
 class SentenceEncoder:
     """A sentence encoder: a tokenizer, a BERT model, a pooling, and the modules after it.
 
-    ``SentenceEncoder("minilm")`` and `SentenceEncoder.from_pretrained` load one. Threads may share it.
+    ``SentenceEncoder("minilm")`` and `SentenceEncoder.from_pretrained` load one. Threads may share it. A copy shares
+    the weights, and the pickle of an encoder that was loaded has the path of its folder instead of them.
 
     Parameters
     ----------
@@ -111,11 +114,15 @@ class SentenceEncoder:
         keep_half: bool = False,
     ) -> None:
         check_device(device)
+        source = None
         if isinstance(model, str | os.PathLike):
             if tokenizer is not None or folder is not None:
                 message = "tokenizer and folder belong to a model object; a name has its own: pass the name alone"
                 raise InputError(message)
-            folder = read_folder(find_model(model, revision=revision, download=download))
+            found = find_model(model, revision=revision, download=download)
+            folder = read_folder(found)
+            options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
+            source = Source.of(model, found, revision, **options)
             model = AutoModel.base_from_pretrained(folder.transformer, backend, dtype, keep_half=keep_half)
             tokenizer = Tokenizer.from_pretrained(folder.transformer)
         else:
@@ -124,7 +131,7 @@ class SentenceEncoder:
                 raise InputError(message)
             message = "SentenceEncoder(model, tokenizer, folder) is deprecated: use SentenceEncoder(name)"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
-        self._set_up(model, tokenizer, folder, threads)
+        self._set_up(model, tokenizer, folder, threads, source)
 
     @classmethod
     def _build(cls, model: BertModel, tokenizer: Tokenizer, folder: SentenceFolder, threads: int | None) -> Self:
@@ -133,7 +140,14 @@ class SentenceEncoder:
         self._set_up(model, tokenizer, folder, threads)
         return self
 
-    def _set_up(self, model: BertModel, tokenizer: Tokenizer, folder: SentenceFolder, threads: int | None) -> None:
+    def _set_up(
+        self,
+        model: BertModel,
+        tokenizer: Tokenizer,
+        folder: SentenceFolder,
+        threads: int | None,
+        source: Source | None = None,
+    ) -> None:
         if any(tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
             message = f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text"
             raise ConfigError(message)
@@ -142,6 +156,7 @@ class SentenceEncoder:
         self._folder = folder
         self._threads = threads
         self._max_seq_length = folder.max_seq_length
+        self._source = source
         engine = get_engine(model.backend, model.dtype)
         self._modules = [
             replace(module, linear=engine.linear) if isinstance(module, Dense) else module for module in folder.modules
@@ -537,6 +552,91 @@ class SentenceEncoder:
             prompt_name = next((name for name in _DOCUMENT_PROMPTS if name in self._folder.prompts), None)
         return self.encode(texts, prompt_name, prompt, **options)
 
+    async def aencode(
+        self,
+        texts: str | Texts,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        *,
+        batch_size: int = 32,
+        output_value: OutputValue = "sentence_embedding",
+        precision: str = "float32",
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        return_truncated: bool = False,
+        windows: Combination | None = None,
+        stride: int = 0,
+    ) -> Any:  # noqa: ANN401
+        """Turn texts into vectors without blocking the event loop: `encode` in a thread.
+
+        If the waiting task is cancelled, the model ends after the pass that is running, at most about a second later.
+
+        Parameters
+        ----------
+        texts, prompt_name, prompt, batch_size, output_value, precision, convert_to_numpy, convert_to_tensor
+            As for `encode`.
+        normalize_embeddings, truncate_dim, return_truncated, windows, stride
+            As for `encode`.
+
+        Returns
+        -------
+        array or list of arrays
+            What `encode` returns.
+
+        Raises
+        ------
+        InputError
+            As for `encode`.
+
+        Warns
+        -----
+        TruncationWarning
+            As for `encode`.
+        """
+
+        def encode() -> tuple[Any, Any]:
+            return cast(
+                "tuple[Any, Any]",
+                self.encode(
+                    texts,
+                    prompt_name,
+                    prompt,
+                    batch_size,
+                    output_value=output_value,
+                    precision=precision,
+                    convert_to_numpy=convert_to_numpy,
+                    convert_to_tensor=convert_to_tensor,
+                    normalize_embeddings=normalize_embeddings,
+                    truncate_dim=truncate_dim,
+                    return_truncated=True,
+                    windows=windows,
+                    stride=stride,
+                ),
+            )
+
+        result, truncated = await run_in_thread(encode)
+        if return_truncated:
+            return result, truncated
+        # Here and not in the thread, so that the warning names the line that waits.
+        warn_truncated(np.atleast_1d(truncated), self.max_seq_length)
+        return result
+
+    def __copy__(self) -> Self:
+        copy = object.__new__(type(self))
+        copy.__dict__ |= self.__dict__
+        return copy
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        # Nothing changes the parts, only `max_seq_length` can be set.
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
+        if self._source is None:
+            return super().__reduce_ex__(protocol)
+        return _restore, (type(self), self._source, self._max_seq_length)
+
     def __repr__(self) -> str:
         return f"SentenceEncoder(dimension {self.dimension}, at most {self.max_seq_length} tokens, {self._model!r})"
 
@@ -654,6 +754,14 @@ class SentenceEncoder:
         for module in self._modules:
             y = module(y)
         return y
+
+
+def _restore(cls: type[SentenceEncoder], source: Source, max_seq_length: int) -> SentenceEncoder:
+    """Load the encoder of a pickle."""
+    name, options = source.arguments()
+    encoder = cls.from_pretrained(name, **options)
+    encoder.max_seq_length = max_seq_length
+    return encoder
 
 
 def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:

@@ -1,0 +1,50 @@
+"""Where an encoder was loaded from, so that its pickle has the name of the folder instead of the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["Source"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The arguments with which an encoder was loaded.
+
+    Attributes
+    ----------
+    name : str
+        The name, as it was given.
+    folder : str
+        The folder that was found under this name, as an absolute path.
+    revision : str or None
+        The revision of a model in the Hugging Face cache.
+    options : tuple of (str, value)
+        The other arguments by name: they are hashable, so that a source can be the key of a cache.
+    """
+
+    name: str
+    folder: str
+    revision: str | None
+    options: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(
+        cls, name: str | os.PathLike[str], folder: str | os.PathLike[str], revision: str | None, **options: object
+    ) -> Self:
+        """Return the source of a model that was found in a folder."""
+        return cls(str(name), str(Path(folder).absolute()), revision, tuple(options.items()))
+
+    def arguments(self) -> tuple[str, dict[str, Any]]:
+        """Return the name to load and the other arguments.
+
+        The name is the folder where it exists. On another machine it may not: then the given name is searched for.
+        """
+        if Path(self.folder).is_dir():
+            return self.folder, dict(self.options)
+        return self.name, {**dict(self.options), "revision": self.revision}
