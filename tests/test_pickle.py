@@ -186,6 +186,7 @@ def test_a_pickled_encoder_is_found_by_its_name_where_the_folder_is_missing(
     data = pickle.dumps(wb.SentenceEncoder("sentences"))
     other = tmp_path / "other"
     shutil.copytree(model_folders, other)
+    monkeypatch.chdir(tmp_path)
     shutil.rmtree(model_folders)
     with pytest.raises(ModelNotFoundError, match="sentences"):
         pickle.loads(data)
