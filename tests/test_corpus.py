@@ -499,8 +499,6 @@ def test_skipped_texts_are_counted() -> None:
         ("out", {}, "tokens are written as"),
         ("folder.npy", {}, "is a folder"),
         ("none/out.npy", {}, "does not exist"),
-        ("out.npy", {"is_split_into_words": True}, "they hold texts, not lists of words"),
-        ("out.npy", {"wrong": 1}, "unknown option 'wrong'"),
         ("out.npy", {"truncation": True}, "needs a max_length"),
         ("out.npy", {"threads": 0}, "threads must be"),
     ],

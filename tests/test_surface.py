@@ -10,13 +10,17 @@ import pkgutil
 import re
 import subprocess
 import sys
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any, get_type_hints
 
 import pytest
 
 import wordpiece_bert as wb
-from wordpiece_bert import _core
+from wordpiece_bert import _core, corpus
+from wordpiece_bert.options import EncodeOptions
+from wordpiece_bert.training import options as training_options
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
@@ -143,6 +147,101 @@ def test_every_public_member_is_documented(module: str, name: str) -> None:
         value = inspect.getattr_static(cls, member, None)
         if isinstance(value, property) or inspect.isroutine(value):
             assert getattr(cls, member).__doc__, f"{name}.{member} has no docstring"
+
+
+def documented_parameters(docstring: str) -> set[str]:
+    """The names in the Parameters section of a numpydoc docstring."""
+    found = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", docstring, re.MULTILINE | re.DOTALL)
+    names = [line.partition(" : ")[0] for line in (found[1] if found else "").splitlines() if line[:1].strip()]
+    return {name.strip().lstrip("*") for line in names for name in line.split(",")}
+
+
+def public_callables() -> dict[str, Any]:
+    """Every public function, method and constructor of the package, inherited methods included, by its name."""
+    found: dict[str, Any] = {}
+    for module in MODULES:
+        for name in importlib.import_module(module).__all__:
+            value = getattr(importlib.import_module(module), name)
+            if inspect.isclass(value) and issubclass(value, Exception):
+                continue
+            if inspect.isroutine(value):
+                found[f"{value.__module__}.{name}"] = value
+            if not inspect.isclass(value):
+                continue
+            if "__init__" in vars(value) and not is_dataclass(value):
+                found[f"{value.__module__}.{name}"] = value
+            for base in value.__mro__:
+                methods = vars(base).items() if base.__module__.startswith("wordpiece_bert") else ()
+                for member, raw in methods:
+                    method = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
+                    if inspect.isroutine(method) and (member == "__call__" or not member.startswith("_")):
+                        found[f"{base.__module__}.{base.__name__}.{member}"] = method
+    return found
+
+
+CALLABLES = public_callables()
+#: Arguments of tokenizers that have the names of transformers here.
+OUR_NAMES = {"is_pretokenized": "is_split_into_words", "sequence": "text", "input": "texts"}
+
+
+def test_public_callables_are_found() -> None:
+    assert len(CALLABLES) > 150
+    assert {
+        "wordpiece_bert.tokenizer.Tokenizer.encode",
+        "wordpiece_bert.bert.heads.base.LabelledModel.__call__",
+    } <= set(CALLABLES)
+
+
+@pytest.mark.parametrize("name", sorted(CALLABLES))
+def test_every_parameter_is_in_the_signature_and_documented(name: str) -> None:
+    value = CALLABLES[name]
+    parameters = [
+        parameter
+        for parameter in inspect.signature(value).parameters.values()
+        if parameter.name not in ("self", "cls") and not parameter.name.startswith("_")
+    ]
+    hidden = [str(parameter) for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
+    assert not hidden, f"{name} hides its options in {hidden[0]}"
+    if name.startswith("wordpiece_bert.bert.functional.") and len(parameters) == 1:
+        return  # a formula of one array, which its line of documentation states
+    named = documented_parameters(inspect.cleandoc(value.__doc__ or ""))
+    undocumented = {parameter.name for parameter in parameters} - named
+    assert not undocumented, f"the docstring of {name} does not name {sorted(undocumented)}"
+
+
+def test_defaults_of_the_options_of_training_are_those_of_the_signature() -> None:
+    signature = inspect.signature(wb.train_vocab).parameters
+    for defaults in (training_options.MERGING, training_options.TOP_DOWN):
+        for name, default in defaults.items():
+            assert signature[name].default == default, name
+
+
+def test_typed_dicts_of_options_are_keywords_of_their_functions() -> None:
+    for options, functions in (
+        (EncodeOptions, (wb.Tokenizer.encode, wb.Tokenizer.encode_batch, wb.Tokenizer.encodings)),
+        (corpus.FileOptions, (wb.Tokenizer.encode_files, wb.Tokenizer.iter_files)),
+        (wb.training.CountOptions, (wb.WordCounts.from_files, wb.WordCounts.from_texts)),
+        (wb.training.TrainOptions, (wb.train_vocab,)),
+    ):
+        for function in functions:
+            assert set(get_type_hints(options)) <= set(inspect.signature(function).parameters)
+
+
+def test_options_are_in_the_order_of_tokenizers() -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "[PAD]", "a", "##b", "c"])
+    peer = tokenizers.Tokenizer.from_str(tok.to_json())
+    for method in ("encode", "encode_batch"):
+        theirs = [
+            OUR_NAMES.get(name, name) for name in inspect.signature(getattr(peer, method)).parameters if name != "self"
+        ]
+        assert list(inspect.signature(getattr(tok, method)).parameters)[: len(theirs)] == theirs
+    for split, special in ((False, True), (False, False), (True, True), (True, False)):
+        text, second = (["ab", "c"], ["a"]) if split else ("ab c", "a")
+        expected = peer.encode(text, second, split, special)
+        assert tok.encode(text, second, split, special).ids == expected.ids
+        assert tok.encodings([text], split, special)[0].ids == peer.encode_batch([text], split, special)[0].ids
+        assert tok.encode_batch([text], split, special).to_list() == [peer.encode(text, None, split, special).ids]
 
 
 def test_every_class_at_the_root_is_described() -> None:

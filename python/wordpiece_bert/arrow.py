@@ -36,6 +36,13 @@ class ArrowTable:
 
     ``polars.DataFrame(table)``, ``pyarrow.table(table)`` and ``SELECT … FROM table`` in DuckDB all work. The table has
     one row for each row of the batch; `RaggedBatch.to_arrow_table` creates it and describes the columns.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        The columns.
+    row_offsets : ndarray of int64
+        The offsets at which rows begin, and the end of the last one, [rows + 1].
     """
 
     __slots__ = ("_arrays", "_row_offsets")

@@ -425,29 +425,71 @@ class BatchEncoding(MutableMapping[str, Any]):
         return encodings[0].n_sequences if encodings else None
 
     def tokens(self, batch_index: int = 0) -> list[str]:
-        """Return the tokens of a row."""
+        """Return the tokens of a row.
+
+        Parameters
+        ----------
+        batch_index : int, default 0
+            The row.
+        """
         return self._all_encodings()[batch_index].tokens
 
     def word_ids(self, batch_index: int = 0) -> list[int | None]:
-        """Return the index of the word of each token of a row; None for special tokens and padding."""
+        """Return the index of the word of each token of a row; None for special tokens and padding.
+
+        Parameters
+        ----------
+        batch_index : int, default 0
+            The row.
+        """
         return self._all_encodings()[batch_index].word_ids
 
     def sequence_ids(self, batch_index: int = 0) -> list[int | None]:
-        """Return for each token of a row which text of a pair it is from, 0 or 1; None for special tokens."""
+        """Return for each token of a row which text of a pair it is from, 0 or 1; None for special tokens.
+
+        Parameters
+        ----------
+        batch_index : int, default 0
+            The row.
+        """
         return self._all_encodings()[batch_index].sequence_ids
 
     def token_to_sequence(self, batch_or_token_index: int, token_index: int | None = None) -> int | None:
-        """Return which text a token is from, 0 or 1: ``(token)`` of row 0, or ``(row, token)``."""
+        """Return which text a token is from, 0 or 1: ``(token)`` of row 0, or ``(row, token)``.
+
+        Parameters
+        ----------
+        batch_or_token_index : int
+            The token; or the row, and then `token_index` is the token.
+        token_index : int, optional
+            The token, after the row.
+        """
         encoding, token = self._token(batch_or_token_index, token_index)
         return encoding.token_to_sequence(token)
 
     def token_to_word(self, batch_or_token_index: int, token_index: int | None = None) -> int | None:
-        """Return the index of a token's word: ``(token)`` of row 0, or ``(row, token)``."""
+        """Return the index of a token's word: ``(token)`` of row 0, or ``(row, token)``.
+
+        Parameters
+        ----------
+        batch_or_token_index : int
+            The token; or the row, and then `token_index` is the token.
+        token_index : int, optional
+            The token, after the row.
+        """
         encoding, token = self._token(batch_or_token_index, token_index)
         return encoding.token_to_word(token)
 
     def token_to_chars(self, batch_or_token_index: int, token_index: int | None = None) -> CharSpan | None:
-        """Return the characters of a token: ``(token)`` of row 0, or ``(row, token)``; None for special tokens."""
+        """Return the characters of a token: ``(token)`` of row 0, or ``(row, token)``; None for special tokens.
+
+        Parameters
+        ----------
+        batch_or_token_index : int
+            The token; or the row, and then `token_index` is the token.
+        token_index : int, optional
+            The token, after the row.
+        """
         encoding, token = self._token(batch_or_token_index, token_index)
         span = encoding.token_to_chars(token)
         return None if span is None else CharSpan(*span)
@@ -455,21 +497,51 @@ class BatchEncoding(MutableMapping[str, Any]):
     def char_to_token(
         self, batch_or_char_index: int, char_index: int | None = None, sequence_index: int = 0
     ) -> int | None:
-        """Return the token of a character: ``(char)`` of row 0, or ``(row, char)``; None if it is in no token."""
+        """Return the token of a character: ``(char)`` of row 0, or ``(row, char)``; None if it is in no token.
+
+        Parameters
+        ----------
+        batch_or_char_index : int
+            The character; or the row, and then `char_index` is the character.
+        char_index : int, optional
+            The character, after the row.
+        sequence_index : int, default 0
+            Which text of a pair.
+        """
         encoding, char = self._located(batch_or_char_index, char_index)
         return encoding.char_to_token(char, sequence_index)
 
     def char_to_word(
         self, batch_or_char_index: int, char_index: int | None = None, sequence_index: int = 0
     ) -> int | None:
-        """Return the index of the word of a character: ``(char)`` of row 0, or ``(row, char)``."""
+        """Return the index of the word of a character: ``(char)`` of row 0, or ``(row, char)``.
+
+        Parameters
+        ----------
+        batch_or_char_index : int
+            The character; or the row, and then `char_index` is the character.
+        char_index : int, optional
+            The character, after the row.
+        sequence_index : int, default 0
+            Which text of a pair.
+        """
         encoding, char = self._located(batch_or_char_index, char_index)
         return encoding.char_to_word(char, sequence_index)
 
     def word_to_tokens(
         self, batch_or_word_index: int, word_index: int | None = None, sequence_index: int = 0
     ) -> TokenSpan | None:
-        """Return the tokens of a word: ``(word)`` of row 0, or ``(row, word)``; None if there is no such word."""
+        """Return the tokens of a word: ``(word)`` of row 0, or ``(row, word)``; None if there is no such word.
+
+        Parameters
+        ----------
+        batch_or_word_index : int
+            The word; or the row, and then `word_index` is the word.
+        word_index : int, optional
+            The word, after the row.
+        sequence_index : int, default 0
+            Which text of a pair.
+        """
         encoding, word = self._located(batch_or_word_index, word_index)
         span = encoding.word_to_tokens(word, sequence_index)
         return None if span is None else TokenSpan(*span)
@@ -477,7 +549,17 @@ class BatchEncoding(MutableMapping[str, Any]):
     def word_to_chars(
         self, batch_or_word_index: int, word_index: int | None = None, sequence_index: int = 0
     ) -> CharSpan | None:
-        """Return the characters of a word: ``(word)`` of row 0, or ``(row, word)``; None if there is no such word."""
+        """Return the characters of a word: ``(word)`` of row 0, or ``(row, word)``; None if there is no such word.
+
+        Parameters
+        ----------
+        batch_or_word_index : int
+            The word; or the row, and then `word_index` is the word.
+        word_index : int, optional
+            The word, after the row.
+        sequence_index : int, default 0
+            Which text of a pair.
+        """
         encoding, word = self._located(batch_or_word_index, word_index)
         span = encoding.word_to_chars(word, sequence_index)
         return None if span is None else CharSpan(*span)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, TypeVar
 
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
 from wordpiece_bert.errors import InputError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
 
 __all__ = [
+    "CallOptions",
     "Defaults",
     "EncodeOptions",
     "PaddingSettings",
@@ -45,7 +46,7 @@ Switch = bool | str | None
 
 
 class EncodeOptions(TypedDict, total=False):
-    """The options that all encoding methods accept, by keyword.
+    """The options that all encoding methods accept by keyword, for a dict that holds some of them.
 
     Raises
     ------
@@ -57,9 +58,6 @@ class EncodeOptions(TypedDict, total=False):
 
     #: Add the special tokens of the post-processor's template to each text; True by default.
     add_special_tokens: bool
-    #: Each text is a list of words. Word ids are then the indices of the list, and offsets are relative to the word.
-    #: False by default.
-    is_split_into_words: bool
     #: Truncate texts: True means "longest_first", False or "do_not_truncate" off, None the setting of the tokenizer's
     #: files; if they have none, texts are truncated if `max_length` is given without padding.
     truncation: bool | Strategy | Literal["do_not_truncate"] | None
@@ -118,21 +116,24 @@ class Defaults:
     pad_type_id: int
 
 
+class CallOptions(NamedTuple):
+    """The options of one call, as its arguments give them and before any check; see `EncodeOptions`."""
+
+    is_split_into_words: bool = False
+    add_special_tokens: bool = True
+    truncation: bool | str | None = None
+    max_length: int | None = None
+    stride: int | None = None
+    truncation_side: str | None = None
+    padding: bool | str | None = None
+    pad_to_multiple_of: int | None = None
+    padding_side: str | None = None
+    offset_unit: str = "char"
+    encode_special_tokens: bool = False
+
+
 def resolve(
-    core: _core.Tokenizer,
-    defaults: Defaults,
-    *,
-    like_transformers: bool = False,
-    add_special_tokens: bool = True,
-    truncation: bool | str | None = None,
-    max_length: int | None = None,
-    stride: int | None = None,
-    truncation_side: str | None = None,
-    padding: bool | str | None = None,
-    pad_to_multiple_of: int | None = None,
-    padding_side: str | None = None,
-    offset_unit: str = "char",
-    encode_special_tokens: bool = False,
+    core: _core.Tokenizer, defaults: Defaults, given: CallOptions, *, like_transformers: bool = False
 ) -> _core.Options:
     """Determine all options of a call, and check them against the tokenizer.
 
@@ -142,12 +143,11 @@ def resolve(
         The tokenizer to call.
     defaults : Defaults
         The settings of its files.
+    given : CallOptions
+        The options of the call.
     like_transformers : bool, default False
         Ignore the truncation and padding of the files, and require that a truncation length is a multiple of
         `pad_to_multiple_of`.
-    add_special_tokens, truncation, max_length, stride, truncation_side, padding, pad_to_multiple_of, padding_side, \
-offset_unit, encode_special_tokens
-        As in `EncodeOptions`.
 
     Returns
     -------
@@ -159,56 +159,56 @@ offset_unit, encode_special_tokens
     InputError
         A value is wrong, or the options contradict each other or the tokenizer.
     """
-    if max_length is not None:
-        max_length = whole_number("max_length", max_length, 0)
+    if given.max_length is not None:
+        given = given._replace(max_length=whole_number("max_length", given.max_length, 0))
     if like_transformers:
         defaults = replace(defaults, truncation=None, padding=None)
-    if max_length is not None and truncation is None and defaults.truncation is None and not padding:
-        truncation = True
-    truncation_settings = _truncation(defaults, truncation, max_length, stride, truncation_side, padding)
-    padding_settings = _padding(defaults, padding, max_length, truncation_settings, pad_to_multiple_of, padding_side)
+    nothing_set = given.truncation is None and defaults.truncation is None and not given.padding
+    if given.max_length is not None and nothing_set:
+        given = given._replace(truncation=True)
+    truncation = _truncation(defaults, given)
+    padding = _padding(defaults, given, truncation)
     if like_transformers:
-        _check_multiple(truncation_settings, padding_settings)
+        _check_multiple(truncation, padding)
     return core.options(
-        checked_flag("add_special_tokens", add_special_tokens),
-        truncation_settings,
-        padding_settings,
-        checked_choice("offset_unit", offset_unit, OFFSET_UNITS),
-        checked_flag("encode_special_tokens", encode_special_tokens),
+        checked_flag("add_special_tokens", given.add_special_tokens),
+        truncation,
+        padding,
+        checked_choice("offset_unit", given.offset_unit, OFFSET_UNITS),
+        checked_flag("encode_special_tokens", given.encode_special_tokens),
     )
 
 
-def without_unknown_maximum(defaults: Defaults, options: EncodeOptions) -> tuple[EncodeOptions, str | None]:
+def without_unknown_maximum(defaults: Defaults, given: CallOptions) -> tuple[CallOptions, str | None]:
     """Switch off what needs a maximum length that no one gives, as transformers does in a call.
 
     Parameters
     ----------
     defaults : Defaults
         The settings of the tokenizer's files.
-    options : EncodeOptions
+    given : CallOptions
         The options of the call.
 
     Returns
     -------
-    EncodeOptions
+    CallOptions
         The options, without truncation and padding to a maximum if there is none.
     str or None
         What was switched off and why, for a warning; None if nothing was.
     """
-    if options.get("max_length") is not None or defaults.model_max_length is not None:
-        return options, None
+    if given.max_length is not None or defaults.model_max_length is not None:
+        return given, None
     off = []
-    truncation = options.get("truncation")
-    if truncation is True or truncation in STRATEGIES:
-        off.append(f"truncation={truncation!r}")
-        options = {**options, "truncation": False}
-    if options.get("padding") == "max_length":
+    if given.truncation is True or given.truncation in STRATEGIES:
+        off.append(f"truncation={given.truncation!r}")
+        given = given._replace(truncation=False)
+    if given.padding == "max_length":
         off.append("padding='max_length'")
-        options = {**options, "padding": False}
+        given = given._replace(padding=False)
     if not off:
-        return options, None
+        return given, None
     plural = "s" if len(off) == 1 else ""
-    return options, (
+    return given, (
         f"{' and '.join(off)} need{plural} a max_length: none is given, and the tokenizer has no model_max_length. "
         "Nothing is done, as in transformers; pass max_length"
     )
@@ -226,15 +226,9 @@ def _check_multiple(truncation: TruncationSettings | None, padding: PaddingSetti
         raise InputError(message)
 
 
-def _truncation(
-    defaults: Defaults,
-    switch: Switch,
-    max_length: int | None,
-    stride: int | None,
-    side: str | None,
-    padding: Switch,
-) -> TruncationSettings | None:
-    strategy = _strategy_of("truncation", switch, STRATEGIES, "do_not_truncate")
+def _truncation(defaults: Defaults, given: CallOptions) -> TruncationSettings | None:
+    max_length, stride, side = given.max_length, given.stride, given.truncation_side
+    strategy = _strategy_of("truncation", given.truncation, STRATEGIES, "do_not_truncate")
     # Checked even where truncation is off: a wrong value is a mistake either way.
     steps = None if stride is None else whole_number("stride", stride, 0)
     direction = defaults.truncation_side if side is None else checked_choice("truncation_side", side, SIDES)
@@ -245,26 +239,23 @@ def _truncation(
         steps = file_setting["stride"] if file_setting else 0
     if strategy is None and file_setting is not None:
         # A max_length that is given for the padding leaves the file's truncation as it is.
-        kept = file_setting["max_length"] if max_length is None or padding else max_length
+        kept = file_setting["max_length"] if max_length is None or given.padding else max_length
         return {**file_setting, "max_length": kept, "stride": steps, "direction": direction}
     longest = max_length
     if longest is None:
         longest = file_setting["max_length"] if file_setting else defaults.model_max_length
     if longest is None:
-        message = f"truncation={switch!r} needs a max_length: none is given, and the tokenizer has no model_max_length"
+        message = (
+            f"truncation={given.truncation!r} needs a max_length: none is given, and the tokenizer has no "
+            "model_max_length"
+        )
         raise InputError(message)
     return {"max_length": longest, "stride": steps, "strategy": strategy or STRATEGIES[0], "direction": direction}
 
 
-def _padding(
-    defaults: Defaults,
-    switch: Switch,
-    max_length: int | None,
-    truncation: TruncationSettings | None,
-    multiple: int | None,
-    side: str | None,
-) -> PaddingSettings | None:
-    strategy = _strategy_of("padding", switch, PADDINGS, "do_not_pad")
+def _padding(defaults: Defaults, given: CallOptions, truncation: TruncationSettings | None) -> PaddingSettings | None:
+    multiple, side = given.pad_to_multiple_of, given.padding_side
+    strategy = _strategy_of("padding", given.padding, PADDINGS, "do_not_pad")
     if multiple is not None:
         multiple = whole_number("pad_to_multiple_of", multiple, 1, LONGEST_PADDING)
     direction = defaults.padding_side if side is None else checked_choice("padding_side", side, SIDES)
@@ -276,7 +267,12 @@ def _padding(
     length = file_setting["length"] if file_setting and strategy is None else None
     if strategy == "max_length":
         fixed = file_setting["length"] if file_setting else None
-        candidates = (max_length, fixed, truncation["max_length"] if truncation else None, defaults.model_max_length)
+        candidates = (
+            given.max_length,
+            fixed,
+            truncation["max_length"] if truncation else None,
+            defaults.model_max_length,
+        )
         length = next((candidate for candidate in candidates if candidate is not None), None)
         if length is None:
             message = (

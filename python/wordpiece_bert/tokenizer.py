@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import operator
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union, overload
 
 import numpy as np
 
@@ -23,12 +24,12 @@ from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole
 from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch, check_tensor_type, model_inputs
-from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, FileOptions, write_encoded
+from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, write_encoded
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.options import (
+    CallOptions,
     Defaults,
-    EncodeOptions,
     PaddingSettings,
     TruncationSettings,
     resolve,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.corpus.texts import Errors, Fields, ReadingOptions
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
     from wordpiece_bert.padding import Encoded
     from wordpiece_bert.pretrained import AddedTokenFields, LoadedFolder
@@ -65,7 +67,8 @@ Batch = Union["Iterable[Item]", "ArrowArray", "ArrowStream"]
 #: Token ids: a list, an array, or any iterable of integers.
 Ids = Union["Iterable[SupportsIndex]", "npt.NDArray[Any]"]
 
-_OPTIONS = frozenset(EncodeOptions.__annotations__)
+# The options of a call that gives none.
+_PLAIN = CallOptions()
 
 # Size of the cache of checked options, in combinations of options.
 _CACHED_OPTIONS = 64
@@ -422,10 +425,9 @@ class Tokenizer:
         options = resolve(
             self._inner,
             replace(self._defaults, truncation=None, padding=None),
-            truncation=truncation or False,
-            max_length=max_length,
-            stride=stride,
-            truncation_side=truncation_side,
+            CallOptions(
+                truncation=truncation or False, max_length=max_length, stride=stride, truncation_side=truncation_side
+            ),
         )
         return self._build(self._inner.with_settings(options.truncation, self._inner.padding), self._settings)
 
@@ -467,18 +469,19 @@ class Tokenizer:
         options = resolve(
             self._inner,
             replace(self._defaults, truncation=None, padding=None),
-            truncation=False,
-            padding=padding or False,
-            max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
+            CallOptions(
+                truncation=False,
+                padding=padding or False,
+                max_length=max_length,
+                pad_to_multiple_of=pad_to_multiple_of,
+                padding_side=padding_side,
+            ),
         )
         return self._build(self._inner.with_settings(self._inner.truncation, options.padding), self._settings)
 
-    def _file_truncates(self, options: Mapping[str, Any]) -> bool:
+    def _file_truncates(self, given: CallOptions) -> bool:
         """Whether a call with these options truncates because the tokenizer's file says so, not the call."""
-        given = (options.get(name) for name in ("truncation", "max_length"))
-        return self._inner.truncation is not None and all(value is None for value in given)
+        return given.truncation is None and given.max_length is None and self._inner.truncation is not None
 
     def with_added_tokens(self, tokens: Iterable[str | AddedToken], *, special: bool = False) -> Self:
         """Return a tokenizer with more added tokens. This one does not change.
@@ -520,8 +523,26 @@ class Tokenizer:
 
     # --- encoding
 
-    def encode(self, text: Text, pair: Text | None = None, **options: Unpack[EncodeOptions]) -> Encoding:
+    def encode(
+        self,
+        text: Text,
+        pair: Text | None = None,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        *,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
+    ) -> Encoding:
         """Encode one text, or a pair of texts, with all details.
+
+        The first four arguments have the order of `tokenizers`, where the third is named ``is_pretokenized``.
 
         Parameters
         ----------
@@ -529,8 +550,32 @@ class Tokenizer:
             The text; with ``is_split_into_words=True`` a list of words.
         pair : str, optional
             The second text of a pair. An empty str makes a pair; None does not.
-        **options
-            Those of `EncodeOptions`: `truncation`, `max_length`, `padding` and so on.
+        is_split_into_words : bool, default False
+            The text is a list of words. Word ids are then the indices of the list, and offsets are
+            relative to the word.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
+            file, or no padding.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
 
         Returns
         -------
@@ -552,7 +597,20 @@ class Tokenizer:
         >>> encoding.offsets
         [(0, 0), (0, 3), (4, 8), (8, 10), (0, 0)]
         """
-        split, resolved = self._resolve(options)
+        given = CallOptions(
+            is_split_into_words=is_split_into_words,
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        split, resolved = self._resolve(given)
         return self._inner.encode(text, pair, split, resolved)
 
     def encode_ids(self, text: str, pair: str | None = None) -> npt.NDArray[np.uint32]:
@@ -575,21 +633,33 @@ class Tokenizer:
         InputError
             An argument is not a str, or has a lone surrogate.
         """
-        return self._inner.encode_ids(text, pair, self._plain or self._resolve({})[1])
+        return self._inner.encode_ids(text, pair, self._plain or self._resolve(CallOptions())[1])
 
     def encode_batch(
         self,
         texts: Batch,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
         *,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
         return_offsets: bool = False,
         return_word_ids: bool = False,
         return_sequence_ids: bool = False,
         return_overflowing_tokens: bool = False,
         return_n_tokens: bool = False,
         threads: int | None = None,
-        **options: Unpack[EncodeOptions],
     ) -> RaggedBatch:
         """Encode a batch to flat arrays: the fastest way for many texts.
+
+        The first three arguments have the order of `tokenizers`, where the second is named ``is_pretokenized``.
 
         Parameters
         ----------
@@ -597,6 +667,32 @@ class Tokenizer:
             Texts and pairs ``(text, pair)``; with ``is_split_into_words=True`` each text is a list of words. An Arrow
             column of any library is read in place: strings, a table or struct of two string columns for pairs, or
             lists of strings for words.
+        is_split_into_words : bool, default False
+            Each text is a list of words. Word ids are then the indices of the list, and offsets are
+            relative to the word.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
+            file, or no padding.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
         return_offsets, return_word_ids, return_sequence_ids : bool, default False
             Compute these fields of `RaggedBatch` too.
         return_overflowing_tokens : bool, default False
@@ -606,8 +702,6 @@ class Tokenizer:
         threads : int, optional
             Number of threads. By default the number set with `set_num_threads`, or else all CPUs that this process may
             use.
-        **options
-            Those of `EncodeOptions`.
 
         Returns
         -------
@@ -627,6 +721,19 @@ class Tokenizer:
         TruncationWarning
             The truncation of the tokenizer's file, which the call does not mention, cut texts.
         """
+        given = CallOptions(
+            is_split_into_words=is_split_into_words,
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
         columns = _requested(
             offsets=return_offsets,
             word_ids=return_word_ids,
@@ -634,10 +741,10 @@ class Tokenizer:
             overflow_to_sample=return_overflowing_tokens,
             n_tokens=return_n_tokens,
         )
-        split, resolved = self._resolve(options)
+        split, resolved = self._resolve(given)
         rows = self._inner.encode_batch(texts, None, split, resolved, columns, False, threads)  # noqa: FBT003
         _warn_many_windows(rows)
-        if self._file_truncates(options) and not return_overflowing_tokens:
+        if self._file_truncates(given) and not return_overflowing_tokens:
             warn_file_truncated(rows.truncated, resolved.truncation)
         return RaggedBatch(
             ids=rows.ids,
@@ -650,16 +757,79 @@ class Tokenizer:
             n_tokens=rows.n_tokens,
         )
 
-    def iter_files(self, files: StrPath | Iterable[StrPath], **options: Unpack[FileOptions]) -> Iterator[RaggedBatch]:
-        """Encode the texts of files block by block, in memory that does not grow with their size.
+    def iter_files(
+        self,
+        files: StrPath | Iterable[StrPath],
+        *,
+        separator: str | None = "\n",
+        field: Fields | None = None,
+        column: Fields | None = None,
+        errors: Errors = "strict",
+        add_special_tokens: bool = True,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
+        return_offsets: bool = False,
+        return_word_ids: bool = False,
+        return_sequence_ids: bool = False,
+        return_overflowing_tokens: bool = False,
+        return_n_tokens: bool = False,
+        threads: int | None = None,
+    ) -> Iterator[RaggedBatch]:
+        r"""Encode the texts of files block by block, in memory that does not grow with their size.
 
         Parameters
         ----------
         files : path, or iterable of paths
             The files; ``-`` is standard input. Gzip and Zstandard are decompressed.
-        **options
-            Those of `FileOptions`: how texts are separated or stored, what to do with invalid ones, which fields to
-            compute, and the options of `encode`.
+        separator : str or None, default "\n"
+            What texts end with. ``"\n"`` includes a ``\r`` before it, and no other character ends a line; any other
+            separator is matched literally. None reads each file as one text.
+        field : str or (str, str), optional
+            The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
+            ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs.
+        column : str or (str, str), optional
+            The files are Parquet with the texts in this column; two columns make pairs. Needs pyarrow.
+        errors : {"strict", "replace", "skip"}, default "strict"
+            What to do with a text that cannot be read: raise an error; replace invalid UTF-8 by U+FFFD, and raise for
+            the rest; or skip and count such texts.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            ``"max_length"`` pads rows to `max_length`. By default the setting of the tokenizer's file, or no padding.
+            ``"longest"`` is an error, because a stream does not know its longest row.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
+        return_offsets, return_word_ids, return_sequence_ids : bool, default False
+            Compute these fields of `RaggedBatch` too.
+        return_overflowing_tokens : bool, default False
+            Add the further windows of a truncated text as rows after its first.
+        return_n_tokens : bool, default False
+            Count the tokens of each text before truncation.
+        threads : int, optional
+            Number of threads that encode, as for `encode_batch`; one more thread reads.
 
         Returns
         -------
@@ -681,7 +851,32 @@ class Tokenizer:
             The truncation of the tokenizer's file, which the call does not mention, cut texts. The warning comes with
             the end of the iteration.
         """
-        return FileEncoder(self._inner, files, self._resolve, options, warns=self._file_truncates(options)).batches()
+        given = CallOptions(
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        encoder = self._file_encoder(
+            files,
+            given,
+            _requested(
+                offsets=return_offsets,
+                word_ids=return_word_ids,
+                sequence_ids=return_sequence_ids,
+                overflow_to_sample=return_overflowing_tokens,
+                n_tokens=return_n_tokens,
+            ),
+            {"separator": separator, "field": field, "column": column, "errors": errors},
+            threads,
+        )
+        return encoder.batches()
 
     def encode_files(
         self,
@@ -690,9 +885,28 @@ class Tokenizer:
         *,
         dtype: npt.DTypeLike = "uint32",
         show_progress_bar: bool | None = None,
-        **options: Unpack[FileOptions],
+        separator: str | None = "\n",
+        field: Fields | None = None,
+        column: Fields | None = None,
+        errors: Errors = "strict",
+        add_special_tokens: bool = True,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
+        return_offsets: bool = False,
+        return_word_ids: bool = False,
+        return_sequence_ids: bool = False,
+        return_overflowing_tokens: bool = False,
+        return_n_tokens: bool = False,
+        threads: int | None = None,
     ) -> EncodeSummary:
-        """Encode the texts of files and write the rows to a file, in memory that does not grow with their size.
+        r"""Encode the texts of files and write the rows to a file, in memory that does not grow with their size.
 
         The output is written atomically: it appears under its name when it is complete, and an interrupted call leaves
         nothing.
@@ -716,8 +930,48 @@ class Tokenizer:
             The type of ids: uint16 (if the vocabulary is small enough), uint32, int32 or int64.
         show_progress_bar : bool, optional
             By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
-        **options
-            Those of `FileOptions`, as for `iter_files`.
+        separator : str or None, default "\n"
+            What texts end with. ``"\n"`` includes a ``\r`` before it, and no other character ends a line; any other
+            separator is matched literally. None reads each file as one text.
+        field : str or (str, str), optional
+            The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
+            ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs.
+        column : str or (str, str), optional
+            The files are Parquet with the texts in this column; two columns make pairs. Needs pyarrow.
+        errors : {"strict", "replace", "skip"}, default "strict"
+            What to do with a text that cannot be read: raise an error; replace invalid UTF-8 by U+FFFD, and raise for
+            the rest; or skip and count such texts.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            ``"max_length"`` pads rows to `max_length`. By default the setting of the tokenizer's file, or no padding.
+            ``"longest"`` is an error, because a stream does not know its longest row.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
+        return_offsets, return_word_ids, return_sequence_ids : bool, default False
+            Compute these fields of `RaggedBatch` too.
+        return_overflowing_tokens : bool, default False
+            Add the further windows of a truncated text as rows after its first.
+        return_n_tokens : bool, default False
+            Count the tokens of each text before truncation.
+        threads : int, optional
+            Number of threads that encode, as for `encode_batch`; one more thread reads.
 
         Returns
         -------
@@ -735,8 +989,33 @@ class Tokenizer:
         TruncationWarning
             As for `iter_files`.
         """
+        given = CallOptions(
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        encoder = self._file_encoder(
+            files,
+            given,
+            _requested(
+                offsets=return_offsets,
+                word_ids=return_word_ids,
+                sequence_ids=return_sequence_ids,
+                overflow_to_sample=return_overflowing_tokens,
+                n_tokens=return_n_tokens,
+            ),
+            {"separator": separator, "field": field, "column": column, "errors": errors},
+            threads,
+        )
         return write_encoded(
-            FileEncoder(self._inner, files, self._resolve, options, warns=self._file_truncates(options)),
+            encoder,
             output,
             vocabulary=len(self),
             dtype=dtype,
@@ -746,20 +1025,57 @@ class Tokenizer:
     def encodings(
         self,
         texts: Batch,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
         *,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
         threads: int | None = None,
-        **options: Unpack[EncodeOptions],
     ) -> list[Encoding]:
         """Encode a batch to one `Encoding` per text: complete, and slower than `encode_batch`.
+
+        The first three arguments have the order of `encode_batch` in `tokenizers`, where the second is named
+        ``is_pretokenized``.
 
         Parameters
         ----------
         texts : iterable, array or Arrow column
             As for `encode_batch`.
+        is_split_into_words : bool, default False
+            Each text is a list of words. Word ids are then the indices of the list, and offsets are
+            relative to the word.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
+            file, or no padding.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
         threads : int, optional
             As for `encode_batch`.
-        **options
-            Those of `EncodeOptions`.
 
         Returns
         -------
@@ -777,9 +1093,22 @@ class Tokenizer:
         TruncationWarning
             As for `encode_batch`.
         """
-        split, resolved = self._resolve(options)
+        given = CallOptions(
+            is_split_into_words=is_split_into_words,
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        split, resolved = self._resolve(given)
         encodings = self._inner.encodings(texts, split, resolved, threads)
-        if self._file_truncates(options):
+        if self._file_truncates(given):
             truncated = np.fromiter((encoding.truncated for encoding in encodings), np.bool_, len(encodings))
             warn_file_truncated(truncated, resolved.truncation)
         return encodings
@@ -902,18 +1231,18 @@ class Tokenizer:
                [1, 1, 1, 0]])
         """
         if tokenizer_kwargs is not None:
-            given = {name: value for name, value in locals().items() if name not in ("self", "tokenizer_kwargs")}
-            if unknown := sorted(tokenizer_kwargs.keys() - given.keys()):
-                message = f"unknown option {unknown[0]!r} in tokenizer_kwargs; the options are {', '.join(given)}"
+            own = {name: value for name, value in locals().items() if name not in ("self", "tokenizer_kwargs")}
+            if unknown := sorted(tokenizer_kwargs.keys() - own.keys()):
+                message = f"unknown option {unknown[0]!r} in tokenizer_kwargs; the options are {', '.join(own)}"
                 raise InputError(message)
-            return self(**{**given, **tokenizer_kwargs})
+            return self(**{**own, **tokenizer_kwargs})
         if text is None and text_target is None:
             message = "You need to specify either `text` or `text_target`."
             raise InputError(message)
         if split_special_tokens is not None:
             encode_special_tokens = checked_flag("split_special_tokens", split_special_tokens)
         check_tensor_type(return_tensors)
-        options = EncodeOptions(
+        given = CallOptions(
             add_special_tokens=add_special_tokens,
             padding=padding,
             truncation=truncation,
@@ -926,7 +1255,7 @@ class Tokenizer:
             encode_special_tokens=encode_special_tokens,
             offset_unit=offset_unit,
         )
-        options, off = without_unknown_maximum(self._defaults, options)
+        given, off = without_unknown_maximum(self._defaults, given)
         if off and verbose:
             warnings.warn(off, stacklevel=2)
         names = self._settings.model_input_names
@@ -940,12 +1269,12 @@ class Tokenizer:
         array_type = None if return_tensors is None else _dtype(dtype)
         inputs: BatchEncoding | None = None
         if text is not None:
-            inputs = self._inputs(text, text_pair, options, columns, array_type, threads, return_length=return_length)
+            inputs = self._inputs(text, text_pair, given, columns, array_type, threads, return_length=return_length)
         if text_target is not None:
             if max_target_length is not None:
-                options = {**options, "max_length": max_target_length}
+                given = given._replace(max_length=max_target_length)
             labels = self._inputs(
-                text_target, text_pair_target, options, columns, array_type, threads, return_length=return_length
+                text_target, text_pair_target, given, columns, array_type, threads, return_length=return_length
             )
             if inputs is None:
                 inputs = labels
@@ -958,7 +1287,7 @@ class Tokenizer:
         self,
         text: Text | Batch,
         text_pair: Text | Batch | None,
-        options: EncodeOptions,
+        given: CallOptions,
         columns: list[str],
         array_type: np.dtype[Any] | None,
         threads: int | None,
@@ -966,7 +1295,7 @@ class Tokenizer:
         return_length: bool,
     ) -> BatchEncoding:
         """Encode texts and pairs to model inputs."""
-        split, resolved = self._resolve(options, like_transformers=True)
+        split, resolved = self._resolve(given, like_transformers=True)
         single = self._inner.is_single(text, split)
         texts: Any
         pairs: Any
@@ -1034,17 +1363,17 @@ class Tokenizer:
         UserWarning
             ``padding="max_length"`` without a `max_length`, and the tokenizer has no `model_max_length`.
         """
-        options = EncodeOptions(
+        given = CallOptions(
             padding=padding,
             max_length=max_length,
             truncation=False,
             pad_to_multiple_of=pad_to_multiple_of,
             padding_side=padding_side,
         )
-        options, off = without_unknown_maximum(self._defaults, options)
+        given, off = without_unknown_maximum(self._defaults, given)
         if off and verbose:
             warnings.warn(off, stacklevel=2)
-        _, resolved = self._resolve(options, like_transformers=True)
+        _, resolved = self._resolve(given, like_transformers=True)
         if return_attention_mask is None:
             return_attention_mask = "attention_mask" in self._settings.model_input_names
         return pad_inputs(
@@ -1108,32 +1437,45 @@ class Tokenizer:
             before = sequence
         return mask
 
-    def _resolve(self, options: EncodeOptions, *, like_transformers: bool = False) -> tuple[bool, _core.Options]:
+    def _resolve(self, given: CallOptions, *, like_transformers: bool = False) -> tuple[bool, _core.Options]:
         """Return whether texts are lists of words, and the core's options, from the cache where possible."""
-        if not options and not like_transformers:
+        # By identity: True equals 1, which is an error, and an array equals nothing.
+        if not like_transformers and all(map(operator.is_, given, _PLAIN)):
             if self._plain is None:
-                self._plain = resolve(self._inner, self._defaults)
+                self._plain = resolve(self._inner, self._defaults, given)
             return False, self._plain
         # With the types of values, because True equals 1 but means something else.
-        key = (like_transformers, *options, *options.values(), *map(type, options.values()))
+        key = (like_transformers, *given, *map(type, given))
         try:
             known = self._resolved.get(key)
         except TypeError:  # an unhashable value, such as a list; the checks report it
-            return self._resolve_uncached(options, like_transformers=like_transformers)
+            known = None
         if known is None:
-            known = self._resolve_uncached(options, like_transformers=like_transformers)
+            split = checked_flag("is_split_into_words", given.is_split_into_words)
+            known = split, resolve(self._inner, self._defaults, given, like_transformers=like_transformers)
             if len(self._resolved) < _CACHED_OPTIONS:
                 self._resolved[key] = known
         return known
 
-    def _resolve_uncached(self, options: EncodeOptions, *, like_transformers: bool) -> tuple[bool, _core.Options]:
-        unknown = options.keys() - _OPTIONS
-        if unknown:
-            message = f"unknown option {min(unknown)!r}; the options are {', '.join(sorted(_OPTIONS))}"
-            raise InputError(message)
-        rest: dict[str, Any] = dict(options)
-        split = checked_flag("is_split_into_words", rest.pop("is_split_into_words", False))
-        return split, resolve(self._inner, self._defaults, like_transformers=like_transformers, **rest)
+    def _file_encoder(
+        self,
+        files: StrPath | Iterable[StrPath],
+        given: CallOptions,
+        columns: list[str],
+        reading: ReadingOptions,
+        threads: int | None,
+    ) -> FileEncoder:
+        """Return the encoder of `iter_files` and `encode_files`."""
+        _, resolved = self._resolve(given)
+        return FileEncoder(
+            self._inner,
+            files,
+            resolved,
+            columns=columns,
+            threads=threads,
+            reading=reading,
+            warns=self._file_truncates(given),
+        )
 
     def tokenize(
         self,
@@ -1157,8 +1499,7 @@ class Tokenizer:
         list of str
             The tokens in order.
         """
-        options = EncodeOptions(add_special_tokens=add_special_tokens, truncation=False, padding=False)
-        return self.encode(text, pair, **options).tokens
+        return self.encode(text, pair, add_special_tokens=add_special_tokens, truncation=False, padding=False).tokens
 
     # --- decoding
 
@@ -1281,11 +1622,23 @@ class Tokenizer:
     # --- the vocabulary
 
     def token_to_id(self, token: str) -> int | None:
-        """Return the id of a token, added tokens included, or None if there is no such token."""
+        """Return the id of a token, added tokens included, or None if there is no such token.
+
+        Parameters
+        ----------
+        token : str
+            The token.
+        """
         return self._inner.token_to_id(token)
 
     def id_to_token(self, token_id: int) -> str | None:
-        """Return the token of an id, added tokens included, or None if the id has no token."""
+        """Return the token of an id, added tokens included, or None if the id has no token.
+
+        Parameters
+        ----------
+        token_id : int
+            The id.
+        """
         return self._inner.id_to_token(token_id)
 
     @overload
@@ -1295,7 +1648,13 @@ class Tokenizer:
     def convert_tokens_to_ids(self, tokens: list[str] | tuple[str, ...]) -> list[int]: ...
 
     def convert_tokens_to_ids(self, tokens: str | list[str] | tuple[str, ...]) -> int | list[int]:
-        """Return the id of a token, or of each in a list; an unknown one gets that of the unknown token."""
+        """Return the id of a token, or of each in a list; an unknown one gets that of the unknown token.
+
+        Parameters
+        ----------
+        tokens : str, or list of str
+            A token, or several.
+        """
         if isinstance(tokens, str):
             found = self._inner.token_to_id(tokens)
             return self._inner.unk_id if found is None else found
@@ -1319,6 +1678,13 @@ class Tokenizer:
         """Return the token of an id, or of each in a list; None for an id without a token.
 
         With `skip_special_tokens`, special added tokens are omitted from a list.
+
+        Parameters
+        ----------
+        ids : int, or iterable of int
+            An id, or several.
+        skip_special_tokens : bool, default False
+            Omit special added tokens from a list.
         """
         if isinstance(ids, int | np.integer):
             return self._inner.id_to_token(ids)
@@ -1370,7 +1736,13 @@ class Tokenizer:
         }
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:  # noqa: FBT001, FBT002
-        """Return how many special tokens the template adds to a text, or with `pair` to a pair."""
+        """Return how many special tokens the template adds to a text, or with `pair` to a pair.
+
+        Parameters
+        ----------
+        pair : bool, default False
+            Whether two texts make the row.
+        """
         return self._inner.special_tokens_added(pair)
 
     # --- special tokens
@@ -1497,6 +1869,11 @@ class Tokenizer:
 
     def save(self, path: StrPath) -> None:
         """Write a tokenizer.json, atomically.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file to create or replace.
 
         Raises
         ------

@@ -15,6 +15,13 @@ class Answers(list[Any]):
 
     It compares equal to a plain list of the same dicts, and is written as one by `json`.
 
+    Parameters
+    ----------
+    values : iterable of dict
+        The dicts.
+    truncated : bool, default False
+        Whether the text was truncated.
+
     Attributes
     ----------
     truncated : bool
@@ -32,6 +39,13 @@ class Answer(dict[str, Any]):
     """A dict about one text.
 
     It compares equal to a plain dict of the same items, and is written as one by `json`.
+
+    Parameters
+    ----------
+    values : mapping
+        The items.
+    truncated : bool, default False
+        Whether the text was truncated.
 
     Attributes
     ----------

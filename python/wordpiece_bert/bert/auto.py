@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert import heads, variants
@@ -41,19 +41,46 @@ class AutoModel:
         *,
         revision: str | None = None,
         download: bool = False,
-        **options: Any,  # noqa: ANN401
+        keep_half: bool = False,
+        check_finite: bool = False,
+        new_head: int | None = None,
     ) -> Model:
         """Load a model as the class that ``architectures`` names, or without a head if it names none.
 
-        The arguments, errors and warnings are those of `Model.from_pretrained`.
+        Parameters
+        ----------
+        name : str or os.PathLike
+            ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
+        backend : {"rust", "numpy"}, default "rust"
+            The engine.
+        dtype : str, default "float32"
+            The type that the engine computes in.
+        revision : str, optional
+            Branch, tag or commit of a model in the Hugging Face cache.
+        download : bool, default False
+            Download a model that is not in the cache, with huggingface_hub.
+        keep_half : bool, default False
+            Keep weights that the file stores in 16 bits in 16 bits in memory.
+        check_finite : bool, default False
+            Refuse weights that are NaN or infinite.
+        new_head : int, optional
+            A seed to draw the weights of the head with, if the file has none of them.
+
+        Returns
+        -------
+        Model
+            The model.
 
         Raises
         ------
         ConfigError
-            The class, or the type of model, is not supported; the message has its name.
+            The class, or the type of model, is not supported; the message has its name. The other errors and the
+            warnings are those of `Model.from_pretrained`.
         """
         folder = find_model(name, revision=revision, download=download)
-        return _class_of(folder).from_pretrained(folder, backend, dtype, **options)
+        return _class_of(folder).from_pretrained(
+            folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
+        )
 
     @staticmethod
     def base_from_pretrained(
@@ -63,11 +90,45 @@ class AutoModel:
         *,
         revision: str | None = None,
         download: bool = False,
-        **options: Any,  # noqa: ANN401
+        keep_half: bool = False,
+        check_finite: bool = False,
+        new_head: int | None = None,
     ) -> BertModel:
-        """Load a model of any type without its head; the arguments are those of `Model.from_pretrained`."""
+        """Load a model of any type without its head.
+
+        Parameters
+        ----------
+        name : str or os.PathLike
+            ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
+        backend : {"rust", "numpy"}, default "rust"
+            The engine.
+        dtype : str, default "float32"
+            The type that the engine computes in.
+        revision : str, optional
+            Branch, tag or commit of a model in the Hugging Face cache.
+        download : bool, default False
+            Download a model that is not in the cache, with huggingface_hub.
+        keep_half : bool, default False
+            Keep weights that the file stores in 16 bits in 16 bits in memory.
+        check_finite : bool, default False
+            Refuse weights that are NaN or infinite.
+        new_head : int, optional
+            A seed to draw the weights of the head with, if the file has none of them.
+
+        Returns
+        -------
+        BertModel
+            The encoder.
+
+        Raises
+        ------
+        ConfigError
+            The type of model is not supported. The other errors and the warnings are those of `Model.from_pretrained`.
+        """
         folder = find_model(name, revision=revision, download=download)
-        return _base_of(folder).from_pretrained(folder, backend, dtype, **options)
+        return _base_of(folder).from_pretrained(
+            folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
+        )
 
 
 def read_config(folder: str | os.PathLike[str]) -> BertConfig:

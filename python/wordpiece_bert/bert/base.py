@@ -29,7 +29,7 @@ from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -123,9 +123,9 @@ class Model:
                 del self._weights[copy]
         self._set_up(engine, resolved)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Run the model; each class documents its arguments and its output."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+        # Runs the model; each class has its own arguments and its own output.
+        __call__: Callable[..., Any]
 
     @classmethod
     def _layout(cls, config: BertConfig) -> Layout:
@@ -205,6 +205,11 @@ class Model:
 
         Both files appear, or replace older ones, only when they are complete. A folder in which the replacement was
         interrupted is refused by every load, until something is saved there again.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            The folder; it is created if need be.
 
         Raises
         ------

@@ -184,29 +184,64 @@ class BertConfig:
         return len(self.id2label)
 
     def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
-        """Return the positions of a call without `position_ids`, [B, S] or [1, S]: 0 to S − 1, padding included."""
+        """Return the positions of a call without `position_ids`, [B, S] or [1, S]: 0 to S − 1, padding included.
+
+        Parameters
+        ----------
+        input_ids : ndarray of int, or None
+            The ids [B, S]; None if the call has word vectors.
+        length : int
+            S, the number of positions.
+        """
         del input_ids  # used by MPNet
         return np.arange(length, dtype=np.int64)[None, :]
 
     def label(self, index: int) -> str:
-        """Return the name of a label; ``LABEL_i`` if `id2label` has none."""
+        """Return the name of a label; ``LABEL_i`` if `id2label` has none.
+
+        Parameters
+        ----------
+        index : int
+            The index of the label in the scores.
+        """
         return self.id2label.get(index, f"LABEL_{index}")
 
     @classmethod
     def from_pretrained(
         cls, name: str | os.PathLike[str], *, revision: str | None = None, download: bool = False
     ) -> Self:
-        """Read the configuration of a model; names and errors as in `wordpiece_bert.hub.find_model`."""
+        """Read the configuration of a model; names and errors as in `wordpiece_bert.hub.find_model`.
+
+        Parameters
+        ----------
+        name : str or os.PathLike
+            The model's name or folder.
+        revision : str, optional
+            Branch, tag or commit of a model in the Hugging Face cache.
+        download : bool, default False
+            Download a model that is not in the cache, with huggingface_hub.
+        """
         return cls.from_folder(find_model(name, revision=revision, download=download))
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read ``config.json`` of a folder, or ``bert_config.json``, its name in Google's releases."""
+        """Read ``config.json`` of a folder, or ``bert_config.json``, its name in Google's releases.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            The folder of a model.
+        """
         return cls.from_file(find_config(folder))
 
     @classmethod
     def from_file(cls, file: str | os.PathLike[str]) -> Self:
         """Read one configuration file.
+
+        Parameters
+        ----------
+        file : str or os.PathLike
+            The file.
 
         Raises
         ------
@@ -222,7 +257,13 @@ class BertConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a configuration from the content of a ``config.json``; fields that have no effect here are ignored."""
+        """Make a configuration from the content of a ``config.json``; fields that have no effect here are ignored.
+
+        Parameters
+        ----------
+        values : mapping
+            The fields by name.
+        """
         for name, allowed in cls._must_be.items():
             if values.get(name, allowed) not in (allowed, None):
                 _refuse(name, values[name], "models that need it are not supported; results would be wrong")

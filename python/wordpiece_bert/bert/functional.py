@@ -136,6 +136,13 @@ def linear(x: Array, weight: Array, bias: Array) -> Array:
     """Dense layer: y = x·Wᵀ + b over the last axis.
 
     x [..., in], weight [out, in], bias [out] -> [..., out].
+
+    Parameters
+    ----------
+    x : Array
+        [..., in].
+    weight, bias : Array
+        [out, in] and [out].
     """
     rows = x.reshape(-1, x.shape[-1])  # [..., in] -> [tokens, in]: one matrix product for the whole batch
     y = rows @ weight.T  # [tokens, out]
@@ -148,6 +155,15 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> Array:
 
     x [..., H], weight and bias [H] -> [..., H]. The variance is the biased one (divided by H). It is computed from the
     centred values, because BERT's ε, 1e-12, is too small to cover the cancellation in mean(x²) − mean(x)².
+
+    Parameters
+    ----------
+    x : Array
+        [..., H].
+    weight, bias : Array
+        γ and β, [H] each.
+    eps : float
+        ε.
     """
     y: Array = x - x.mean(axis=-1, keepdims=True)
     variance = np.square(y).mean(axis=-1, keepdims=True)  # [..., 1]
@@ -324,6 +340,13 @@ def relative_position_bias(length: int, table: Array) -> Array:
     """MPNet's position bias: one number for each head and bucket of distances, table [32, N] -> [1, N, S, S].
 
     Source: Song et al. 2020; the buckets are those of `distance_buckets`.
+
+    Parameters
+    ----------
+    length : int
+        S.
+    table : Array
+        The biases [32, N].
     """
     positions = np.arange(length)
     buckets = distance_buckets(positions[:, None] - positions[None, :])  # [S, S]
@@ -357,6 +380,19 @@ def self_attention(
 
     x [B, S, H], mask [B, S] or None if every token is visible -> context [B, S, H], weights p [B, N, S, S]. MPNet adds
     a bias [1, N, S, S] to the scores.
+
+    Parameters
+    ----------
+    x : Array
+        [B, S, H].
+    query, key, value : Affine
+        The dense layers [H, H].
+    heads : int
+        N.
+    mask : Mask or None
+        [B, S], true where a token is visible; None if all are.
+    position_bias : Array, optional
+        What MPNet adds to the scores, [1, N, S, S].
     """
     q = split_heads(linear(x, **query), heads)  # [B, N, S, d]
     k = split_heads(linear(x, **key), heads)  # [B, N, S, d]
@@ -386,6 +422,19 @@ def embeddings(
 
     input_ids [B, S], or instead word vectors inputs_embeds [B, S, E]; token_type_ids and position_ids [B, S], or [1, S]
     if all rows have the same -> [B, S, H]. E is H unless the tables have a projection.
+
+    Parameters
+    ----------
+    input_ids : Ids or None
+        [B, S]; None with `inputs_embeds`.
+    token_type_ids, position_ids : Ids
+        [B, S], or [1, S] if all rows have the same.
+    tables : Embeddings
+        The tables and the norm.
+    eps : float
+        The ε of the norm.
+    inputs_embeds : Array, optional
+        Word vectors [B, S, E].
     """
     x = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, E]
     if "token_type_embeddings" in tables:
@@ -410,6 +459,23 @@ def encoder_layer(
         a = LN(x + attention(x))      x' = LN(a + FFN(a))      FFN(a) = W₂·activation(W₁·a + b₁) + b₂
 
     x [B, S, H], mask [B, S] or None -> x' [B, S, H] and the attention weights [B, N, S, S].
+
+    Parameters
+    ----------
+    x : Array
+        [B, S, H].
+    layer : Layer
+        The weights.
+    mask : Mask or None
+        [B, S], true where a token is visible; None if all are.
+    heads : int
+        N.
+    activation : Activation
+        The function between W₁ and W₂.
+    eps : float
+        The ε of the norms.
+    position_bias : Array, optional
+        What MPNet adds to the scores, [1, N, S, S].
     """
     attention, intermediate, output = layer["attention"], layer["intermediate"], layer["output"]
     context, p = self_attention(
@@ -423,7 +489,15 @@ def encoder_layer(
 
 
 def pooler(x: Array, dense: Affine) -> Array:
-    """BERT's pooler: tanh of a dense layer over the first token, [B, S, H] -> [B, H]."""
+    """BERT's pooler: tanh of a dense layer over the first token, [B, S, H] -> [B, H].
+
+    Parameters
+    ----------
+    x : Array
+        [B, S, H].
+    dense : Affine
+        [H, H].
+    """
     return np.tanh(linear(x[:, 0], **dense))
 
 
@@ -439,6 +513,17 @@ def pool(x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
     x [B, S, H], mask [B, S] -> [B, H]. The first `skip` positions from the first visible one on, those of a prompt, are
     skipped. Source: module Pooling of sentence-transformers 6.2, also for a row that has no tokens left: sums are 0,
     the maximum is −∞.
+
+    Parameters
+    ----------
+    x : Array
+        [B, S, H].
+    mask : Mask
+        [B, S], true for tokens.
+    mode : PoolingMode
+        One of `POOLING_MODES`.
+    skip : int, default 0
+        How many tokens at the start of each row are left out.
     """
     length = x.shape[1]
     positions = np.arange(length)  # [S]

@@ -137,7 +137,19 @@ class BertModel(Model):
         )
 
     def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
-        """Pool token vectors [B, S, H] to one vector for each row, [B, H], as `functional.pool`."""
+        """Pool token vectors [B, S, H] to one vector for each row, [B, H], as `functional.pool`.
+
+        Parameters
+        ----------
+        x : ndarray of float32
+            Token vectors [B, S, H].
+        mask : ndarray of bool
+            Which of them are tokens, [B, S].
+        mode : str
+            One of `POOLING_MODES`.
+        skip : int, default 0
+            How many tokens at the start of each row are left out.
+        """
         return self._encoder.pool(x, mask, mode, skip)
 
     @property

@@ -178,13 +178,13 @@ def _count_into_folder(options: argparse.Namespace, progress: Callable[..., None
 def _reusable_counts(path: Path, name: str, options: argparse.Namespace) -> WordCounts | None:
     """Load the counts of a file if they were made with the same normalizer from a file of the same size."""
     from wordpiece_bert.training import WordCounts
-    from wordpiece_bert.training.options import settings_of
+    from wordpiece_bert.training.options import normalizer_settings
 
     try:
         counts = WordCounts.load(path)
     except (FileNotFoundError, TrainingError):
         return None
-    same = counts.normalizer == settings_of(normalizer_options(options))
+    same = counts.normalizer == normalizer_settings(**normalizer_options(options))
     # The counts hold the number of bytes of text, which says nothing about the size of a compressed file.
     size_unknown = Path(name).suffix in (".gz", ".zst") or _is_structured(name)
     return counts if same and (size_unknown or counts.bytes == Path(name).stat().st_size) else None

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     if as_file:
         vocab.save(options.output)
     else:
-        vocab.save_pretrained(options.output, **_special_token_roles(vocab))
+        vocab.save_pretrained(options.output, unk_token=_unknown_token(vocab))
     if options.token_counts:
         rows = zip(vocab.tokens, vocab.counts, strict=True)
         write_text(options.token_counts, "".join(f"{token}\t{n}\n" for token, n in rows))
@@ -67,6 +67,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _training_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `train_vocab` that were given on the command line."""
+    from wordpiece_bert.training.options import refuse_options_of_other_algorithms
+
     given: dict[str, Any] = {"algorithm": options.algorithm}
     if options.vocab_size is not None:
         given["vocab_size"] = options.vocab_size
@@ -100,6 +102,7 @@ def _training_options(options: argparse.Namespace) -> dict[str, Any]:
     for name in ("limit_alphabet", "lower_thresh", "upper_thresh", "max_input_words"):
         if hasattr(options, name):
             given[name] = getattr(options, name)
+    refuse_options_of_other_algorithms(options.algorithm, given)  # also one that is given its default
     return given
 
 
@@ -115,16 +118,15 @@ def _load_counts(options: argparse.Namespace) -> WordCounts:
     counts = sum(parts[1:], parts[0])
     given = options.cased or options.no_clean_text or options.no_chinese_chars or options.strip_accents is not None
     if counts.normalizer is not None:
-        settings_of(count.normalizer_options(options) if given else {}, counts.normalizer)
+        settings_of(counts.normalizer, **(count.normalizer_options(options) if given else {}))
     return counts
 
 
-def _special_token_roles(vocab: Vocab) -> dict[str, str]:
+def _unknown_token(vocab: Vocab) -> str:
     """Find the unknown token of a vocabulary whose special tokens have names of the user's choice."""
     if "[UNK]" in set(vocab.tokens):
-        return {}
-    found = next((token for token in vocab.special_tokens if "unk" in token.lower()), None)
-    return {} if found is None else {"unk_token": found}
+        return "[UNK]"
+    return next((token for token in vocab.special_tokens if "unk" in token.lower()), "[UNK]")
 
 
 def _write_pieces(path: Path, vocab: Vocab, base: Tokenizer) -> None:

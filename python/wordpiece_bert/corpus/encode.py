@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.options import EncodeOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
@@ -30,14 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodeSummary", "FileEncoder", "FileOptions", "write_encoded"]
 
-# The option of a call -> the field of `RaggedBatch` that it requests.
-COLUMNS = {
-    "return_offsets": "offsets",
-    "return_word_ids": "word_ids",
-    "return_sequence_ids": "sequence_ids",
-    "return_overflowing_tokens": "overflow_to_sample",
-    "return_n_tokens": "n_tokens",
-}
 # The rows of a block have about this many tokens at most, however they are padded: 16 MB of ids.
 BLOCK_TOKENS = 1 << 22
 # A summary has the locations of this many truncated texts, and the number of all.
@@ -45,7 +37,7 @@ LOCATIONS_KEPT = 20
 
 
 class FileOptions(ReadingOptions, EncodeOptions, total=False):
-    """The options for reading files and encoding their texts, by keyword: those of both parents, and these."""
+    """The options of `Tokenizer.encode_files` and `iter_files` by keyword, for a dict that holds some of them."""
 
     #: What to compute besides ids, as for `Tokenizer.encode_batch`; all False by default.
     return_offsets: bool
@@ -91,10 +83,14 @@ class FileEncoder:
         The tokenizer.
     files : path, or iterable of paths
         As for `TextReader`.
-    resolve : callable
-        Returns whether texts are lists of words, and the core's options, for an `EncodeOptions`.
-    options : FileOptions
-        The options of the call.
+    options : _core.Options
+        How to encode.
+    columns : list of str
+        The fields of `RaggedBatch` to compute besides the ids.
+    threads : int or None
+        Number of threads that encode.
+    reading : ReadingOptions
+        The options of `TextReader`.
     warns : bool, default False
         Whether to warn about truncated texts, because the truncation is that of the tokenizer's file.
 
@@ -117,21 +113,18 @@ class FileEncoder:
         self,
         core: _core.Tokenizer,
         files: StrPath | Iterable[StrPath],
-        resolve: Callable[[EncodeOptions], tuple[bool, _core.Options]],
-        options: FileOptions,
+        options: _core.Options,
         *,
+        columns: list[str],
+        threads: int | None,
+        reading: ReadingOptions,
         warns: bool = False,
     ) -> None:
         self.warns = warns
-        rest: Any = dict(options)
-        reading = {name: rest.pop(name) for name in ReadingOptions.__annotations__ if name in rest}
-        self._threads = rest.pop("threads", None)
-        self._columns = [column for option, column in COLUMNS.items() if rest.pop(option, False)]
+        self._threads = threads
+        self._columns = columns
         self._core = core
-        split, self._options = resolve(rest)
-        if split:
-            message = "is_split_into_words cannot be used with files: they hold texts, not lists of words"
-            raise InputError(message)
+        self._options = options
         self.row_length = _row_length(self._options.padding)
         truncation = self._options.truncation
         self.truncates = truncation is not None

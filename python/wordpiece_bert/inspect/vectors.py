@@ -186,7 +186,15 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
 
 
 def sinusoids(count: int, width: int) -> Array:
-    """Return the sinusoidal positions of Vaswani et al. (2017): sin(p/10000^(2i/H)) and cos, alternating, [P, H]."""
+    """Return the sinusoidal positions of Vaswani et al. (2017): sin(p/10000^(2i/H)) and cos, alternating, [P, H].
+
+    Parameters
+    ----------
+    count : int
+        The number of positions, P.
+    width : int
+        The width of a vector, H.
+    """
     rates = 10000.0 ** (-2 * (np.arange(width) // 2) / width)  # [H]
     angles = np.arange(count)[:, None] * rates  # [P, H]
     return np.where(np.arange(width) % 2 == 0, np.sin(angles), np.cos(angles)).astype(np.float32)

@@ -145,7 +145,13 @@ class View:
         return write_text(path, content())
 
     def frame(self, height: int = 640) -> Frame:
-        """Return the interactive page for a notebook that runs scripts: a sandboxed frame, `height` pixels high."""
+        """Return the interactive page for a notebook that runs scripts: a sandboxed frame, `height` pixels high.
+
+        Parameters
+        ----------
+        height : int, default 640
+            The height in pixels.
+        """
         return Frame(self.to_html(), height)
 
     def _repr_html_(self) -> str:
@@ -260,7 +266,13 @@ class Page:
         return write_text(path, self.to_html() if suffix == ".html" else self.to_json())
 
     def frame(self, height: int = 720) -> Frame:
-        """Return the page for a notebook that runs scripts: a sandboxed frame, `height` pixels high."""
+        """Return the page for a notebook that runs scripts: a sandboxed frame, `height` pixels high.
+
+        Parameters
+        ----------
+        height : int, default 720
+            The height in pixels.
+        """
         return Frame(self.to_html(), height)
 
     def _repr_html_(self) -> str:
@@ -277,7 +289,15 @@ class Page:
 
 
 def page(*views: View, title: str = "Looking inside") -> Page:
-    """Return a page with these views, one tab for each."""
+    """Return a page with these views, one tab for each.
+
+    Parameters
+    ----------
+    *views : View
+        The views, in the order of the tabs.
+    title : str, default "Looking inside"
+        The title of the page.
+    """
     return Page(views, title)
 
 

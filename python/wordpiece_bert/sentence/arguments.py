@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+import numpy.typing as npt
 
 from wordpiece_bert.batch import to_torch
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["one_of", "prompt_text", "tensors"]
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
+
+__all__ = ["OutputValue", "Texts", "Vectors", "one_of", "prompt_text", "tensors"]
+
+OutputValue = Literal["sentence_embedding", "token_embeddings"] | None
+Vectors = npt.NDArray[Any]
+#: An iterable of texts, or a column of them.
+Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
 
 # Prompts that every model of sentence-transformers has; they are empty unless the model's folder has others.
 _USUAL_PROMPTS = ("query", "document")

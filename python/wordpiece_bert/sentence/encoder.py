@@ -6,7 +6,7 @@ import os
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,11 @@ from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.arguments import one_of, prompt_text, tensors
+from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, one_of, prompt_text, tensors
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
+from wordpiece_bert.sentence.roles import QueryAndDocumentCalls
 from wordpiece_bert.sentence.save import write_modules
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
@@ -33,7 +34,6 @@ from wordpiece_bert.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.model import BertModel
     from wordpiece_bert.tokenizer import RaggedBatch
 
@@ -41,14 +41,6 @@ __all__ = ["SentenceEncoder", "TokenVectors"]
 
 #: The most tokens of one call of the Rust engine: up to a second of work, the longest until Ctrl-C has an effect.
 TOKENS_PER_CALL = 16_384
-
-OutputValue = Literal["sentence_embedding", "token_embeddings"] | None
-Vectors = npt.NDArray[Any]
-#: An iterable of texts, or a column of them.
-Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
-
-# The prompt that encode_document uses is the first of these that the model has.
-_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +57,7 @@ class TokenVectors:
     truncated: bool
 
 
-class SentenceEncoder:
+class SentenceEncoder(QueryAndDocumentCalls):
     """A sentence encoder: a tokenizer, a BERT model, a pooling, and the modules after it.
 
     ``SentenceEncoder("minilm")`` and `SentenceEncoder.from_pretrained` load one. Threads may share it. A copy shares
@@ -270,16 +262,32 @@ class SentenceEncoder:
         return self._folder.similarity
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-        """Compare every vector of `a` with every vector of `b`, [n, d] and [m, d] -> float32 [n, m].
+        """Compare every vector of `a` with every vector of `b`, by `similarity_fn_name`.
 
-        The metric is `similarity_fn_name`.
+        Parameters
+        ----------
+        a, b : array_like
+            Vectors [n, d] and [m, d].
+
+        Returns
+        -------
+        ndarray of float32
+            The similarities [n, m].
         """
         return similarity(a, b, self.similarity_fn_name)
 
     def similarity_pairwise(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-        """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n].
+        """Compare the vectors of `a` and `b` pair by pair, by `similarity_fn_name`.
 
-        The metric is `similarity_fn_name`.
+        Parameters
+        ----------
+        a, b : array_like
+            Vectors [n, d] each.
+
+        Returns
+        -------
+        ndarray of float32
+            The similarities [n].
         """
         return pairwise_similarity(a, b, self.similarity_fn_name)
 
@@ -488,7 +496,13 @@ class SentenceEncoder:
             return result
         return result, bool(rows.truncated[0]) if single else rows.truncated
 
-    def encode_tokens(self, texts: str | Texts, *, batch_size: int = 32) -> Any:  # noqa: ANN401
+    @overload
+    def encode_tokens(self, texts: str, *, batch_size: int = 32) -> TokenVectors: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def encode_tokens(self, texts: Texts, *, batch_size: int = 32) -> list[TokenVectors]: ...
+
+    def encode_tokens(self, texts: str | Texts, *, batch_size: int = 32) -> TokenVectors | list[TokenVectors]:
         """Turn the tokens of texts into vectors, with their offsets in the texts; without a prompt.
 
         Parameters
@@ -527,30 +541,6 @@ class SentenceEncoder:
             tokens = cast("list[str]", self._tokenizer.convert_ids_to_tokens(rows.ids[start:end]))  # every id has one
             found.append(TokenVectors(x, offsets, tokens, bool(rows.truncated[index])))
         return found[0] if single else found
-
-    def encode_query(
-        self,
-        texts: str | Texts | None = None,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        **options: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        """Turn queries into vectors: `encode`, by default with the model's prompt ``query``."""
-        if prompt is None and prompt_name is None and "query" in self._folder.prompts:
-            prompt_name = "query"
-        return self.encode(texts, prompt_name, prompt, **options)
-
-    def encode_document(
-        self,
-        texts: str | Texts | None = None,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        **options: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        """Turn documents into vectors: `encode`, by default with the model's prompt ``document``."""
-        if prompt is None and prompt_name is None:
-            prompt_name = next((name for name in _DOCUMENT_PROMPTS if name in self._folder.prompts), None)
-        return self.encode(texts, prompt_name, prompt, **options)
 
     async def aencode(
         self,

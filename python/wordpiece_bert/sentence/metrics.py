@@ -59,6 +59,13 @@ def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosin
     """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n].
 
     Metrics and errors are those of `similarity`.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Vectors [n, d] each.
+    metric : {"cosine", "dot", "euclidean", "manhattan"}, default "cosine"
+        The measure, as in `similarity`.
     """
     check_metric(metric)
     x, y = _vectors("a", a), _vectors("b", b)  # [n, d]

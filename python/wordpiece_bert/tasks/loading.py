@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.base import Model
@@ -36,14 +36,46 @@ def load(
     *,
     revision: str | None = None,
     download: bool = False,
-    **options: Any,  # noqa: ANN401
+    keep_half: bool = False,
+    check_finite: bool = False,
+    new_head: int | None = None,
 ) -> Loaded:
     """Load a model, as the class that its folder names, and its tokenizer.
 
-    The arguments and errors are those of `AutoModel.from_pretrained`.
+    Parameters
+    ----------
+    name : str or os.PathLike
+        ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
+    backend : {"rust", "numpy"}, default "rust"
+        The engine.
+    dtype : str, default "float32"
+        The type that the engine computes in.
+    revision : str, optional
+        Branch, tag or commit of a model in the Hugging Face cache.
+    download : bool, default False
+        Download a model that is not in the cache, with huggingface_hub.
+    keep_half : bool, default False
+        Keep weights that the file stores in 16 bits in 16 bits in memory.
+    check_finite : bool, default False
+        Refuse weights that are NaN or infinite.
+    new_head : int, optional
+        A seed to draw the weights of the head with, if the file has none of them.
+
+    Returns
+    -------
+    Loaded
+        The model and the tokenizer, for the functions of this module.
+
+    Raises
+    ------
+    ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
+        As for `AutoModel.from_pretrained` and `Tokenizer.from_pretrained`.
     """
     folder = find_model(name, revision=revision, download=download)
-    return Loaded(AutoModel.from_pretrained(folder, backend, dtype, **options), Tokenizer.from_pretrained(folder))
+    model = AutoModel.from_pretrained(
+        folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
+    )
+    return Loaded(model, Tokenizer.from_pretrained(folder))
 
 
 def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel, Tokenizer]:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Union, Unpack
+from typing import TYPE_CHECKING, Any, Self, Union
 
 import numpy as np
 
@@ -15,12 +15,13 @@ from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training import counts_file
 from wordpiece_bert.training.counts_file import CountsInfo
-from wordpiece_bert.training.options import CountOptions, NormalizerSettings, count_fields, known_options, settings_of
+from wordpiece_bert.training.options import count_fields, normalizer_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.training.options import BadBytes, NormalizerSettings, Progress
 
 __all__ = ["WordCounts"]
 
@@ -64,7 +65,19 @@ class WordCounts:
     # --- construction
 
     @classmethod
-    def from_files(cls, files: StrPath | Iterable[StrPath], **options: Unpack[CountOptions]) -> Self:
+    def from_files(
+        cls,
+        files: StrPath | Iterable[StrPath],
+        *,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        clean_text: bool = True,
+        tokenize_chinese_chars: bool = True,
+        errors: BadBytes = "strict",
+        max_distinct_words: int | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
         r"""Count the words of UTF-8 text files.
 
         Each line is a text and ends at ``\n``. A byte order mark at the start of a file is skipped.
@@ -73,8 +86,24 @@ class WordCounts:
         ----------
         files : path, or iterable of paths
             The files; ``"-"`` is standard input.
-        **options
-            Those of `CountOptions`.
+        lowercase : bool, default True
+            Convert texts to lower case.
+        strip_accents : bool, optional
+            Remove combining marks after decomposition. Defaults to the value of `lowercase`.
+        clean_text : bool, default True
+            Remove control characters, and replace every white space character by a space.
+        tokenize_chinese_chars : bool, default True
+            Treat every Chinese ideograph as a word.
+        errors : {"strict", "replace", "skip"}, default "strict"
+            What to do with bytes of a file that are not UTF-8: raise an error; replace them by U+FFFD, which
+            `clean_text` then removes; or skip the line.
+        max_distinct_words : int, optional
+            A bound on memory for noisy texts. After every 64 MiB of text, if there are more distinct words than this,
+            the rarest are dropped until half as many remain. No bound by default.
+        threads : int, optional
+            Number of threads; by default all CPUs that this process may use. Results do not depend on it.
+        progress : callable, optional
+            Called as ``progress(stage, done, total)`` about twenty times a second.
 
         Returns
         -------
@@ -90,31 +119,58 @@ class WordCounts:
         InputError
             An option is wrong.
         """
-        known_options(options, CountOptions.__annotations__, "from_files")
         listed = [files] if isinstance(files, str | os.PathLike) else list(files)
         for path in listed:
             if not isinstance(path, str | os.PathLike):
                 message = f"files must be paths, not {type(path).__name__}; to count texts, use from_texts"
                 raise InputError(message)
-        settings = settings_of(options)
-        counted = _core.WordCounts.from_files(
-            [os.fspath(path) for path in listed],
-            count_fields(settings, options),
-            options.get("threads"),
-            options.get("progress"),
+        settings = normalizer_settings(
+            lowercase=lowercase,
+            strip_accents=strip_accents,
+            clean_text=clean_text,
+            tokenize_chinese_chars=tokenize_chinese_chars,
         )
+        fields = count_fields(settings, errors, max_distinct_words)
+        counted = _core.WordCounts.from_files([os.fspath(path) for path in listed], fields, threads, progress)
         return cls._counted(counted, settings)
 
     @classmethod
-    def from_texts(cls, texts: Texts, **options: Unpack[CountOptions]) -> Self:
+    def from_texts(
+        cls,
+        texts: Texts,
+        *,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        clean_text: bool = True,
+        tokenize_chinese_chars: bool = True,
+        errors: BadBytes = "strict",
+        max_distinct_words: int | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
         """Count the words of texts.
 
         Parameters
         ----------
         texts : iterable of str, or Arrow column
             The texts. An iterable is consumed lazily; a column is read in place.
-        **options
-            Those of `CountOptions`. `errors` applies only to files and has no effect.
+        lowercase : bool, default True
+            Convert texts to lower case.
+        strip_accents : bool, optional
+            Remove combining marks after decomposition. Defaults to the value of `lowercase`.
+        clean_text : bool, default True
+            Remove control characters, and replace every white space character by a space.
+        tokenize_chinese_chars : bool, default True
+            Treat every Chinese ideograph as a word.
+        errors : {"strict", "replace", "skip"}, default "strict"
+            As for `from_files`. It has no effect here: a str always has a UTF-8 form, except for lone surrogates.
+        max_distinct_words : int, optional
+            A bound on memory for noisy texts. After every 64 MiB of text, if there are more distinct words than this,
+            the rarest are dropped until half as many remain. No bound by default.
+        threads : int, optional
+            Number of threads; by default all CPUs that this process may use. Results do not depend on it.
+        progress : callable, optional
+            Called as ``progress(stage, done, total)`` about twenty times a second.
 
         Returns
         -------
@@ -126,14 +182,18 @@ class WordCounts:
         InputError
             An item is not a str or has a lone surrogate, or an option is wrong.
         """
-        known_options(options, CountOptions.__annotations__, "from_texts")
         if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _exports_columns(texts)):
             hint = "; pass one text in a list, and a file to from_files" if isinstance(texts, str) else ""
             message = f"texts must be an iterable of str, not {type(texts).__name__}{hint}"
             raise InputError(message)
-        settings = settings_of(options)
-        fields = count_fields(settings, options)
-        counted = _core.WordCounts.from_texts(texts, fields, options.get("threads"), options.get("progress"))
+        settings = normalizer_settings(
+            lowercase=lowercase,
+            strip_accents=strip_accents,
+            clean_text=clean_text,
+            tokenize_chinese_chars=tokenize_chinese_chars,
+        )
+        fields = count_fields(settings, errors, max_distinct_words)
+        counted = _core.WordCounts.from_texts(texts, fields, threads, progress)
         return cls._counted(counted, settings)
 
     @classmethod
@@ -228,7 +288,7 @@ class WordCounts:
             items = items[:: max(1, len(items) // limit)]
         sample = [word for word, _ in items]
         # Counted as a text, each word must yield itself, once.
-        again = _core.WordCounts.from_texts(sample, count_fields(settings, {}), 1, None).words
+        again = _core.WordCounts.from_texts(sample, count_fields(settings), 1, None).words
         if len(again) != len(sample) or again.total != len(sample):
             wrong = next(word for word in sample if again.get(word) == 0)
             message = f"{path}: {wrong!r} is not a single word under the settings in the file; count again"
@@ -278,7 +338,13 @@ class WordCounts:
         return dict(self._inner.items(None))
 
     def most_common(self, n: int | None = None) -> list[tuple[str, int]]:
-        """Return the `n` most frequent words with their counts, or all if `n` is None."""
+        """Return the `n` most frequent words with their counts, or all if `n` is None.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many; all by default.
+        """
         return self._inner.items(None if n is None else whole_number("n", n, 0))
 
     @property

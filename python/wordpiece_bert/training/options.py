@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, whole_number
 from wordpiece_bert.errors import InputError, TrainingError
 
 __all__ = ["Algorithm", "CountOptions", "NormalizerOptions", "NormalizerSettings", "TrainOptions"]
@@ -20,17 +20,17 @@ Algorithm = Literal["bpe", "top_down", "likelihood"]
 Progress = Callable[[str, int, int | None], object]
 
 ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "top_down", "likelihood")
-BAD_BYTES = ("strict", "replace", "skip")
+BadBytes = Literal["strict", "replace", "skip"]
+BAD_BYTES: tuple[BadBytes, ...] = ("strict", "replace", "skip")
+# How many [unusedN] tokens a vocabulary with reserved="bert" has by default.
+UNUSED = 99
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 class NormalizerOptions(TypedDict, total=False):
-    """The options of the normalizer, which prepares texts before they are split into words.
+    """The options of the normalizer, by keyword, for a dict that holds some of them.
 
-    Raises
-    ------
-    InputError
-        When a function is called: a value has the wrong type.
+    The normalizer prepares texts before they are split into words.
     """
 
     #: Convert texts to lower case; True by default.
@@ -44,17 +44,11 @@ class NormalizerOptions(TypedDict, total=False):
 
 
 class CountOptions(NormalizerOptions, total=False):
-    """The options of counting words: those of the normalizer, and these.
-
-    Raises
-    ------
-    InputError
-        When a function is called: a value is wrong.
-    """
+    """The options of counting words, by keyword, for a dict that holds some of them."""
 
     #: What to do with bytes of a file that are not UTF-8: "strict" (raise an error, the default), "replace" (by U+FFFD,
     #: which `clean_text` then removes) or "skip" (skip the line).
-    errors: Literal["strict", "replace", "skip"]
+    errors: BadBytes
     #: A bound on memory for noisy texts. After every 64 MiB of text, if there are more distinct words than this, the
     #: rarest are dropped until half as many remain. None, the default, means no bound.
     max_distinct_words: int | None
@@ -65,16 +59,7 @@ class CountOptions(NormalizerOptions, total=False):
 
 
 class TrainOptions(CountOptions, total=False):
-    """The options of `train_vocab` besides the source, the size and the algorithm.
-
-    The defaults are those of `BertWordPieceTokenizer.train` in tokenizers, and for ``"top_down"`` those of TensorFlow
-    Text.
-
-    Raises
-    ------
-    InputError
-        When `train_vocab` is called: a value is wrong, or the option belongs to another algorithm.
-    """
+    """The options of `train_vocab` besides the source, the size and the algorithm, for a dict that holds some."""
 
     #: The first tokens of the vocabulary, in this order; by default [PAD] [UNK] [CLS] [SEP] [MASK].
     special_tokens: Iterable[str]
@@ -113,19 +98,18 @@ class TrainOptions(CountOptions, total=False):
     include_joiner: bool
 
 
-MERGING = frozenset({"min_frequency", "limit_alphabet", "initial_alphabet"})
-TOP_DOWN = frozenset(
-    {
-        "lower_thresh",
-        "upper_thresh",
-        "num_iterations",
-        "slack_ratio",
-        "max_token_length",
-        "max_unique_chars",
-        "max_input_words",
-        "include_joiner",
-    }
-)
+# The options that only some algorithms have, with their defaults. One that is not its default is refused elsewhere.
+MERGING: dict[str, Any] = {"min_frequency": 2, "limit_alphabet": 1000, "initial_alphabet": ()}
+TOP_DOWN: dict[str, Any] = {
+    "lower_thresh": 10,
+    "upper_thresh": 10_000_000,
+    "num_iterations": 4,
+    "slack_ratio": 0.05,
+    "max_token_length": 50,
+    "max_unique_chars": 1000,
+    "max_input_words": 5_000_000,
+    "include_joiner": True,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +166,46 @@ def differences(one: NormalizerSettings, other: NormalizerSettings) -> str:
     return ", ".join(f"{name} {mine} and {others}" for name, mine, others in both if mine != others)
 
 
-def settings_of(options: Mapping[str, Any], given: NormalizerSettings | None = None) -> NormalizerSettings:
-    """Return the settings among the options of a call.
+def normalizer_settings(
+    *,
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    clean_text: bool = True,
+    tokenize_chinese_chars: bool = True,
+) -> NormalizerSettings:
+    """Return the settings that the options of a call stand for.
+
+    Raises
+    ------
+    InputError
+        A value has the wrong type.
+    """
+    lowercase = checked_flag("lowercase", lowercase)
+    return NormalizerSettings(
+        lowercase=lowercase,
+        strip_accents=lowercase if strip_accents is None else checked_flag("strip_accents", strip_accents),
+        clean_text=checked_flag("clean_text", clean_text),
+        tokenize_chinese_chars=checked_flag("tokenize_chinese_chars", tokenize_chinese_chars),
+    )
+
+
+def settings_of(
+    given: NormalizerSettings | None,
+    *,
+    lowercase: bool | None = None,
+    strip_accents: bool | None = None,
+    clean_text: bool | None = None,
+    tokenize_chinese_chars: bool | None = None,
+) -> NormalizerSettings:
+    """Return the settings of a call whose words may be counted already.
 
     Parameters
     ----------
-    options : mapping
-        The options; those that are not of the normalizer are ignored.
-    given : NormalizerSettings, optional
-        Settings that already apply, such as those of counts. Missing options take their values from here.
+    given : NormalizerSettings or None
+        The settings that the words were counted with.
+    lowercase, strip_accents, clean_text, tokenize_chinese_chars : bool, optional
+        The options of the call; None takes the value of `given`, or else the default. Without `strip_accents`,
+        accents follow a `lowercase` that is given.
 
     Raises
     ------
@@ -199,22 +214,16 @@ def settings_of(options: Mapping[str, Any], given: NormalizerSettings | None = N
     TrainingError
         An option contradicts `given`.
     """
-    for name in ("lowercase", "clean_text", "tokenize_chinese_chars"):
-        if name in options:
-            checked_flag(name, options[name])
-    strip = options.get("strip_accents")
-    if strip is not None:
-        checked_flag("strip_accents", strip)
     fallback = given or NormalizerSettings()
-    lowercase = options.get("lowercase", fallback.lowercase)
-    if strip is None:
-        follows_lowercase = given is None or "strip_accents" in options or "lowercase" in options
-        strip = lowercase if follows_lowercase else fallback.strip_accents
-    settings = NormalizerSettings(
-        lowercase=lowercase,
-        strip_accents=strip,
-        clean_text=options.get("clean_text", fallback.clean_text),
-        tokenize_chinese_chars=options.get("tokenize_chinese_chars", fallback.tokenize_chinese_chars),
+    if strip_accents is None and lowercase is None:
+        strip_accents = fallback.strip_accents
+    settings = normalizer_settings(
+        lowercase=fallback.lowercase if lowercase is None else lowercase,
+        strip_accents=strip_accents,
+        clean_text=fallback.clean_text if clean_text is None else clean_text,
+        tokenize_chinese_chars=(
+            fallback.tokenize_chinese_chars if tokenize_chinese_chars is None else tokenize_chinese_chars
+        ),
     )
     if given is not None and settings != given:
         message = (
@@ -244,89 +253,101 @@ def read_pipeline(pipeline: str) -> NormalizerSettings:
     return settings
 
 
-def optional_number(options: Mapping[str, Any], name: str, default: int | None, least: int = 0) -> int | None:
-    """Return an option that must be a whole number of at least `least`, or None."""
-    value = options.get(name, default)
+def _optional_number(name: str, value: int | None, least: int = 0) -> int | None:
+    """Check an option that must be a whole number of at least `least`, or None."""
     return None if value is None else whole_number(name, value, least)
 
 
-def count_fields(settings: NormalizerSettings, options: Mapping[str, Any]) -> dict[str, Any]:
+def count_fields(
+    settings: NormalizerSettings, errors: str = "strict", max_distinct_words: int | None = None
+) -> dict[str, Any]:
     """Return the settings and options in the form that the core's counting functions accept."""
-    bad_bytes = options.get("errors", "strict")
-    if bad_bytes not in BAD_BYTES:
-        message = f"errors must be one of {', '.join(map(repr, BAD_BYTES))}, not {bad_bytes!r}"
-        raise InputError(message)
     return {
-        "lowercase": settings.lowercase,
-        "strip_accents": settings.strip_accents,
-        "clean_text": settings.clean_text,
-        "tokenize_chinese_chars": settings.tokenize_chinese_chars,
-        "errors": bad_bytes,
-        "max_distinct_words": optional_number(options, "max_distinct_words", None, 1),
+        **settings.as_dict(),
+        "errors": checked_choice("errors", errors, BAD_BYTES),
+        "max_distinct_words": _optional_number("max_distinct_words", max_distinct_words, 1),
     }
 
 
-def known_options(options: Mapping[str, Any], known: Iterable[str], call: str) -> None:
-    """Raise InputError for an option that a function does not have."""
-    known = frozenset(known)
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        message = f"{call} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}"
-        raise InputError(message)
+def algorithm_options(algorithm: str, merging: Mapping[str, Any], searching: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checked options of an algorithm.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of `ALGORITHMS`.
+    merging : mapping
+        The options that ``"bpe"`` and ``"likelihood"`` have, all of those in `MERGING`.
+    searching : mapping
+        The options that ``"top_down"`` has, all of those in `TOP_DOWN`.
+
+    Raises
+    ------
+    InputError
+        The algorithm or a value is wrong, or an option that only another algorithm has is not its default.
+    """
+    checked_choice("algorithm", algorithm, ALGORITHMS)
+    top_down = algorithm == "top_down"
+    defaults = MERGING | TOP_DOWN
+    given = {**merging, **searching}
+    changed = [
+        name for name, value in given.items() if type(value) is not type(defaults[name]) or value != defaults[name]
+    ]
+    refuse_options_of_other_algorithms(algorithm, changed)
+    return _top_down_options(searching) if top_down else _merge_options(merging)
 
 
-def merge_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of `bpe` and `likelihood`, with defaults."""
+def refuse_options_of_other_algorithms(algorithm: str, names: Iterable[str]) -> None:
+    """Raise InputError for the name of an option that only another algorithm has."""
+    foreign, whose = (MERGING, "bpe and likelihood") if algorithm == "top_down" else (TOP_DOWN, "top_down")
+    for name in names:
+        if name in foreign:
+            message = f"algorithm {algorithm!r} has no {name}: it is an option of {whose}"
+            raise InputError(message)
+
+
+def _merge_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the options of `bpe` and `likelihood`."""
     return {
-        "min_frequency": whole_number("min_frequency", options.get("min_frequency", 2), 0),
-        "limit_alphabet": optional_number(options, "limit_alphabet", 1000),
-        "initial_alphabet": checked_strings("initial_alphabet", options.get("initial_alphabet", ())),
+        "min_frequency": whole_number("min_frequency", given["min_frequency"], 0),
+        "limit_alphabet": _optional_number("limit_alphabet", given["limit_alphabet"]),
+        "initial_alphabet": checked_strings("initial_alphabet", given["initial_alphabet"]),
     }
 
 
-def top_down_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of `top_down`, with defaults."""
-    slack = options.get("slack_ratio", 0.05)
+def _top_down_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the options of `top_down`."""
+    slack = given["slack_ratio"]
     if isinstance(slack, bool) or not isinstance(slack, int | float) or not math.isfinite(slack):
         message = f"slack_ratio must be a number, not {slack!r}"
         raise InputError(message)
-    most = options.get("max_input_words", 5_000_000)
+    most = given["max_input_words"]
     return {
-        "lower_thresh": optional_number(options, "lower_thresh", 10, 1),
-        "upper_thresh": optional_number(options, "upper_thresh", 10_000_000, 1),
-        "num_iterations": whole_number("num_iterations", options.get("num_iterations", 4), 0),
+        "lower_thresh": _optional_number("lower_thresh", given["lower_thresh"], 1),
+        "upper_thresh": _optional_number("upper_thresh", given["upper_thresh"], 1),
+        "num_iterations": whole_number("num_iterations", given["num_iterations"], 0),
         "slack_ratio": float(slack),
-        "max_token_length": whole_number("max_token_length", options.get("max_token_length", 50), 0),
-        "max_unique_chars": whole_number("max_unique_chars", options.get("max_unique_chars", 1000), 0),
+        "max_token_length": whole_number("max_token_length", given["max_token_length"], 0),
+        "max_unique_chars": whole_number("max_unique_chars", given["max_unique_chars"], 0),
         "max_input_words": None if most is None or most == -1 else whole_number("max_input_words", most, 0),
-        "include_joiner": checked_flag("include_joiner", options.get("include_joiner", True)),
+        "include_joiner": checked_flag("include_joiner", given["include_joiner"]),
     }
 
 
-def refuse_options_of_other_algorithms(algorithm: str, options: Mapping[str, Any]) -> None:
-    """Raise InputError for an option that only another algorithm has."""
-    foreign = sorted((MERGING if algorithm == "top_down" else TOP_DOWN) & options.keys())
-    if foreign:
-        whose = "bpe and likelihood" if algorithm == "top_down" else "top_down"
-        message = f"algorithm {algorithm!r} has no {foreign[0]}: it is an option of {whose}"
-        raise InputError(message)
-
-
-def special_tokens(options: Mapping[str, Any]) -> list[str]:
+def first_tokens(special_tokens: Iterable[str] | None, reserved: str | None, unused: int) -> list[str]:
     """Return the first tokens of a new vocabulary, without duplicates."""
-    reserved = options.get("reserved")
     if reserved not in (None, "bert"):
         message = f"reserved must be 'bert' or None, not {reserved!r}"
         raise InputError(message)
-    if reserved is None and "unused" in options:
+    if reserved is None and unused != UNUSED:
         message = "unused applies only with reserved='bert'"
         raise InputError(message)
-    given = checked_strings("special_tokens", options["special_tokens"]) if "special_tokens" in options else None
+    given = None if special_tokens is None else checked_strings("special_tokens", special_tokens)
     if any(not token for token in given or ()):
         message = "special_tokens has an empty string"
         raise InputError(message)
     first = list(SPECIAL_TOKENS) if given is None else given
     if reserved == "bert":
-        slots = [f"[unused{i}]" for i in range(whole_number("unused", options.get("unused", 99), 0, 1 << 24))]
+        slots = [f"[unused{i}]" for i in range(whole_number("unused", unused, 0, 1 << 24))]
         first = ["[PAD]", *slots[:99], "[UNK]", "[CLS]", "[SEP]", "[MASK]", *slots[99:], *(given or ())]
     return list(dict.fromkeys(first))

@@ -6,13 +6,13 @@ Needs pyspark (``pip install 'wordpiece-bert[spark]'``) on the driver, and this 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.training.counts import WordCounts
 from wordpiece_bert.training.counts_file import CountsInfo, columns_of
-from wordpiece_bert.training.options import NormalizerOptions, NormalizerSettings, known_options, settings_of
+from wordpiece_bert.training.options import NormalizerSettings, normalizer_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +30,15 @@ _GROUP_BYTES = 64 << 20
 _ROWS_PER_BATCH = 1 << 16
 
 
-def count_words(frame: DataFrame, column: str | None = None, **options: Unpack[NormalizerOptions]) -> WordCounts:
+def count_words(
+    frame: DataFrame,
+    column: str | None = None,
+    *,
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    clean_text: bool = True,
+    tokenize_chinese_chars: bool = True,
+) -> WordCounts:
     """Count the words of a column of texts on Spark.
 
     Each task counts its partition (``mapInArrow``), Spark adds the counts up (``groupBy("word")``), and the driver
@@ -42,8 +50,14 @@ def count_words(frame: DataFrame, column: str | None = None, **options: Unpack[N
         A data frame. Nulls are skipped.
     column : str, optional
         The column of texts. It may be omitted if the frame has only one.
-    **options
-        Those of `NormalizerOptions`: `lowercase`, `strip_accents`, `clean_text`, `tokenize_chinese_chars`.
+    lowercase : bool, default True
+        Convert texts to lower case.
+    strip_accents : bool, optional
+        Remove combining marks after decomposition. Defaults to the value of `lowercase`.
+    clean_text : bool, default True
+        Remove control characters, and replace every white space character by a space.
+    tokenize_chinese_chars : bool, default True
+        Treat every Chinese ideograph as a word.
 
     Returns
     -------
@@ -57,8 +71,12 @@ def count_words(frame: DataFrame, column: str | None = None, **options: Unpack[N
     """
     from pyspark.sql import functions
 
-    known_options(options, NormalizerOptions.__annotations__, "count_words")
-    settings = settings_of(options)
+    settings = normalizer_settings(
+        lowercase=lowercase,
+        strip_accents=strip_accents,
+        clean_text=clean_text,
+        tokenize_chinese_chars=tokenize_chinese_chars,
+    )
     if column is None and len(frame.columns) != 1:
         message = f"the frame has the columns {', '.join(frame.columns)}: pass column=, the one with the texts"
         raise InputError(message)

@@ -5,27 +5,24 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.counts import StrPath, Texts, WordCounts
 from wordpiece_bert.training.options import (
-    ALGORITHMS,
     SPECIAL_TOKENS,
+    UNUSED,
     Algorithm,
-    CountOptions,
+    BadBytes,
     NormalizerSettings,
-    TrainOptions,
+    Progress,
+    algorithm_options,
     differences,
-    known_options,
-    merge_options,
-    refuse_options_of_other_algorithms,
+    first_tokens,
     settings_of,
-    special_tokens,
-    top_down_options,
 )
 from wordpiece_bert.training.vocab import Vocab
 
@@ -40,12 +37,45 @@ DEFAULT_SIZE = 30_522
 _CHARS_SHOWN = 20
 
 
+class _Normalizing(TypedDict):
+    """The options of the normalizer as `train_vocab` has them: None means those of the word counts."""
+
+    lowercase: bool | None
+    strip_accents: bool | None
+    clean_text: bool | None
+    tokenize_chinese_chars: bool | None
+
+
 def train_vocab(
     source: StrPath | Iterable[StrPath] | Texts | WordCounts,
     vocab_size: int = DEFAULT_SIZE,
     *,
     algorithm: Algorithm = "bpe",
-    **options: Unpack[TrainOptions],
+    special_tokens: Iterable[str] | None = None,
+    reserved: Literal["bert"] | None = None,
+    unused: int = UNUSED,
+    base: Vocab | Tokenizer | StrPath | Iterable[str] | None = None,
+    fill_unused: bool = False,
+    max_word_chars: int | None = None,
+    min_frequency: int = 2,
+    limit_alphabet: int | None = 1000,
+    initial_alphabet: Iterable[str] = (),
+    lower_thresh: int | None = 10,
+    upper_thresh: int | None = 10_000_000,
+    num_iterations: int = 4,
+    slack_ratio: float = 0.05,
+    max_token_length: int = 50,
+    max_unique_chars: int = 1000,
+    max_input_words: int | None = 5_000_000,
+    include_joiner: bool = True,
+    lowercase: bool | None = None,
+    strip_accents: bool | None = None,
+    clean_text: bool | None = None,
+    tokenize_chinese_chars: bool | None = None,
+    errors: BadBytes = "strict",
+    max_distinct_words: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Vocab:
     """Train a WordPiece vocabulary.
 
@@ -70,9 +100,59 @@ def train_vocab(
         The size, special tokens included. With `fill_unused` the size is that of `base` and can be omitted.
     algorithm : {"bpe", "top_down", "likelihood"}, default "bpe"
         The training algorithm.
-    **options
-        Those of `TrainOptions`: the normalizer, how files are read, special and unused tokens, a vocabulary to extend,
-        and the options of the algorithm.
+    special_tokens : iterable of str, optional
+        The first tokens of the vocabulary, in this order; by default [PAD] [UNK] [CLS] [SEP] [MASK].
+    reserved : {"bert"}, optional
+        Give the special tokens their ids of bert-base-uncased, and the ids between them to the tokens [unused0],
+        [unused1], …
+    unused : int, default 99
+        Number of [unusedN] tokens with ``reserved="bert"``. [unused99] and later ones come after [MASK].
+    base : Vocab, Tokenizer, path or list of str, optional
+        A vocabulary to extend; a path is that of a vocab.txt. Its tokens keep their ids.
+    fill_unused : bool, default False
+        Put new tokens at the [unusedN] ids of `base`, without changing its size.
+    max_word_chars : int, optional
+        Skip words of more characters. No limit by default.
+    min_frequency : int, default 2
+        bpe, likelihood: merge only pairs that occur at least this often.
+    limit_alphabet : int or None, default 1000
+        bpe, likelihood: keep this many characters, the most frequent ones; None keeps all.
+    initial_alphabet : iterable of str, default ()
+        bpe, likelihood: characters to keep in any case; of each string the first character.
+    lower_thresh : int or None, default 10
+        top_down: the lower end of the search for a threshold; None means the smallest count.
+    upper_thresh : int or None, default 10,000,000
+        top_down: the upper end of that search; None means the largest count.
+    num_iterations : int, default 4
+        top_down: passes for each threshold.
+    slack_ratio : float, default 0.05
+        top_down: the share of `vocab_size` by which the vocabulary may be smaller.
+    max_token_length : int, default 50
+        top_down: skip words of more characters.
+    max_unique_chars : int, default 1000
+        top_down: keep this many characters, the most frequent ones, and skip words with any other.
+    max_input_words : int or None, default 5,000,000
+        top_down: keep this many words, the most frequent ones; None or -1 keeps all.
+    include_joiner : bool, default True
+        top_down: mark pieces inside words with ##.
+    lowercase : bool, optional
+        Convert texts to lower case. By default the setting of the word counts, or True.
+    strip_accents : bool, optional
+        Remove combining marks after decomposition. By default the setting of the word counts, or the value of
+        `lowercase`.
+    clean_text : bool, optional
+        Remove control characters, and replace every white space character by a space. By default the setting of the
+        word counts, or True.
+    tokenize_chinese_chars : bool, optional
+        Treat every Chinese ideograph as a word. By default the setting of the word counts, or True.
+    errors : {"strict", "replace", "skip"}, default "strict"
+        What to do with bytes of a file that are not UTF-8, as for `WordCounts.from_files`.
+    max_distinct_words : int, optional
+        A bound on memory for noisy texts, as for `WordCounts.from_files`. No bound by default.
+    threads : int, optional
+        Number of threads; by default all CPUs that this process may use. Results do not depend on it.
+    progress : callable, optional
+        Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. `total` may be None.
 
     Returns
     -------
@@ -85,7 +165,7 @@ def train_vocab(
         There are no words, the vocabulary to extend already has the requested size, an option contradicts the settings
         of the counts, or a file is not UTF-8.
     InputError
-        An option is wrong or belongs to another algorithm, or an item is not a str.
+        An option is wrong, an option that only another algorithm has is not its default, or an item is not a str.
     OSError
         A file does not exist or cannot be read.
 
@@ -97,8 +177,9 @@ def train_vocab(
 
     Notes
     -----
-    Ctrl-C stops within a second. ``bpe`` produces the ids of tokenizers 0.23.3, except that continuation characters,
-    whose ids are random there, are sorted by code point.
+    The defaults are those of `BertWordPieceTokenizer.train` in tokenizers, and for ``"top_down"`` those of TensorFlow
+    Text. ``bpe`` produces the ids of tokenizers 0.23.3, except that continuation characters, whose ids are random
+    there, are sorted by code point. Ctrl-C stops within a second.
 
     Examples
     --------
@@ -107,21 +188,40 @@ def train_vocab(
     >>> vocab.tokens[-4:]
     ['##at', 'cat', 'th', 'the']
     """
-    known_options(options, TrainOptions.__annotations__, "train_vocab")
-    if algorithm not in ALGORITHMS:
-        message = f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, not {algorithm!r}"
-        raise InputError(message)
-    refuse_options_of_other_algorithms(algorithm, options)
-    how = top_down_options(options) if algorithm == "top_down" else merge_options(options)
-    base, base_normalizer = _base(options.get("base"))
-    specials = _specials(options, base)
-    fill_unused = checked_flag("fill_unused", options.get("fill_unused", False))
-    size = _size(vocab_size, base, fill_unused=fill_unused)
-    max_word_chars = options.get("max_word_chars")
+    merging = {
+        "min_frequency": min_frequency,
+        "limit_alphabet": limit_alphabet,
+        "initial_alphabet": initial_alphabet,
+    }
+    searching = {
+        "lower_thresh": lower_thresh,
+        "upper_thresh": upper_thresh,
+        "num_iterations": num_iterations,
+        "slack_ratio": slack_ratio,
+        "max_token_length": max_token_length,
+        "max_unique_chars": max_unique_chars,
+        "max_input_words": max_input_words,
+        "include_joiner": include_joiner,
+    }
+    how = algorithm_options(algorithm, merging, searching)
+    checked_flag("fill_unused", fill_unused)
+    old, old_normalizer = _base(base)
+    specials = (
+        _first_tokens(special_tokens, reserved, unused, fill_unused=fill_unused)
+        if old is None
+        else _kept_specials(old, special_tokens, reserved, unused)
+    )
+    size = _size(vocab_size, old, fill_unused=fill_unused)
     max_word_chars = None if max_word_chars is None else whole_number("max_word_chars", max_word_chars, 1)
 
-    counts = _counts(source, options)
-    normalizer = _normalizer(counts, base_normalizer, options)
+    normalizing: _Normalizing = {
+        "lowercase": lowercase,
+        "strip_accents": strip_accents,
+        "clean_text": clean_text,
+        "tokenize_chinese_chars": tokenize_chinese_chars,
+    }
+    counts = _counts(source, normalizing, errors, max_distinct_words, threads, progress)
+    normalizer = _normalizer(counts, old_normalizer, normalizing)
     notes = _counting_notes(counts)
     words = counts._inner
     if max_word_chars is not None:
@@ -131,8 +231,7 @@ def train_vocab(
             notes.append(
                 f"{dropped:,} words of more than {max_word_chars} characters were skipped ({share} of all occurrences)"
             )
-    threads, progress = options.get("threads"), options.get("progress")
-    target = {"vocab_size": size, "special_tokens": specials, "base": base, "fill_unused": fill_unused}
+    target = {"vocab_size": size, "special_tokens": specials, "base": old, "fill_unused": fill_unused}
     trained = words.train(target, algorithm, how, threads, progress)
     notes += _learning_notes(trained, size, algorithm, how)
     for note in notes:
@@ -145,7 +244,7 @@ def train_vocab(
         special_tokens=[token for token in specials if token in known],
         normalizer=normalizer,
         pieces=dict(trained.pieces),
-        base_size=None if base is None else len(base),
+        base_size=None if old is None else len(old),
         notes=notes,
         threshold=trained.threshold,
     )
@@ -154,17 +253,40 @@ def train_vocab(
 # --- source
 
 
-def _counts(source: Any, options: TrainOptions) -> WordCounts:  # noqa: ANN401
+def _counts(
+    source: Any,  # noqa: ANN401
+    normalizing: _Normalizing,
+    errors: BadBytes,
+    max_distinct_words: int | None,
+    threads: int | None,
+    progress: Progress | None,
+) -> WordCounts:
     """Return the word counts of a source."""
     if isinstance(source, WordCounts):
-        for name in ("errors", "max_distinct_words"):
-            if name in options:
+        for name, given in (("errors", errors != "strict"), ("max_distinct_words", max_distinct_words is not None)):
+            if given:
                 message = f"{name} applies to counting, but these words are counted already"
                 raise InputError(message)
         return source
-    counting: CountOptions = {name: options[name] for name in CountOptions.__annotations__ if name in options}  # type: ignore[assignment, literal-required]
+    settings = settings_of(None, **normalizing).as_dict()
     files = _files(source)
-    return WordCounts.from_texts(source, **counting) if files is None else WordCounts.from_files(files, **counting)
+    if files is None:
+        return WordCounts.from_texts(
+            source,
+            **settings,
+            errors=errors,
+            max_distinct_words=max_distinct_words,
+            threads=threads,
+            progress=progress,
+        )
+    return WordCounts.from_files(
+        files,
+        **settings,
+        errors=errors,
+        max_distinct_words=max_distinct_words,
+        threads=threads,
+        progress=progress,
+    )
 
 
 def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
@@ -197,12 +319,11 @@ def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
 
 
 def _normalizer(
-    counts: WordCounts, base: NormalizerSettings | None, options: Mapping[str, Any]
+    counts: WordCounts, base: NormalizerSettings | None, normalizing: _Normalizing
 ) -> NormalizerSettings | None:
     """Return the normalizer settings of the counts, and check the options and the vocabulary to extend against them."""
-    settings = settings_of(options, counts.normalizer)
-    names = NormalizerSettings().as_dict()
-    if counts.normalizer is None and not any(name in options for name in names):
+    settings = settings_of(counts.normalizer, **normalizing)
+    if counts.normalizer is None and all(value is None for value in normalizing.values()):
         return base
     if base is not None and base != settings:
         message = (
@@ -262,17 +383,30 @@ def _settings_of(tokenizer: Tokenizer) -> NormalizerSettings:
     )
 
 
-def _specials(options: Mapping[str, Any], base: list[str] | None) -> list[str]:
-    if base is None:
-        if options.get("fill_unused"):
-            message = "fill_unused applies only with base=, the vocabulary whose [unusedN] tokens are to be replaced"
-            raise InputError(message)
-        return special_tokens(options)
-    for name in ("special_tokens", "reserved", "unused"):
-        if name in options:
+def _first_tokens(
+    special_tokens: Iterable[str] | None, reserved: str | None, unused: int, *, fill_unused: bool
+) -> list[str]:
+    """Return the first tokens of a new vocabulary."""
+    if fill_unused:
+        message = "fill_unused applies only with base=, the vocabulary whose [unusedN] tokens are to be replaced"
+        raise InputError(message)
+    return first_tokens(special_tokens, reserved, unused)
+
+
+def _kept_specials(
+    old: list[str], special_tokens: Iterable[str] | None, reserved: str | None, unused: int
+) -> list[str]:
+    """Return the special tokens of a vocabulary to extend."""
+    given = {
+        "special_tokens": special_tokens is not None,
+        "reserved": reserved is not None,
+        "unused": unused != UNUSED,
+    }
+    for name, is_given in given.items():
+        if is_given:
             message = f"{name} applies only to a new vocabulary; the one to extend keeps its own"
             raise InputError(message)
-    return [token for token in base if token in SPECIAL_TOKENS or re.fullmatch(r"\[unused\d+\]", token)]
+    return [token for token in old if token in SPECIAL_TOKENS or re.fullmatch(r"\[unused\d+\]", token)]
 
 
 def _size(vocab_size: int, base: list[str] | None, *, fill_unused: bool) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.errors import VocabError
@@ -73,30 +72,86 @@ class Vocab:
                 raise VocabError(message)
         write_text(Path(path), "".join(f"{token}\n" for token in self.tokens))
 
-    def save_pretrained(self, folder: StrPath, **options: Any) -> None:  # noqa: ANN401
+    def save_pretrained(
+        self,
+        folder: StrPath,
+        *,
+        lowercase: bool | None = None,
+        strip_accents: bool | None = None,
+        clean_text: bool | None = None,
+        tokenize_chinese_chars: bool | None = None,
+        unk_token: str = "[UNK]",
+        cls_token: str = "[CLS]",
+        sep_token: str = "[SEP]",
+        pad_token: str = "[PAD]",
+        mask_token: str = "[MASK]",
+        continuing_subword_prefix: str = "##",
+        max_input_chars_per_word: int = 100,
+    ) -> None:
         """Write the folder of the tokenizer, as `Tokenizer.save_pretrained` does.
 
         Parameters
         ----------
         folder : path
             The folder; it is created if need be.
-        **options
-            As for `tokenizer`.
+        lowercase, strip_accents, clean_text, tokenize_chinese_chars : bool, optional
+            The settings of the normalizer, as for `Tokenizer.from_vocab`; by default those of the word counts.
+        unk_token, cls_token, sep_token, pad_token, mask_token : str
+            The special tokens; by default ``[UNK]``, ``[CLS]``, ``[SEP]``, ``[PAD]`` and ``[MASK]``. The vocabulary
+            must have `unk_token`, and may have the others.
+        continuing_subword_prefix : str, default "##"
+            The prefix of a piece that continues a word.
+        max_input_chars_per_word : int, default 100
+            A word of more characters becomes `unk_token`.
 
         Raises
         ------
         VocabError, OSError
             As for `tokenizer` and `Tokenizer.save_pretrained`.
         """
-        self.tokenizer(**options).save_pretrained(folder)
+        tokenizer = self.tokenizer(
+            lowercase=lowercase,
+            strip_accents=strip_accents,
+            clean_text=clean_text,
+            tokenize_chinese_chars=tokenize_chinese_chars,
+            unk_token=unk_token,
+            cls_token=cls_token,
+            sep_token=sep_token,
+            pad_token=pad_token,
+            mask_token=mask_token,
+            continuing_subword_prefix=continuing_subword_prefix,
+            max_input_chars_per_word=max_input_chars_per_word,
+        )
+        tokenizer.save_pretrained(folder)
 
-    def tokenizer(self, **options: Any) -> Tokenizer:  # noqa: ANN401
+    def tokenizer(
+        self,
+        *,
+        lowercase: bool | None = None,
+        strip_accents: bool | None = None,
+        clean_text: bool | None = None,
+        tokenize_chinese_chars: bool | None = None,
+        unk_token: str = "[UNK]",
+        cls_token: str = "[CLS]",
+        sep_token: str = "[SEP]",
+        pad_token: str = "[PAD]",
+        mask_token: str = "[MASK]",
+        continuing_subword_prefix: str = "##",
+        max_input_chars_per_word: int = 100,
+    ) -> Tokenizer:
         """Return the tokenizer: this vocabulary with the normalizer settings of its word counts.
 
         Parameters
         ----------
-        **options
-            Those of `Tokenizer.from_vocab`, such as ``unk_token="<unk>"``.
+        lowercase, strip_accents, clean_text, tokenize_chinese_chars : bool, optional
+            The settings of the normalizer, as for `Tokenizer.from_vocab`; by default those of the word counts.
+        unk_token, cls_token, sep_token, pad_token, mask_token : str
+            The special tokens; by default ``[UNK]``, ``[CLS]``, ``[SEP]``, ``[PAD]`` and ``[MASK]``. The vocabulary
+            must have `unk_token`, and may have the others.
+        continuing_subword_prefix : str, default "##"
+            The prefix of a piece that continues a word.
+        max_input_chars_per_word : int, default 100
+            A word of more characters becomes `unk_token`.
 
         Returns
         -------
@@ -109,11 +164,21 @@ class Vocab:
             The unknown token is not in the vocabulary.
         """
         settings = self.normalizer or NormalizerSettings()
-        made = {
-            "lowercase": settings.lowercase,
-            # As model files do: None if accents are treated like case.
-            "strip_accents": None if settings.strip_accents == settings.lowercase else settings.strip_accents,
-            "clean_text": settings.clean_text,
-            "tokenize_chinese_chars": settings.tokenize_chinese_chars,
-        }
-        return Tokenizer.from_vocab(self.tokens, **(made | options))
+        if strip_accents is None and settings.strip_accents != settings.lowercase:
+            strip_accents = settings.strip_accents  # else None, as model files do if accents are treated like case
+        return Tokenizer.from_vocab(
+            self.tokens,
+            lowercase=settings.lowercase if lowercase is None else lowercase,
+            strip_accents=strip_accents,
+            clean_text=settings.clean_text if clean_text is None else clean_text,
+            tokenize_chinese_chars=(
+                settings.tokenize_chinese_chars if tokenize_chinese_chars is None else tokenize_chinese_chars
+            ),
+            unk_token=unk_token,
+            cls_token=cls_token,
+            sep_token=sep_token,
+            pad_token=pad_token,
+            mask_token=mask_token,
+            continuing_subword_prefix=continuing_subword_prefix,
+            max_input_chars_per_word=max_input_chars_per_word,
+        )

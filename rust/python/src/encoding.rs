@@ -176,6 +176,13 @@ impl Encoding {
     }
 
     /// Return the token that covers a character of a text, int or None.
+    ///
+    /// Parameters
+    /// ----------
+    /// char_pos : int
+    ///     The position of the character, in the unit of the offsets.
+    /// sequence_index : int, default 0
+    ///     Which text of a pair.
     #[pyo3(signature = (char_pos, sequence_index=None))]
     fn char_to_token(
         &self,
@@ -186,6 +193,13 @@ impl Encoding {
     }
 
     /// Return the word that covers a character of a text, int or None.
+    ///
+    /// Parameters
+    /// ----------
+    /// char_pos : int
+    ///     The position of the character, in the unit of the offsets.
+    /// sequence_index : int, default 0
+    ///     Which text of a pair.
     #[pyo3(signature = (char_pos, sequence_index=None))]
     fn char_to_word(
         &self,
@@ -196,22 +210,44 @@ impl Encoding {
     }
 
     /// Return the start and end of a token in its text, (int, int); None for a special token.
+    ///
+    /// Parameters
+    /// ----------
+    /// token_index : int
+    ///     The position of the token.
     fn token_to_chars(&self, token_index: &Bound<'_, PyAny>) -> PyResult<Option<(u32, u32)>> {
         let found = self.row().token_to_chars(position("token_index", token_index)? as usize);
         Ok(found.map(|(_, offsets)| offsets))
     }
 
     /// Return the word of a token, int; None for a special token.
+    ///
+    /// Parameters
+    /// ----------
+    /// token_index : int
+    ///     The position of the token.
     fn token_to_word(&self, token_index: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
         Ok(self.row().token_to_word(position("token_index", token_index)? as usize).map(|(_, word)| word))
     }
 
     /// Return the text of a token, 0 or 1; None for a special token.
+    ///
+    /// Parameters
+    /// ----------
+    /// token_index : int
+    ///     The position of the token.
     fn token_to_sequence(&self, token_index: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
         Ok(self.row().token_to_sequence(position("token_index", token_index)? as usize))
     }
 
     /// Return the first token of a word and the one after its last, (int, int) or None.
+    ///
+    /// Parameters
+    /// ----------
+    /// word_index : int
+    ///     The index of the word.
+    /// sequence_index : int, default 0
+    ///     Which text of a pair.
     #[pyo3(signature = (word_index, sequence_index=None))]
     fn word_to_tokens(
         &self,
@@ -222,6 +258,13 @@ impl Encoding {
     }
 
     /// Return the start and end of a word in its text, (int, int) or None.
+    ///
+    /// Parameters
+    /// ----------
+    /// word_index : int
+    ///     The index of the word.
+    /// sequence_index : int, default 0
+    ///     Which text of a pair.
     #[pyo3(signature = (word_index, sequence_index=None))]
     fn word_to_chars(
         &self,

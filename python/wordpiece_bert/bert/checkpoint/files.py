@@ -48,6 +48,11 @@ _LARGEST_INDEX = 10_000_000
 def find_weights(folder: str | os.PathLike[str]) -> Path:
     """Return the weight file of a model folder, or the index file if the weights are split into several files.
 
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        The folder of a model.
+
     Raises
     ------
     CheckpointError
@@ -113,7 +118,13 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
 
 
 def non_finite(tensors: Mapping[str, AnyArray]) -> dict[str, int]:
-    """Return how many numbers of each tensor are NaN or infinite; tensors without such numbers are omitted."""
+    """Return how many numbers of each tensor are NaN or infinite; tensors without such numbers are omitted.
+
+    Parameters
+    ----------
+    tensors : mapping of str to ndarray
+        The tensors by name.
+    """
     counts = {}
     for name, tensor in tensors.items():
         if is_half(tensor.dtype) or tensor.dtype.kind == "f":

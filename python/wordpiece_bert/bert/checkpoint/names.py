@@ -82,6 +82,11 @@ def bert_shapes(config: BertConfig) -> dict[str, Shape]:
 
     Variants of BERT have the names of BERT here; weights that BERT does not have are called ``embeddings.projection``
     (ELECTRA, ALBERT) and ``encoder.relative_attention_bias`` (MPNet).
+
+    Parameters
+    ----------
+    config : BertConfig
+        The configuration of the model.
     """
     width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
     shapes: dict[str, Shape] = {
@@ -264,7 +269,13 @@ def _meaning(size: str | int, value: int) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return untrusted names for a message: quoted, and only the first few."""
+    """Return untrusted names for a message: quoted, and only the first few.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names, from a file.
+    """
     names = list(names)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(map(quoted, names[:_LISTED])) + more if names else "nothing"

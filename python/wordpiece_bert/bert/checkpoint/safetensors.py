@@ -120,7 +120,15 @@ def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes]:
 
 
 def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
-    """Write the file of `safetensors_chunks`, atomically."""
+    """Write the file of `safetensors_chunks`, atomically.
+
+    Parameters
+    ----------
+    file : Path
+        The file to create or replace.
+    tensors : mapping of str to ndarray
+        The tensors by name.
+    """
     with AtomicFile(file) as part:
         part.begin()
         with part.naming_errors():

@@ -92,7 +92,13 @@ class LogitsModel(HeadModel):
     """A model whose head computes one array of logits."""
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head only, over an output of the encoder."""
+        """Run the head only, over an output of the encoder.
+
+        Parameters
+        ----------
+        output : BertOutput
+            The output of the encoder.
+        """
         raise NotImplementedError
 
     def infer(
@@ -137,7 +143,25 @@ class LabelledModel(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> HeadOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and `labels` as the class documents them."""
+        """Run encoder and head; the arguments are those of `BertModel`, and `labels` as the class documents them.
+
+        Parameters
+        ----------
+        input_ids : array_like, optional
+            Ids [B, S], or instead `inputs_embeds`.
+        attention_mask : array_like, optional
+            [B, S], 1 where a token is visible; by default all are.
+        token_type_ids : array_like, optional
+            [B, S], the index of each token's text; 0 by default.
+        position_ids : array_like, optional
+            Positions [B, S]; by default 0 to S − 1.
+        inputs_embeds : array_like, optional
+            Word vectors [B, S, E] in place of `input_ids`.
+        labels : array_like, optional
+            The labels, as the class documents them; with them the output has a loss.
+        output_hidden_states, output_attentions : bool, default False
+            Return the vectors, or the attention weights, of every layer too.
+        """
         out = self.base_model(
             input_ids,
             attention_mask,

@@ -77,7 +77,13 @@ class BertForNextSentencePrediction(LabelledModel):
         self._scores = weights.dense(_NEXT_SENTENCE)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head only, over an output of the encoder -> [B, 2]."""
+        """Run the head only, over an output of the encoder -> [B, 2].
+
+        Parameters
+        ----------
+        output : BertOutput
+            The output of the encoder.
+        """
         return self._scores(pooler_output(output))
 
 
@@ -115,7 +121,25 @@ class BertForPreTraining(HeadModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> PreTrainingOutput:
-        """Run encoder and heads; the arguments are those of `BertModel`, and the labels as the class documents them."""
+        """Run encoder and heads; the arguments are those of `BertModel`, and the labels as the class documents them.
+
+        Parameters
+        ----------
+        input_ids : array_like, optional
+            Ids [B, S], or instead `inputs_embeds`.
+        attention_mask : array_like, optional
+            [B, S], 1 where a token is visible; by default all are.
+        token_type_ids : array_like, optional
+            [B, S], the index of each token's text; 0 by default.
+        position_ids : array_like, optional
+            Positions [B, S]; by default 0 to S − 1.
+        inputs_embeds : array_like, optional
+            Word vectors [B, S, E] in place of `input_ids`.
+        labels, next_sentence_label : array_like, optional
+            The labels of both heads, as the class documents them; with both the output has a loss.
+        output_hidden_states, output_attentions : bool, default False
+            Return the vectors, or the attention weights, of every layer too.
+        """
         out = self.base_model(
             input_ids,
             attention_mask,
@@ -142,7 +166,13 @@ class BertForPreTraining(HeadModel):
         )
 
     def predict(self, x: Array) -> Array:
-        """Run the masked-language head only, over any token vectors, [..., H] -> [..., V]."""
+        """Run the masked-language head only, over any token vectors, [..., H] -> [..., V].
+
+        Parameters
+        ----------
+        x : ndarray of float32
+            Token vectors [..., H].
+        """
         return self._masked_lm(x)
 
 

@@ -103,11 +103,23 @@ class MaskedLM(LabelledModel):
         self._head = MaskedLMHead(weights, self._names, self.config)
 
     def predict(self, x: Array) -> Array:
-        """Run the head only, over any token vectors, [..., H] -> [..., V]."""
+        """Run the head only, over any token vectors, [..., H] -> [..., V].
+
+        Parameters
+        ----------
+        x : ndarray of float32
+            Token vectors [..., H].
+        """
         return self._head(x)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head only, over an output of the encoder -> [B, S, V]."""
+        """Run the head only, over an output of the encoder -> [B, S, V].
+
+        Parameters
+        ----------
+        output : BertOutput
+            The output of the encoder.
+        """
         return self._head(output.last_hidden_state)
 
 
@@ -132,7 +144,13 @@ class _FirstTokenModel(LabelledModel):
         self._scores = weights.dense(self._classifier)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head only, over an output of the encoder -> [B, scores]."""
+        """Run the head only, over an output of the encoder -> [B, scores].
+
+        Parameters
+        ----------
+        output : BertOutput
+            The output of the encoder.
+        """
         return self._scores(self._pool(output))
 
     def _pool(self, output: BertOutput) -> Array:
@@ -182,7 +200,13 @@ class TokenClassification(LabelledModel):
         self._scores = weights.dense("classifier")
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head only, over an output of the encoder -> [B, S, labels]."""
+        """Run the head only, over an output of the encoder -> [B, S, labels].
+
+        Parameters
+        ----------
+        output : BertOutput
+            The output of the encoder.
+        """
         return self._scores(output.last_hidden_state)
 
 
@@ -207,7 +231,25 @@ class MultipleChoice(_FirstTokenModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> HeadOutput:
-        """Run encoder and head; the arguments are those of `BertModel` with a dimension of choices, [B, C, S]."""
+        """Run encoder and head; the arguments are those of `BertModel` with a dimension of choices, [B, C, S].
+
+        Parameters
+        ----------
+        input_ids : array_like, optional
+            Ids [B, C, S], or instead `inputs_embeds`.
+        attention_mask : array_like, optional
+            [B, C, S], 1 where a token is visible; by default all are.
+        token_type_ids : array_like, optional
+            [B, C, S], the index of each token's text; 0 by default.
+        position_ids : array_like, optional
+            Positions [B, C, S]; by default 0 to S − 1.
+        inputs_embeds : array_like, optional
+            Word vectors [B, C, S, E] in place of `input_ids`.
+        labels : array_like, optional
+            The labels, as the class documents them; with them the output has a loss.
+        output_hidden_states, output_attentions : bool, default False
+            Return the vectors, or the attention weights, of every layer too.
+        """
         if input_ids is not None:
             batch, choices = _rows_of_choices("input_ids", input_ids, 3)
         elif inputs_embeds is not None:
@@ -247,7 +289,13 @@ class QuestionAnswering(LogitsModel):
         self._scores = weights.dense("qa_outputs")
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head only, over an output of the encoder -> [B, S, 2], start and end."""
+        """Run the head only, over an output of the encoder -> [B, S, 2], start and end.
+
+        Parameters
+        ----------
+        output : BertOutput
+            The output of the encoder.
+        """
         return self._scores(output.last_hidden_state)
 
     def __call__(
@@ -263,7 +311,26 @@ class QuestionAnswering(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> QuestionAnsweringOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and positions as the class documents them."""
+        """Run encoder and head; the arguments are those of `BertModel`, and positions as the class documents them.
+
+        Parameters
+        ----------
+        input_ids : array_like, optional
+            Ids [B, S], or instead `inputs_embeds`.
+        attention_mask : array_like, optional
+            [B, S], 1 where a token is visible; by default all are.
+        token_type_ids : array_like, optional
+            [B, S], the index of each token's text; 0 by default.
+        position_ids : array_like, optional
+            Positions [B, S]; by default 0 to S − 1.
+        inputs_embeds : array_like, optional
+            Word vectors [B, S, E] in place of `input_ids`.
+        start_positions, end_positions : array_like, optional
+            The first and the last token of each answer [B], as the class documents them; with them the output has a
+            loss.
+        output_hidden_states, output_attentions : bool, default False
+            Return the vectors, or the attention weights, of every layer too.
+        """
         out = self.base_model(
             input_ids,
             attention_mask,

@@ -102,7 +102,13 @@ class ElectraForPreTraining(LabelledModel):
         self._prediction = weights.dense(_PREDICTION)
 
     def logits(self, output: BertOutput) -> Array:
-        """Run the head only, over an output of the encoder -> [B, S]."""
+        """Run the head only, over an output of the encoder -> [B, S].
+
+        Parameters
+        ----------
+        output : BertOutput
+            The output of the encoder.
+        """
         t = ACTIVATIONS[self.config.hidden_act](self._dense(output.last_hidden_state))  # [B, S, H]
         return self._prediction(t)[..., 0]
 

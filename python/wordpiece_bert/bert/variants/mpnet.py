@@ -75,7 +75,15 @@ class MPNetConfig(BertConfig):
         return max(self.max_position_embeddings - _PAD - 1, 0)
 
     def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
-        """Return the positions of tokens: 1 for padding, else counting from 2; word vectors count from 2 on."""
+        """Return the positions of tokens: 1 for padding, else counting from 2; word vectors count from 2 on.
+
+        Parameters
+        ----------
+        input_ids : ndarray of int, or None
+            The ids [B, S]; None if the call has word vectors.
+        length : int
+            S, the number of positions.
+        """
         if input_ids is None:
             return np.arange(_PAD + 1, _PAD + 1 + length, dtype=np.int64)[None, :]
         tokens = (input_ids != _PAD).astype(np.int64)  # [B, S]
