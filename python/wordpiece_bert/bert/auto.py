@@ -9,7 +9,14 @@ from wordpiece_bert.bert import heads, variants
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.config import BertConfig, find_config
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.variants import AlbertModel, DistilBertModel, ElectraModel, MPNetModel
+from wordpiece_bert.bert.variants import (
+    AlbertModel,
+    DistilBertModel,
+    ElectraModel,
+    GteModel,
+    MPNetModel,
+    NomicBertModel,
+)
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.hub import find_model
 
@@ -20,7 +27,17 @@ if TYPE_CHECKING:
 __all__ = ["AutoModel", "read_config"]
 
 _BASE_MODELS: dict[str, type[BertModel]] = {
-    cls.config_class.model_type: cls for cls in (BertModel, AlbertModel, DistilBertModel, ElectraModel, MPNetModel)
+    cls.config_class.model_type: cls
+    for cls in (BertModel, AlbertModel, DistilBertModel, ElectraModel, MPNetModel, NomicBertModel, GteModel)
+}
+
+#: Names of types and classes in the remote code of models, and the classes here that compute the same.
+_OTHER_TYPES = {"new": "gte"}
+_OTHER_CLASSES = {
+    "NewModel": "GteModel",
+    "NewForMaskedLM": "GteForMaskedLM",
+    "NewForSequenceClassification": "GteForSequenceClassification",
+    "NewForTokenClassification": "GteForTokenClassification",
 }
 
 _CLASSES: dict[str, type[Model]] = {
@@ -141,6 +158,7 @@ def _base_of(folder: str | os.PathLike[str]) -> type[BertModel]:
     file = find_config(folder)
     values = read_object(file, ConfigError)
     kind = values.get("model_type")
+    kind = _OTHER_TYPES.get(kind, kind) if isinstance(kind, str) else kind
     if kind is None:
         named = _CLASSES.get(_architecture(file) or "BertModel")
         kind = named.config_class.model_type if named else "bert"
@@ -169,6 +187,7 @@ def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
 
 
 def _architecture(file: Path) -> str | None:
-    """Return the first class that a configuration names; None if it names none."""
+    """Return the first class that a configuration names, by its name here; None if it names none."""
     names = read_object(file, ConfigError).get("architectures")
-    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else None
+    name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else None
+    return None if name is None else _OTHER_CLASSES.get(name, name)

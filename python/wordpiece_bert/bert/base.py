@@ -104,7 +104,7 @@ class Model:
     ) -> None:
         engine = get_engine(backend, dtype)
         layout = self._layout(config)
-        resolved = resolve(weights, layout, config, source, new_head)
+        resolved = resolve(self._renamed(weights, config, source), layout, config, source, new_head)
         if resolved.unused:
             message = f"{source}: {len(resolved.unused)} tensors are not used: {listed(resolved.unused)}"
             warnings.warn(message, CheckpointWarning, stacklevel=2)
@@ -126,6 +126,14 @@ class Model:
     if TYPE_CHECKING:
         # Runs the model; each class has its own arguments and its own output.
         __call__: Callable[..., Any]
+
+    @classmethod
+    def _renamed(
+        cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
+    ) -> Mapping[str, npt.NDArray[np.generic]]:
+        """Return the weights of a checkpoint by the names of the layout, for families that have had several namings."""
+        del config, source
+        return weights
 
     @classmethod
     def _layout(cls, config: BertConfig) -> Layout:

@@ -23,9 +23,9 @@ from wordpiece_bert.hub import find_model
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wordpiece_bert.bert.functional import Ids
+    from wordpiece_bert.bert.functional import Array, Ids
 
-__all__ = ["MOST_LAYERS", "BertConfig", "find_config"]
+__all__ = ["LARGEST_SIZE", "MOST_LAYERS", "BertConfig", "find_config", "refuse"]
 
 # The first of these that exists is read; bert_config.json is the name in Google's releases.
 _FILE_NAMES = ("config.json", "bert_config.json")
@@ -33,7 +33,7 @@ _FILE_NAMES = ("config.json", "bert_config.json")
 _PROBLEM_TYPES = ("regression", "single_label_classification", "multi_label_classification")
 
 # Limits far beyond any model, so that no product of sizes or loop over them is harmful before the weights are checked.
-_LARGEST_SIZE = 2**31 - 1
+LARGEST_SIZE = 2**31 - 1
 MOST_LAYERS = 10_000
 _MOST_LABELS = 1_000_000
 
@@ -119,6 +119,7 @@ class BertConfig:
         "max_position_embeddings",
         "type_vocab_size",
     )
+    _may_be_0: ClassVar[tuple[str, ...]] = ()  # those of the sizes that may be 0
     _names_in_file: ClassVar[Mapping[str, str]] = {}  # of fields that have another name in config.json
     _fixed: ClassVar[tuple[str, ...]] = ()  # fields that are not read from config.json
     _must_be: ClassVar[Mapping[str, object]] = _MUST_BE
@@ -128,30 +129,40 @@ class BertConfig:
     def __post_init__(self) -> None:
         if self.model_type != type(self).model_type:
             why = f"{type(self).__name__} is for {type(self).model_type!r}; AutoModel chooses the class for a folder"
-            _refuse("model_type", self.model_type, why)
+            refuse("model_type", self.model_type, why)
         for name in self._sizes:
             value = getattr(self, name)
-            largest = MOST_LAYERS if name in _COUNTS else _LARGEST_SIZE
-            if not _is_int(value) or not 1 <= value <= largest:
-                _refuse(self._in_file(name), value, f"it must be an integer from 1 to {largest}")
+            least = 0 if name in self._may_be_0 else 1
+            largest = MOST_LAYERS if name in _COUNTS else LARGEST_SIZE
+            if not _is_int(value) or not least <= value <= largest:
+                refuse(self._in_file(name), value, f"it must be an integer from {least} to {largest}")
+        self._check_heads()
+        if str(self.hidden_act) not in ACTIVATIONS:
+            refuse(self._in_file("hidden_act"), self.hidden_act, f"it must be one of {', '.join(ACTIVATIONS)}")
+        if not _is_number(self.layer_norm_eps) or not 0 <= self.layer_norm_eps < math.inf:
+            refuse("layer_norm_eps", self.layer_norm_eps, "it must be a finite number, 0 or above")
+        if self.pad_token_id is not None and not _is_int(self.pad_token_id):
+            refuse("pad_token_id", self.pad_token_id, "it must be an integer or null")
+        if not isinstance(self.tie_word_embeddings, bool):
+            refuse("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
+        if self.problem_type is not None and self.problem_type not in _PROBLEM_TYPES:
+            refuse("problem_type", self.problem_type, f"it must be null or one of {', '.join(_PROBLEM_TYPES)}")
+
+    def _check_heads(self) -> None:
+        """Refuse a width that the heads do not divide."""
         if self.hidden_size % self.num_attention_heads:
             why = f"it must be a multiple of the {self.num_attention_heads} heads"
-            _refuse(self._in_file("hidden_size"), self.hidden_size, why)
-        if str(self.hidden_act) not in ACTIVATIONS:
-            _refuse(self._in_file("hidden_act"), self.hidden_act, f"it must be one of {', '.join(ACTIVATIONS)}")
-        if not _is_number(self.layer_norm_eps) or not 0 <= self.layer_norm_eps < math.inf:
-            _refuse("layer_norm_eps", self.layer_norm_eps, "it must be a finite number, 0 or above")
-        if self.pad_token_id is not None and not _is_int(self.pad_token_id):
-            _refuse("pad_token_id", self.pad_token_id, "it must be an integer or null")
-        if not isinstance(self.tie_word_embeddings, bool):
-            _refuse("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
-        if self.problem_type is not None and self.problem_type not in _PROBLEM_TYPES:
-            _refuse("problem_type", self.problem_type, f"it must be null or one of {', '.join(_PROBLEM_TYPES)}")
+            refuse(self._in_file("hidden_size"), self.hidden_size, why)
 
     @property
     def head_size(self) -> int:
-        """Return d = H / N, the size of one head."""
+        """Return d, the size of one head: H / N, unless a configuration with rotary positions has another."""
         return self.hidden_size // self.num_attention_heads
+
+    @property
+    def attention_size(self) -> int:
+        """Return N·d, the width of all queries of a token."""
+        return self.num_attention_heads * self.head_size
 
     @property
     def embedding_size(self) -> int:
@@ -161,6 +172,21 @@ class BertConfig:
     @property
     def has_projection(self) -> bool:
         """Return whether a dense layer maps the embeddings from E to H, as in ELECTRA and ALBERT."""
+        return False
+
+    @property
+    def has_position_table(self) -> bool:
+        """Return whether the model has a table of positions; models with rotary positions have none."""
+        return True
+
+    @property
+    def rotary_frequencies(self) -> Array | None:
+        """Return ω [d/2] of the rotary positions; None in models with a table of positions."""
+        return None
+
+    @property
+    def norm_first(self) -> bool:
+        """Return whether norms come before the sub-layers, and a last one after all layers, as in MegatronBERT."""
         return False
 
     @property
@@ -175,8 +201,13 @@ class BertConfig:
 
     @property
     def longest_row(self) -> int:
-        """Return the longest row in tokens: P, except in MPNet, which reserves two positions."""
+        """Return the longest row in tokens: P, less the reserved positions of MPNet; without a table, 2³¹ − 1."""
         return self.max_position_embeddings
+
+    @property
+    def usual_longest_row(self) -> int:
+        """Return the longest row in tokens that the model was made for, where no tokenizer sets a limit."""
+        return min(self.longest_row, self.max_position_embeddings)
 
     @property
     def num_labels(self) -> int:
@@ -266,7 +297,7 @@ class BertConfig:
         """
         for name, allowed in cls._must_be.items():
             if values.get(name, allowed) not in (allowed, None):
-                _refuse(name, values[name], "models that need it are not supported; results would be wrong")
+                refuse(name, values[name], "models that need it are not supported; results would be wrong")
         in_file = {name: cls._in_file(name) for name in cls._read_fields()}
         known = {name: values[key] for name, key in in_file.items() if key in values}
         if known.get("model_type", "") is None:
@@ -317,13 +348,13 @@ def find_config(folder: str | os.PathLike[str]) -> Path:
 def _labels(value: object) -> dict[int, str]:
     """{"0": "name"} -> {0: "name"}. The result is a dict, not a list, because a file may have a single huge id."""
     if not isinstance(value, dict):
-        _refuse("id2label", value, "it must be an object from ids to names")
+        refuse("id2label", value, "it must be an object from ids to names")
     labels: dict[int, str] = {}
     for key, name in value.items():
         if not (_is_int(key) or (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 18)):
-            _refuse("id2label", value, f"the key {quoted(key)} is not an integer")
+            refuse("id2label", value, f"the key {quoted(key)} is not an integer")
         if not isinstance(name, str):
-            _refuse("id2label", value, f"the name of label {key} is {quoted(name)}, not a string")
+            refuse("id2label", value, f"the name of label {key} is {quoted(name)}, not a string")
         labels[int(key)] = name
     return labels
 
@@ -331,7 +362,7 @@ def _labels(value: object) -> dict[int, str]:
 def _numbered(count: object) -> dict[int, str]:
     """Return names for labels of which a configuration has only the number, as transformers does."""
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MOST_LABELS:
-        _refuse("num_labels", count, f"it must be an integer from 1 to {_MOST_LABELS}")
+        refuse("num_labels", count, f"it must be an integer from 1 to {_MOST_LABELS}")
     return {index: f"LABEL_{index}" for index in range(count)}
 
 
@@ -340,7 +371,7 @@ def _names(value: object) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        _refuse("architectures", value, "it must be a list of class names")
+        refuse("architectures", value, "it must be a list of class names")
     return tuple(value)
 
 
@@ -352,6 +383,7 @@ def _is_number(value: object) -> bool:
     return _is_int(value) or isinstance(value, float)
 
 
-def _refuse(name: str, value: object, why: str) -> NoReturn:
+def refuse(name: str, value: object, why: str) -> NoReturn:
+    """Raise a `ConfigError` about the value of a field."""
     message = f"{name} is {quoted(value)}: {why}"
     raise ConfigError(message)

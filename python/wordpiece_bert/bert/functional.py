@@ -24,6 +24,8 @@ from typing import Literal, NotRequired, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert.bert.rotary import Rotation, rotate
+
 __all__ = [
     "ACTIVATIONS",
     "POOLING_MODES",
@@ -39,11 +41,13 @@ __all__ = [
     "embeddings",
     "encoder_layer",
     "erf",
+    "feed_forward",
     "gelu",
     "gelu_tanh",
     "layer_norm",
     "linear",
     "mish",
+    "norm_first_layer",
     "normalize",
     "pool",
     "pooler",
@@ -73,6 +77,13 @@ class Affine(TypedDict):
     bias: Array
 
 
+class Linear(TypedDict):
+    """A dense layer that has no bias in some models."""
+
+    weight: Array
+    bias: NotRequired[Array]
+
+
 class EmbeddingTable(TypedDict):
     """An embedding table, weight [rows, H]."""
 
@@ -82,49 +93,54 @@ class EmbeddingTable(TypedDict):
 class Embeddings(TypedDict):
     """The three tables whose rows are summed, and the norm after the sum.
 
-    Variants of BERT differ: DistilBERT and MPNet have no token types; the tables of ELECTRA and ALBERT have another
+    Variants of BERT differ: DistilBERT and MPNet have no token types; models with rotary positions have no table of
+    positions, and those with norms before the sub-layers no norm here; the tables of ELECTRA and ALBERT have another
     width, E, and a dense layer [H, E] maps it to H.
     """
 
     word_embeddings: EmbeddingTable  # [V, E]
-    position_embeddings: EmbeddingTable  # [P, E]
+    position_embeddings: NotRequired[EmbeddingTable]  # [P, E]
     token_type_embeddings: NotRequired[EmbeddingTable]  # [T, E]
-    LayerNorm: Affine  # [E]
+    LayerNorm: NotRequired[Affine]  # [E]
     projection: NotRequired[Affine]
 
 
 class Projection(TypedDict):
-    """The dense layer that ends a sub-layer, and the norm after its residual."""
+    """The dense layer that ends a sub-layer, and the norm after its residual, unless norms come before sub-layers."""
 
-    dense: Affine
-    LayerNorm: Affine
+    dense: Linear
+    LayerNorm: NotRequired[Affine]
 
 
 class QueryKeyValue(TypedDict):
-    """The three dense layers [H, H] of self-attention; head n has rows n·d to (n + 1)·d."""
+    """The three dense layers [N·d, H] of self-attention; head n has rows n·d to (n + 1)·d."""
 
-    query: Affine
-    key: Affine
-    value: Affine
+    query: Linear
+    key: Linear
+    value: Linear
 
 
 class Attention(TypedDict):
     """The first sub-layer: self-attention."""
 
+    ln: NotRequired[Affine]  # the norm before it, in models that have it there
     self: QueryKeyValue
-    output: Projection  # dense [H, H]
+    output: Projection  # dense [H, N·d]
 
 
 class Intermediate(TypedDict):
-    """The first dense layer [F, H] of the feed-forward network."""
+    """The first half of the feed-forward network: one dense layer [F, H], or two in a gated network."""
 
-    dense: Affine
+    dense: NotRequired[Linear]
+    gate: NotRequired[Linear]
+    up: NotRequired[Linear]
 
 
 class Layer(TypedDict):
     """One layer of the encoder."""
 
     attention: Attention
+    ln: NotRequired[Affine]  # the norm before the feed-forward network, in models that have it there
     intermediate: Intermediate
     output: Projection  # dense [H, F]
 
@@ -132,21 +148,24 @@ class Layer(TypedDict):
 # --- the small functions
 
 
-def linear(x: Array, weight: Array, bias: Array) -> Array:
+def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """Dense layer: y = x·Wᵀ + b over the last axis.
 
-    x [..., in], weight [out, in], bias [out] -> [..., out].
+    x [..., in], weight [out, in], bias [out] or None for none -> [..., out].
 
     Parameters
     ----------
     x : Array
         [..., in].
-    weight, bias : Array
-        [out, in] and [out].
+    weight : Array
+        [out, in].
+    bias : Array, optional
+        [out]; none by default.
     """
     rows = x.reshape(-1, x.shape[-1])  # [..., in] -> [tokens, in]: one matrix product for the whole batch
     y = rows @ weight.T  # [tokens, out]
-    y += bias
+    if bias is not None:
+        y += bias
     return y.reshape(*x.shape[:-1], len(weight))
 
 
@@ -369,34 +388,39 @@ def distance_buckets(distance: Ids) -> Ids:
 
 def self_attention(
     x: Array,
-    query: Affine,
-    key: Affine,
-    value: Affine,
+    query: Linear,
+    key: Linear,
+    value: Linear,
     heads: int,
     mask: Mask | None,
     position_bias: Array | None = None,
+    rotation: Rotation | None = None,
 ) -> tuple[Array, Array]:
     """Multi-head self-attention: softmax(q·kᵀ/√d + mask)·v for each head (Vaswani et al. 2017, equation 1).
 
-    x [B, S, H], mask [B, S] or None if every token is visible -> context [B, S, H], weights p [B, N, S, S]. MPNet adds
-    a bias [1, N, S, S] to the scores.
+    x [B, S, H], mask [B, S] or None if every token is visible -> context [B, S, N·d], weights p [B, N, S, S]. MPNet
+    adds a bias [1, N, S, S] to the scores; models with rotary positions rotate queries and keys.
 
     Parameters
     ----------
     x : Array
         [B, S, H].
-    query, key, value : Affine
-        The dense layers [H, H].
+    query, key, value : Linear
+        The dense layers [N·d, H].
     heads : int
         N.
     mask : Mask or None
         [B, S], true where a token is visible; None if all are.
     position_bias : Array, optional
         What MPNet adds to the scores, [1, N, S, S].
+    rotation : Rotation, optional
+        By what queries and keys are rotated, in models with rotary positions.
     """
     q = split_heads(linear(x, **query), heads)  # [B, N, S, d]
     k = split_heads(linear(x, **key), heads)  # [B, N, S, d]
     v = split_heads(linear(x, **value), heads)  # [B, N, S, d]
+    if rotation is not None:
+        q, k = rotate(q, rotation), rotate(k, rotation)
     scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
     scores *= 1.0 / math.sqrt(q.shape[-1])
     if position_bias is not None:
@@ -404,7 +428,7 @@ def self_attention(
     if mask is not None:
         scores += additive_mask(mask)
     p = softmax(scores)  # [B, N, S, S]
-    return merge_heads(p @ v), p  # [B, S, H]
+    return merge_heads(p @ v), p  # [B, S, N·d]
 
 
 # --- the steps of a forward pass
@@ -439,9 +463,35 @@ def embeddings(
     x = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, E]
     if "token_type_embeddings" in tables:
         x = x + tables["token_type_embeddings"]["weight"][token_type_ids]
-    x = x + tables["position_embeddings"]["weight"][position_ids]
-    x = layer_norm(x, **tables["LayerNorm"], eps=eps)
+    if "position_embeddings" in tables:
+        x = x + tables["position_embeddings"]["weight"][position_ids]
+    if "LayerNorm" in tables:
+        x = layer_norm(x, **tables["LayerNorm"], eps=eps)
     return linear(x, **tables["projection"]) if "projection" in tables else x
+
+
+def feed_forward(x: Array, intermediate: Intermediate, output: Linear, activation: Activation) -> Array:
+    """FFN(x) = W₂·activation(W₁·x + b₁) + b₂ (Vaswani et al. 2017, equation 2), x [B, S, H] -> [B, S, H].
+
+    With a gate, FFN(x) = W₂·(activation(W_gate·x) ⊙ W_up·x) + b₂ (Shazeer 2020, "GLU Variants Improve Transformer").
+
+    Parameters
+    ----------
+    x : Array
+        [B, S, H].
+    intermediate : Intermediate
+        W₁, or W_gate and W_up, [F, H].
+    output : Linear
+        W₂, [H, F].
+    activation : Activation
+        The function after W₁ or W_gate.
+    """
+    if "gate" in intermediate:
+        h = activation(linear(x, **intermediate["gate"]))  # [B, S, F]
+        h *= linear(x, **intermediate["up"])
+    else:
+        h = activation(linear(x, **intermediate["dense"]))  # [B, S, F]
+    return linear(h, **output)
 
 
 def encoder_layer(
@@ -453,10 +503,11 @@ def encoder_layer(
     activation: Activation,
     eps: float,
     position_bias: Array | None = None,
+    rotation: Rotation | None = None,
 ) -> tuple[Array, Array]:
     """One layer of the encoder; the norm comes after each residual (Vaswani et al. 2017, section 3.1).
 
-        a = LN(x + attention(x))      x' = LN(a + FFN(a))      FFN(a) = W₂·activation(W₁·a + b₁) + b₂
+        a = LN(x + attention(x))      x' = LN(a + FFN(a))
 
     x [B, S, H], mask [B, S] or None -> x' [B, S, H] and the attention weights [B, N, S, S].
 
@@ -476,16 +527,50 @@ def encoder_layer(
         The ε of the norms.
     position_bias : Array, optional
         What MPNet adds to the scores, [1, N, S, S].
+    rotation : Rotation, optional
+        By what queries and keys are rotated, in models with rotary positions.
     """
-    attention, intermediate, output = layer["attention"], layer["intermediate"], layer["output"]
+    attention, output = layer["attention"], layer["output"]
     context, p = self_attention(
-        x, **attention["self"], heads=heads, mask=mask, position_bias=position_bias
-    )  # [B, S, H], [B, N, S, S]
+        x, **attention["self"], heads=heads, mask=mask, position_bias=position_bias, rotation=rotation
+    )  # [B, S, N·d], [B, N, S, S]
     a = x + linear(context, **attention["output"]["dense"])  # [B, S, H]
     a = layer_norm(a, **attention["output"]["LayerNorm"], eps=eps)
-    h = activation(linear(a, **intermediate["dense"]))  # [B, S, F]
-    x = a + linear(h, **output["dense"])  # [B, S, H]
+    x = a + feed_forward(a, layer["intermediate"], output["dense"], activation)  # [B, S, H]
     return layer_norm(x, **output["LayerNorm"], eps=eps), p
+
+
+def norm_first_layer(
+    x: Array, layer: Layer, mask: Mask | None, *, heads: int, activation: Activation, eps: float
+) -> tuple[Array, Array]:
+    """One layer of an encoder whose norms come before the sub-layers (Xiong et al. 2020, figure 1b).
+
+        a = x + attention(LN(x))      x' = a + FFN(LN(a))
+
+    Results are those of `encoder_layer`; a last norm follows the last layer.
+
+    Parameters
+    ----------
+    x : Array
+        [B, S, H].
+    layer : Layer
+        The weights.
+    mask : Mask or None
+        [B, S], true where a token is visible; None if all are.
+    heads : int
+        N.
+    activation : Activation
+        The function between W₁ and W₂.
+    eps : float
+        The ε of the norms.
+    """
+    attention = layer["attention"]
+    context, p = self_attention(
+        layer_norm(x, **attention["ln"], eps=eps), **attention["self"], heads=heads, mask=mask
+    )  # [B, S, N·d], [B, N, S, S]
+    a = x + linear(context, **attention["output"]["dense"])  # [B, S, H]
+    h = feed_forward(layer_norm(a, **layer["ln"], eps=eps), layer["intermediate"], layer["output"]["dense"], activation)
+    return a + h, p
 
 
 def pooler(x: Array, dense: Affine) -> Array:

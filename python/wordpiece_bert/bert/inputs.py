@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert.bert.config import LARGEST_SIZE
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ def check_inputs(
         _match("token_type_ids", types.shape, (batch, length))
     positions = config.default_positions(ids, length)
     if position_ids is not None:
-        size = config.max_position_embeddings
-        positions = _ids("position_ids", position_ids, size, "max_position_embeddings")
+        size = config.max_position_embeddings if config.has_position_table else LARGEST_SIZE
+        field = "max_position_embeddings" if config.has_position_table else "the largest number"
+        positions = _ids("position_ids", position_ids, size, field)
         if positions.shape != (1, length):  # [1, S] is the shape in which checkpoints store default positions
             _match("position_ids", positions.shape, (batch, length))
     mask = None if attention_mask is None else _mask(attention_mask, (batch, length))

@@ -12,7 +12,7 @@ import numpy as np
 
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes
-from wordpiece_bert.bert.checkpoint.names import POOLER
+from wordpiece_bert.bert.checkpoint.names import POOLER, Shape
 from wordpiece_bert.bert.inputs import check_inputs, check_rows
 from wordpiece_bert.bert.outputs import BertOutput
 
@@ -55,13 +55,18 @@ class BertModel(Model):
         return name
 
     @classmethod
+    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        """Return the names and shapes of the weights, by BERT's names, which the engines use."""
+        return bert_shapes(config)
+
+    @classmethod
     def _layout(cls, config: BertConfig) -> Layout:
-        shapes = {cls._name_in_checkpoint(name, config): shape for name, shape in bert_shapes(config).items()}
+        shapes = {cls._name_in_checkpoint(name, config): shape for name, shape in cls._shapes(config).items()}
         pooler = tuple(cls._name_in_checkpoint(name, config) for name in POOLER if config.has_pooler)
         return Layout(shapes, cls._prefix, optional=pooler, dropped=cls._pretraining_heads)
 
     def _set_up(self, engine: Engine, resolved: Resolved) -> None:
-        names = {name: self._name_in_checkpoint(name, self.config) for name in bert_shapes(self.config)}
+        names = {name: self._name_in_checkpoint(name, self.config) for name in self._shapes(self.config)}
         weights = {name: resolved.base[own] for name, own in names.items() if own in resolved.base}
         self.has_pooler = POOLER[0] in weights
         self._encoder = engine.prepare(self.config, weights)

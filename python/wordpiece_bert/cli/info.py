@@ -84,7 +84,7 @@ def _model_facts(folder: Path) -> dict[str, object]:
         "heads": config.num_attention_heads,
         "intermediate_size": config.intermediate_size,
         "activation": config.hidden_act,
-        "longest_row": config.longest_row,
+        "longest_row": config.usual_longest_row,
         "weights": None,
     }
     with suppress(ModelNotFoundError):  # a folder without weights still has a configuration to show

@@ -96,7 +96,7 @@ def _views(
         names = (options.model, options.beside or "")
         limit = options.max_length
         if limit is None and loaded is not None:
-            limit = loaded.model.config.longest_row
+            limit = loaded.model.config.usual_longest_row
         views.append(tokens(tokenizer, text, options.pair, beside=beside, names=names, max_length=limit))
     if loaded is None or wanted == ["tokens"]:
         return views

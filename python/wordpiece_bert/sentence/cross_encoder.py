@@ -117,7 +117,8 @@ class CrossEncoder:
         self._threads = threads
         limit = model.config.longest_row
         if max_length is None:
-            max_length = limit if tokenizer.model_max_length is None else min(limit, tokenizer.model_max_length)
+            own = tokenizer.model_max_length
+            max_length = model.config.usual_longest_row if own is None else min(limit, own)
         self._max_length = whole_number("max_length", max_length, 1, limit, meaning="the model's longest row")
 
     @classmethod

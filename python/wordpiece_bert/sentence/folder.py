@@ -16,7 +16,7 @@ from wordpiece_bert._internal.safe_json import JsonObject, inside, quoted, read_
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
-from wordpiece_bert.bert.config import find_config
+from wordpiece_bert.bert.config import LARGEST_SIZE, find_config
 from wordpiece_bert.bert.functional import POOLING_MODES, Array, PoolingMode
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS
@@ -242,7 +242,7 @@ def _transformer_settings(transformer: Path) -> JsonObject:
 
 def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int:
     """Return the longest row in tokens: max_seq_length, or the tokenizer's model_max_length, limited by the model's."""
-    longest = _value(settings, "max_seq_length", int, transformer)
+    longest: int | None = _value(settings, "max_seq_length", int, transformer)
     file = transformer / "tokenizer_config.json"
     if longest is None and file.is_file():
         # A tokenizer without a limit has 1e30 here, as an integer or as a float.
@@ -253,7 +253,9 @@ def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int
             longest = int(value)
     if longest is not None and longest < 1:
         _refuse(transformer, f"the longest row is {longest} tokens; it must be 1 or more")
-    return min(longest or config.longest_row, config.longest_row)
+    if longest is None or longest > LARGEST_SIZE:
+        return config.usual_longest_row
+    return min(longest, config.longest_row)
 
 
 def _weighted_layers(folder: Path, config: BertConfig) -> WeightedLayers:

@@ -98,5 +98,5 @@ def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel
 
 def longest_row(model: Model, tokenizer: Tokenizer) -> int:
     """Return the longest row in tokens that both the model and the tokenizer allow."""
-    limit = model.config.longest_row
-    return limit if tokenizer.model_max_length is None else min(limit, tokenizer.model_max_length)
+    limit = tokenizer.model_max_length
+    return model.config.usual_longest_row if limit is None else min(model.config.longest_row, limit)

@@ -11,7 +11,7 @@
 //!
 //! - [`matrix`](Matrix): matrices stored by panels of 32 columns; [`numbers`]: 16-bit number types.
 //! - [`arch`]: vector operations of each instruction set, and the dispatch to one of them.
-//! - [`activation`], [`norm`], [`embeddings`], [`pooling`]: functions of a matrix.
+//! - [`activation`], [`norm`], [`embeddings`], [`pooling`], [`rotary`]: functions of a matrix.
 //! - [`tile`]: a few rows by one panel of a product; [`gemm`]: dense layers over packed weights; [`attention`].
 //! - [`encoder`]: the whole model, shared among threads.
 //!
@@ -53,6 +53,7 @@ pub mod norm;
 pub mod numbers;
 pub mod pooling;
 pub mod reference;
+pub mod rotary;
 pub mod tile;
 
 pub use arch::InstructionSet;

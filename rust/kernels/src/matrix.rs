@@ -165,6 +165,16 @@ impl<'a> ViewMut<'a> {
         ViewMut { data: self.data.get_mut(range.start..).unwrap_or(&mut []), stride: self.stride, rows }
     }
 
+    /// Returns the panels in `range`.
+    ///
+    /// # Panics
+    ///
+    /// If the range begins beyond the last panel.
+    pub fn panels(&mut self, range: Range<usize>) -> ViewMut<'_> {
+        let end = (range.end * self.stride).min(self.data.len()); // as in `View::panels`
+        ViewMut { data: &mut self.data[range.start * self.stride..end], stride: self.stride, rows: self.rows }
+    }
+
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows

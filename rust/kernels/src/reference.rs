@@ -90,3 +90,21 @@ pub fn attention(
     }
     (context, weights)
 }
+
+/// Rotates the pair (x_j, x_{j+d/2}) of each head of `size` = d columns by the angle p·ω_j, which is rounded to float32:
+/// x [rows, N·d], `positions` `[rows]`, `frequencies` ω `[d/2]` -> [rows, N·d].
+pub fn rotate(x: &[f64], positions: &[u32], frequencies: &[f32], size: usize) -> Vec<f64> {
+    let mut y = x.to_vec();
+    let columns = x.len() / positions.len().max(1);
+    for (row, position) in y.chunks_mut(columns.max(1)).zip(positions) {
+        for head in row.chunks_mut(size) {
+            for (j, frequency) in frequencies.iter().enumerate() {
+                let angle = f64::from(*position as f32 * frequency);
+                let (u, v) = (head[j], head[j + size / 2]);
+                head[j] = u * angle.cos() - v * angle.sin();
+                head[j + size / 2] = v * angle.cos() + u * angle.sin();
+            }
+        }
+    }
+    y
+}

@@ -8,6 +8,7 @@ use wordpiece_kernels::attention::{AttentionInputs, AttentionScratch, AttentionW
 use wordpiece_kernels::gemm::{Dense, Epilogue, PackedWeights, UnpackedWeights, linear, linear_unpacked};
 use wordpiece_kernels::norm::{LayerNorm, layer_norm};
 use wordpiece_kernels::numbers::{Numbers, bf16_to_f32, f32_to_bf16};
+use wordpiece_kernels::rotary::{Rotation, rotate};
 use wordpiece_kernels::{Execution, InstructionSet, Matrix, PANEL, Row, View, pad_to_panels, panels, reference};
 use wordpiece_parallel::testing::instruction_sets;
 use wordpiece_parallel::{Workers, thread_pool};
@@ -21,6 +22,7 @@ mod ulps {
 
     pub const LINEAR: f64 = 8.0; // sums of 600 products, against Σ|x·w|: 3.5
     pub const LAYER_NORM: f64 = 6.0; // 2.8
+    pub const ROTATION: f64 = 2.0; // of 1, the greatest of the numbers: 0.9
     pub const CONTEXT: f64 = 3.0; // 1.1
     pub const WEIGHTS: f64 = 2.0; // of 1, the sum of the weights of a row: 0.5
 
@@ -183,6 +185,8 @@ fn linear_equals_its_formula_at_all_edges() {
                     assert_eq!(run(Epilogue::Activation(Activation::Gelu)), activated, "{}: activation", set.name());
                     let added: Vec<f32> = plain.iter().zip(numbers(&residual, rows, n)).map(|(y, x)| y + x).collect();
                     assert_eq!(run(Epilogue::Residual(residual.view())), added, "{}: residual", set.name());
+                    let gated: Vec<f32> = plain.iter().zip(numbers(&residual, rows, n)).map(|(y, x)| y * x).collect();
+                    assert_eq!(run(Epilogue::Gate(residual.view())), gated, "{}: gate", set.name());
                     let mut unpacked = vec![f32::NAN; plain.len()];
                     linear_unpacked(execution, &x, &weight, &bias, Activation::Identity, &mut unpacked);
                     assert_eq!(unpacked, plain, "{}: unpacked weights", set.name());
@@ -190,6 +194,28 @@ fn linear_equals_its_formula_at_all_edges() {
             }
         }
         println!("{}: linear: {worst:.2} ulp", set.name());
+    }
+}
+
+#[test]
+fn heads_are_rotated_by_the_angles_of_their_positions() {
+    for set in instruction_sets() {
+        for (heads, size) in [(1, 2), (3, 6), (2, 8), (3, 16), (2, 32), (5, 64), (1, 96), (2, 34), (2, 256)] {
+            let mut random = Random(size as u64);
+            let positions = [0, 1, 7, 500, 100_000];
+            let frequencies: Vec<f32> = (0..size / 2).map(|j| 1000f32.powf(-2.0 * j as f32 / size as f32)).collect();
+            let x = random.numbers(positions.len() * heads * size);
+            let mut rotation = Rotation::default();
+            rotation.fill(&positions, &frequencies);
+            let mut rotated = matrix(&x, positions.len(), heads * size);
+            rotate(set, &rotation, heads, size, &mut rotated.view_mut());
+            let found = numbers(&rotated, positions.len(), heads * size);
+            let expected = reference::rotate(&wide(&x), &positions, &frequencies, size);
+            for (y, expected) in found.iter().zip(&expected) {
+                let far = distance(*y, *expected, 1.0);
+                assert!(far <= ulps::ROTATION, "{}: {heads} heads of {size}: {y}, not {expected}", set.name());
+            }
+        }
     }
 }
 

@@ -43,13 +43,15 @@ type NormArrays<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>);
 pub struct PackedLayer {
     layer: Arc<Layer>,
     hidden: usize,
+    /// N·d, the width of all queries of a row.
+    attention: usize,
     intermediate: usize,
 }
 
 #[pymethods]
 impl PackedLayer {
-    /// Pack the weights of a layer: query, key and value, and the dense layers and layer norms after them. With `bf16`, all
-    /// products are those of numbers rounded to bfloat16.
+    /// Pack the weights of a layer: query, key and value, and the other dense layers and layer norms, `up` being that of a
+    /// gated feed-forward network. With `bf16`, all products are those of numbers rounded to bfloat16.
     #[new]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of a layer by name")]
     fn new(
@@ -58,18 +60,17 @@ impl PackedLayer {
         output: DenseArrays<'_>,
         output_norm: NormArrays<'_>,
         inner: DenseArrays<'_>,
+        up: Option<DenseArrays<'_>>,
         outer: DenseArrays<'_>,
         outer_norm: NormArrays<'_>,
         bf16: bool,
     ) -> PyResult<PackedLayer> {
         guarded(|| {
-            let (hidden, intermediate) = (output.1.len(), inner.1.len());
-            let weights = qkv
-                .iter()
-                .chain([&output, &inner, &outer])
-                .map(|dense| BorrowedNumbers::new(&dense.0.0, &dense.0.1))
-                .collect::<PyResult<Vec<_>>>()?;
-            let biases = qkv.iter().chain([&output, &inner, &outer]).map(|dense| &dense.1);
+            let (hidden, attention, intermediate) = (output.1.len(), qkv[0].1.len(), inner.1.len());
+            let all = qkv.iter().chain([&output, &inner, &outer]).chain(&up);
+            let weights =
+                all.clone().map(|dense| BorrowedNumbers::new(&dense.0.0, &dense.0.1)).collect::<PyResult<Vec<_>>>()?;
+            let biases = all.map(|dense| &dense.1);
             let dense = weights
                 .iter()
                 .zip(biases)
@@ -79,17 +80,18 @@ impl PackedLayer {
             let outer_norm = (outer_norm.0.as_slice()?, outer_norm.1.as_slice()?);
             let layer = py.detach(|| Layer {
                 qkv: Dense::new(&dense[..3], hidden, bf16),
-                output: Dense::new(&dense[3..4], hidden, bf16),
+                output: Dense::new(&dense[3..4], attention, bf16),
                 output_norm: LayerNormWeights::new(output_norm.0, output_norm.1),
                 inner: Dense::new(&dense[4..5], hidden, bf16),
-                outer: Dense::new(&dense[5..], intermediate, bf16),
+                outer: Dense::new(&dense[5..6], intermediate, bf16),
+                up: dense.get(6).map(|up| Dense::new(&[*up], hidden, bf16)),
                 outer_norm: LayerNormWeights::new(outer_norm.0, outer_norm.1),
             });
-            Ok(PackedLayer { layer: Arc::new(layer), hidden, intermediate })
+            Ok(PackedLayer { layer: Arc::new(layer), hidden, attention, intermediate })
         })
     }
 
-    /// Return a weight [out, in]: query, key, value, output, inner or outer; 16-bit numbers as uint16 bits.
+    /// Return a weight [out, in]: query, key, value, output, inner, up or outer; 16-bit numbers as uint16 bits.
     fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| Ok(self.stored(py, name)?.0))
     }
@@ -110,8 +112,9 @@ impl PackedLayer {
             let qkv = [dense("query")?, dense("key")?, dense("value")?];
             let bf16 = this.layer.output.weights().is_bf16_pairs();
             let (output_norm, outer_norm) = (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
-            let parts =
-                (Vec::from(qkv), dense("output")?, output_norm, dense("inner")?, dense("outer")?, outer_norm, bf16);
+            let (output, inner, outer) = (dense("output")?, dense("inner")?, dense("outer")?);
+            let up = this.layer.up.as_ref().map(|_| dense("up")).transpose()?;
+            let parts = (Vec::from(qkv), output, output_norm, inner, up, outer, outer_norm, bf16);
             Ok((slf.get_type(), parts.into_pyobject(py)?))
         })
     }
@@ -124,15 +127,16 @@ impl PackedLayer {
     ///
     /// InputError if there is no weight of this name.
     fn part(&self, name: &str) -> PyResult<(&Dense, usize, usize, usize)> {
-        let (h, f, layer) = (self.hidden, self.intermediate, &self.layer);
-        let width = wordpiece_kernels::panels(h);
-        Ok(match name {
-            "query" => (&layer.qkv, 0, h, h),
-            "key" => (&layer.qkv, width, h, h),
-            "value" => (&layer.qkv, 2 * width, h, h),
-            "output" => (&layer.output, 0, h, h),
-            "inner" => (&layer.inner, 0, f, h),
-            "outer" => (&layer.outer, 0, h, f),
+        let (h, a, f, layer) = (self.hidden, self.attention, self.intermediate, &self.layer);
+        let width = wordpiece_kernels::panels(a);
+        Ok(match (name, &layer.up) {
+            ("query", _) => (&layer.qkv, 0, a, h),
+            ("key", _) => (&layer.qkv, width, a, h),
+            ("value", _) => (&layer.qkv, 2 * width, a, h),
+            ("output", _) => (&layer.output, 0, h, a),
+            ("inner", _) => (&layer.inner, 0, f, h),
+            ("up", Some(up)) => (up, 0, f, h),
+            ("outer", _) => (&layer.outer, 0, h, f),
             _ => return Err(error::input(format!("unknown weight {name:?}"))),
         })
     }
@@ -203,7 +207,7 @@ pub struct BertEncoder {
     core: Encoder,
     words: EmbeddingTable,
     types: Option<EmbeddingTable>,
-    positions: EmbeddingTable,
+    positions: Option<EmbeddingTable>,
 }
 
 /// What `BertEncoder.forward` returns: hidden states [B, length, H] and attention weights [B, N, length, length].
@@ -213,24 +217,27 @@ type ForwardResult<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Vec<Bound<'py, PyArra
 impl BertEncoder {
     /// Combine packed layers, embedding tables [rows, E] and what else a model has; tables are kept, not copied.
     ///
-    /// `distances` is the attention bias of MPNet, [N, 2·D + 1], by the distance key − query from −D to D. Without
-    /// `instruction_set`, the best one of this CPU computes.
+    /// `distances` is the attention bias of MPNet, [N, 2·D + 1], by the distance key − query from −D to D; `rotary` are the
+    /// frequencies of rotary positions, [d/2]. Without `instruction_set`, the best one of this CPU computes.
     #[new]
-    #[pyo3(signature = (layers, words, positions, types, embedding_norm, projection, distances, *, embedding, heads,
-        activation, eps, instruction_set=None))]
+    #[pyo3(signature = (layers, words, positions, types, embedding_norm, projection, last_norm, distances, rotary, *,
+        embedding, heads, activation, eps, norm_first=false, instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of an encoder by name")]
     fn new(
         layers: Vec<PyRef<'_, PackedLayer>>,
         words: (Py<PyAny>, String),
-        positions: (Py<PyAny>, String),
+        positions: Option<(Py<PyAny>, String)>,
         types: Option<(Py<PyAny>, String)>,
-        embedding_norm: NormArrays<'_>,
+        embedding_norm: Option<NormArrays<'_>>,
         projection: Option<DenseArrays<'_>>,
+        last_norm: Option<NormArrays<'_>>,
         distances: Option<PyReadonlyArray2<'_, f32>>,
+        rotary: Option<PyReadonlyArray1<'_, f32>>,
         embedding: usize,
         heads: usize,
         activation: &str,
         eps: f32,
+        norm_first: bool,
         instruction_set: Option<&str>,
     ) -> PyResult<BertEncoder> {
         guarded(|| {
@@ -239,9 +246,15 @@ impl BertEncoder {
                 hidden: first.hidden,
                 embedding,
                 heads,
+                head_size: first.attention / heads.max(1),
                 intermediate: first.intermediate,
                 activation: activation_of(activation)?,
                 eps,
+                norm_first,
+            };
+            let norm = |norm: &Option<NormArrays<'_>>| -> PyResult<Option<LayerNormWeights>> {
+                let Some((weight, bias)) = norm else { return Ok(None) };
+                Ok(Some(LayerNormWeights::new(weight.as_slice()?, bias.as_slice()?)))
             };
             let projection = match projection {
                 Some(((weight, dtype), bias)) => {
@@ -260,14 +273,16 @@ impl BertEncoder {
             let core = Encoder {
                 config,
                 instruction_set: kernels_for(instruction_set)?,
-                embedding_norm: LayerNormWeights::new(embedding_norm.0.as_slice()?, embedding_norm.1.as_slice()?),
+                embedding_norm: norm(&embedding_norm)?,
                 projection,
                 layers: layers.iter().map(|layer| layer.layer.clone()).collect(),
+                last_norm: norm(&last_norm)?,
                 relative_bias,
+                rotary: rotary.map(|frequencies| frequencies.as_slice().map(<[f32]>::to_vec)).transpose()?,
                 scratch: ScratchPool::default(),
             };
-            let [words, positions] = [words, positions].map(EmbeddingTable::new);
-            Ok(BertEncoder { core, words, positions, types: types.map(EmbeddingTable::new) })
+            let [positions, types] = [positions, types].map(|table| table.map(EmbeddingTable::new));
+            Ok(BertEncoder { core, words: EmbeddingTable::new(words), positions, types })
         })
     }
 
@@ -414,11 +429,11 @@ impl BertEncoder {
     ) -> PyResult<()> {
         let words = self.words.borrow(py)?;
         let types = self.types.as_ref().map(|types| types.borrow(py)).transpose()?;
-        let positions = self.positions.borrow(py)?;
+        let positions = self.positions.as_ref().map(|positions| positions.borrow(py)).transpose()?;
         let tables = EmbeddingTables {
             words: vectors.map_or_else(|| words.numbers(), |vectors| Ok(Numbers::F32(vectors)))?,
             types: types.as_ref().map(BorrowedNumbers::numbers).transpose()?,
-            positions: positions.numbers()?,
+            positions: positions.as_ref().map(BorrowedNumbers::numbers).transpose()?,
         };
         detached(py, || self.core.run(tables, tokens, sequences, threads::pool(threads)))
     }

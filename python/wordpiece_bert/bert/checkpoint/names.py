@@ -67,9 +67,10 @@ class Resolved(NamedTuple):
     drawn: tuple[str, ...] = ()
 
 
-def dense_shapes(name: str, size_in: str, size_out: str | int) -> dict[str, Shape]:
+def dense_shapes(name: str, size_in: str | int, size_out: str | int, *, bias: bool = True) -> dict[str, Shape]:
     """Return the names and shapes of a dense layer's weights."""
-    return {f"{name}.weight": (size_out, size_in), f"{name}.bias": (size_out,)}
+    shapes: dict[str, Shape] = {f"{name}.weight": (size_out, size_in)}
+    return shapes | ({f"{name}.bias": (size_out,)} if bias else {})
 
 
 def norm_shapes(name: str, size: str = "hidden_size") -> dict[str, Shape]:
@@ -81,7 +82,8 @@ def bert_shapes(config: BertConfig) -> dict[str, Shape]:
     """Return the names and shapes of a base model's weights.
 
     Variants of BERT have the names of BERT here; weights that BERT does not have are called ``embeddings.projection``
-    (ELECTRA, ALBERT) and ``encoder.relative_attention_bias`` (MPNet).
+    (ELECTRA, ALBERT), ``encoder.relative_attention_bias`` (MPNet), and ``attention.ln``, ``ln`` and ``encoder.ln``
+    where norms come first (MegatronBERT).
 
     Parameters
     ----------
@@ -95,23 +97,30 @@ def bert_shapes(config: BertConfig) -> dict[str, Shape]:
     }
     if config.type_vocab_size:
         shapes["embeddings.token_type_embeddings.weight"] = ("type_vocab_size", width)
-    shapes |= norm_shapes("embeddings.LayerNorm", width)
+    if not config.norm_first:
+        shapes |= norm_shapes("embeddings.LayerNorm", width)
     if config.has_projection:
         shapes |= dense_shapes("embeddings.projection", width, "hidden_size")
     if config.relative_attention_num_buckets:
         shapes["encoder.relative_attention_bias.weight"] = ("relative_attention_num_buckets", "num_attention_heads")
     for i in range(config.encoder_layers):
-        layer = f"encoder.layer.{i}"
-        for name in ("query", "key", "value"):
-            shapes |= dense_shapes(f"{layer}.attention.self.{name}", "hidden_size", "hidden_size")
-        shapes |= dense_shapes(f"{layer}.attention.output.dense", "hidden_size", "hidden_size")
-        shapes |= norm_shapes(f"{layer}.attention.output.LayerNorm")
-        shapes |= dense_shapes(f"{layer}.intermediate.dense", "hidden_size", "intermediate_size")
-        shapes |= dense_shapes(f"{layer}.output.dense", "intermediate_size", "hidden_size")
-        shapes |= norm_shapes(f"{layer}.output.LayerNorm")
+        shapes |= _layer_shapes(f"encoder.layer.{i}", norm_first=config.norm_first)
+    if config.norm_first:
+        shapes |= norm_shapes("encoder.ln")
     if config.has_pooler:
         shapes |= dense_shapes("pooler.dense", "hidden_size", "hidden_size")
     return shapes
+
+
+def _layer_shapes(layer: str, *, norm_first: bool) -> dict[str, Shape]:
+    shapes: dict[str, Shape] = {}
+    for name in ("query", "key", "value"):
+        shapes |= dense_shapes(f"{layer}.attention.self.{name}", "hidden_size", "hidden_size")
+    shapes |= dense_shapes(f"{layer}.attention.output.dense", "hidden_size", "hidden_size")
+    shapes |= norm_shapes(f"{layer}.attention.ln" if norm_first else f"{layer}.attention.output.LayerNorm")
+    shapes |= dense_shapes(f"{layer}.intermediate.dense", "hidden_size", "intermediate_size")
+    shapes |= dense_shapes(f"{layer}.output.dense", "intermediate_size", "hidden_size")
+    return shapes | norm_shapes(f"{layer}.ln" if norm_first else f"{layer}.output.LayerNorm")
 
 
 def resolve(

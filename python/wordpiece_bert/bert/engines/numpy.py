@@ -6,13 +6,14 @@ those of the BLAS library that NumPy was built with, so the argument `threads` o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.inputs import Inputs
+from wordpiece_bert.bert.rotary import Rotation, rotation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,6 +51,7 @@ class NumpyEncoder:
         self._layers: list[Layer] = [tree["encoder"]["layer"][str(i)] for i in range(config.encoder_layers)]
         self._pooler: Affine | None = tree["pooler"]["dense"] if "pooler" in tree else None
         self._distances: EmbeddingTable | None = tree["encoder"].get("relative_attention_bias")
+        self._last_norm: Affine | None = tree["encoder"].get("ln")
         self._half = any(is_half(weight.dtype) for weight in weights.values())
         # MPNet's bias for the last length seen. Threads may write it at once: equal lengths give equal arrays.
         self._bias: Array | None = None
@@ -65,9 +67,7 @@ class NumpyEncoder:
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """Run embeddings and all layers, as `base.Encoder.forward`; masked positions are computed in any case."""
         del visible_only, threads
-        config = self._config
-        activation = functional.ACTIVATIONS[config.hidden_act]
-        bias = self._position_bias(inputs.shape[1])  # [1, N, S, S]
+        positions = self._position_dependent(inputs)
         states, weights = [], []
         # The weight of a masked key underflows to the 0 that it should be, whatever np.seterr has been set to.
         with np.errstate(under="ignore"):
@@ -76,17 +76,11 @@ class NumpyEncoder:
                 if hidden_states:
                     states.append(x)
                 layer: Layer = _widened(stored) if self._half else stored
-                x, p = functional.encoder_layer(
-                    x,
-                    layer,
-                    inputs.mask,
-                    heads=config.num_attention_heads,
-                    activation=activation,
-                    eps=config.layer_norm_eps,
-                    position_bias=bias,
-                )  # [B, S, H], [B, N, S, S]
+                x, p = self._run_layer(x, layer, inputs.mask, positions)  # [B, S, H], [B, N, S, S]
                 if attentions:
                     weights.append(p)
+            if self._last_norm is not None:
+                x = functional.layer_norm(x, **_widened(self._last_norm), eps=self._config.layer_norm_eps)
         return (*states, x), tuple(weights)
 
     def pooler(self, x: Array) -> Array | None:
@@ -132,14 +126,45 @@ class NumpyEncoder:
             inputs_embeds=vectors,
         )
 
-    def _position_bias(self, length: int) -> Array | None:
-        """Return MPNet's bias [1, N, S, S] for rows of this length; None for other models."""
-        if self._distances is None:
-            return None
+    def _position_dependent(self, inputs: Inputs) -> _Positions:
+        """Return what the attention of all layers needs to know about positions."""
+        frequencies = self._config.rotary_frequencies  # [d/2]
+        return _Positions(
+            None if self._distances is None else self._position_bias(self._distances, inputs.shape[1]),
+            None if frequencies is None else rotation(inputs.position_ids, frequencies),
+        )
+
+    def _run_layer(self, x: Array, layer: Layer, mask: Mask | None, positions: _Positions) -> tuple[Array, Array]:
+        """[B, S, H] -> [B, S, H] and the attention weights [B, N, S, S]."""
+        config = self._config
+        activation = functional.ACTIVATIONS[config.hidden_act]
+        heads, eps = config.num_attention_heads, config.layer_norm_eps
+        if config.norm_first:
+            return functional.norm_first_layer(x, layer, mask, heads=heads, activation=activation, eps=eps)
+        return functional.encoder_layer(
+            x,
+            layer,
+            mask,
+            heads=heads,
+            activation=activation,
+            eps=eps,
+            position_bias=positions.bias,
+            rotation=positions.rotation,
+        )
+
+    def _position_bias(self, distances: EmbeddingTable, length: int) -> Array:
+        """Return MPNet's bias [1, N, S, S] for rows of this length."""
         bias = self._bias
         if bias is None or bias.shape[-1] != length:
-            bias = self._bias = functional.relative_position_bias(length, widen(self._distances["weight"]))
+            bias = self._bias = functional.relative_position_bias(length, widen(distances["weight"]))
         return bias
+
+
+class _Positions(NamedTuple):
+    """What the attention of all layers needs to know about positions."""
+
+    bias: Array | None  # [1, N, S, S], in MPNet
+    rotation: Rotation | None  # in models with rotary positions
 
 
 class NumpyDense:

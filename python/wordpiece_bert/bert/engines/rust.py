@@ -40,6 +40,8 @@ _PACKED = {
     "attention.self.value.weight": "value",
     "attention.output.dense.weight": "output",
     "intermediate.dense.weight": "inner",
+    "intermediate.gate.weight": "inner",
+    "intermediate.up.weight": "up",
     "output.dense.weight": "outer",
 }
 
@@ -93,16 +95,17 @@ class RustEncoder:
         done: dict[int, tuple[_core.PackedLayer, str]] = {}  # ALBERT's layers share weights: pack each once
         for index in range(config.encoder_layers):
             prefix = f"encoder.layer.{index}."
+            present = {name: short for name, short in _PACKED.items() if prefix + name in weights}
             key = id(weights[f"{prefix}attention.self.query.weight"])
             if key not in done:
-                done[key] = _packed_layer(weights, prefix, bf16=bf16), prefix
-                for name, short in _PACKED.items():
+                done[key] = _packed_layer(weights, prefix, config, bf16=bf16), prefix
+                for name, short in present.items():
                     self.packed[prefix + name] = PackedLayerWeight(
                         done[key][0], short, weights[prefix + name], bf16=bf16
                     )
             layer, first = done[key]
             self._layers.append(layer)
-            self.packed |= {prefix + name: self.packed[first + name] for name in _PACKED}
+            self.packed |= {prefix + name: self.packed[first + name] for name in present}
         self._unpacked = {name: weight for name, weight in weights.items() if name not in self.packed}
         self._build(instruction_set)
 
@@ -111,20 +114,24 @@ class RustEncoder:
         config, weights = self._config, self._unpacked
         table = weights.get("encoder.relative_attention_bias.weight")
         types = weights.get("embeddings.token_type_embeddings.weight")
+        positions = weights.get("embeddings.position_embeddings.weight")
         projected = "embeddings.projection.weight" in weights
         self._kernels = _core.BertEncoder(
             self._layers,
             _stored(weights["embeddings.word_embeddings.weight"]),
-            _stored(weights["embeddings.position_embeddings.weight"]),
+            None if positions is None else _stored(positions),
             None if types is None else _stored(types),
-            _norm(weights, "embeddings.LayerNorm"),
+            None if config.norm_first else _norm(weights, "embeddings.LayerNorm"),
             _dense(weights, "embeddings.projection") if projected else None,
+            _norm(weights, "encoder.ln") if config.norm_first else None,
             None if table is None else _by_distance(widen(table), config.max_position_embeddings),
+            config.rotary_frequencies,
             embedding=config.embedding_size,
             heads=config.num_attention_heads,
             # The kernels call each activation by the name of its function.
             activation=functional.ACTIVATIONS[config.hidden_act].__name__,
             eps=config.layer_norm_eps,
+            norm_first=config.norm_first,
             instruction_set=instruction_set,
         )
         self._pooler = (
@@ -253,20 +260,27 @@ class RustEngine:
         return RustDense(weight, bias)(x)
 
 
-def _packed_layer(weights: Mapping[str, AnyArray], prefix: str, *, bf16: bool) -> _core.PackedLayer:
+def _packed_layer(weights: Mapping[str, AnyArray], prefix: str, config: BertConfig, *, bf16: bool) -> _core.PackedLayer:
+    gated = f"{prefix}intermediate.gate.weight" in weights
+    norms = ("attention.ln", "ln") if config.norm_first else ("attention.output.LayerNorm", "output.LayerNorm")
     return _core.PackedLayer(
         [_dense(weights, f"{prefix}attention.self.{name}") for name in ("query", "key", "value")],
         _dense(weights, f"{prefix}attention.output.dense"),
-        _norm(weights, f"{prefix}attention.output.LayerNorm"),
-        _dense(weights, f"{prefix}intermediate.dense"),
+        _norm(weights, f"{prefix}{norms[0]}"),
+        _dense(weights, f"{prefix}intermediate.{'gate' if gated else 'dense'}"),
+        _dense(weights, f"{prefix}intermediate.up") if gated else None,
         _dense(weights, f"{prefix}output.dense"),
-        _norm(weights, f"{prefix}output.LayerNorm"),
+        _norm(weights, f"{prefix}{norms[1]}"),
         bf16,
     )
 
 
 def _dense(weights: Mapping[str, AnyArray], name: str) -> tuple[_Stored, Array]:
-    return _stored(weights[f"{name}.weight"]), np.ascontiguousarray(widen(weights[f"{name}.bias"]))
+    """Return a dense layer for the kernels; its bias is 0 where the model has none."""
+    weight, bias = weights[f"{name}.weight"], weights.get(f"{name}.bias")
+    if bias is None:
+        return _stored(weight), np.zeros(len(weight), np.float32)
+    return _stored(weight), np.ascontiguousarray(widen(bias))
 
 
 def _norm(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Array]:

@@ -15,6 +15,8 @@ from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from wordpiece_bert.bert.checkpoint.names import Shape
@@ -52,6 +54,12 @@ class HeadModel(Model):
     def _tied(cls) -> dict[str, str]:
         """Return the weights of the head that are tied: for each, the name of the weight that it equals."""
         return {}
+
+    @classmethod
+    def _renamed(
+        cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
+    ) -> Mapping[str, npt.NDArray[np.generic]]:
+        return cls._base_model_class._renamed(weights, config, source)
 
     @classmethod
     def _layout(cls, config: BertConfig) -> Layout:

@@ -30,6 +30,13 @@ from wordpiece_bert.bert.variants.electra import (
     ElectraForTokenClassification,
     ElectraModel,
 )
+from wordpiece_bert.bert.variants.gte import (
+    GteConfig,
+    GteForMaskedLM,
+    GteForSequenceClassification,
+    GteForTokenClassification,
+    GteModel,
+)
 from wordpiece_bert.bert.variants.mpnet import (
     MPNetConfig,
     MPNetForMaskedLM,
@@ -38,6 +45,13 @@ from wordpiece_bert.bert.variants.mpnet import (
     MPNetForSequenceClassification,
     MPNetForTokenClassification,
     MPNetModel,
+)
+from wordpiece_bert.bert.variants.nomic import (
+    NomicBertConfig,
+    NomicBertForMaskedLM,
+    NomicBertForSequenceClassification,
+    NomicBertForTokenClassification,
+    NomicBertModel,
 )
 
 __all__ = [
@@ -62,6 +76,11 @@ __all__ = [
     "ElectraForSequenceClassification",
     "ElectraForTokenClassification",
     "ElectraModel",
+    "GteConfig",
+    "GteForMaskedLM",
+    "GteForSequenceClassification",
+    "GteForTokenClassification",
+    "GteModel",
     "MPNetConfig",
     "MPNetForMaskedLM",
     "MPNetForMultipleChoice",
@@ -69,4 +88,9 @@ __all__ = [
     "MPNetForSequenceClassification",
     "MPNetForTokenClassification",
     "MPNetModel",
+    "NomicBertConfig",
+    "NomicBertForMaskedLM",
+    "NomicBertForSequenceClassification",
+    "NomicBertForTokenClassification",
+    "NomicBertModel",
 ]

@@ -16,6 +16,7 @@ use crate::gemm::{Dense, Epilogue, linear};
 use crate::matrix::{HalfRow, Matrix, PANEL, panels};
 use crate::norm::layer_norm;
 use crate::pooling::pool_rows;
+use crate::rotary::{Rotation, rotate};
 use crate::tile::tiles;
 
 /// Rows that go through both halves of the feed-forward network at a time, so that what lies between stays in the
@@ -31,14 +32,18 @@ pub struct Encoder {
     pub config: EncoderConfig,
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
-    /// The layer norm of the embeddings, over E columns.
-    pub embedding_norm: LayerNormWeights,
+    /// The layer norm of the embeddings, over E columns, if the model has one.
+    pub embedding_norm: Option<LayerNormWeights>,
     /// The dense layer from E to H, if the model has one.
     pub projection: Option<Dense>,
     /// The layers in the order in which they run; ALBERT runs one several times.
     pub layers: Vec<Arc<Layer>>,
+    /// The layer norm after the last layer, over H columns, if the model has one.
+    pub last_norm: Option<LayerNormWeights>,
     /// MPNet's attention bias.
     pub relative_bias: Option<RelativeBiasTable>,
+    /// The frequencies of rotary positions, `[d/2]`, if the model has them.
+    pub rotary: Option<Vec<f32>>,
     /// The scratch buffers of earlier calls.
     pub scratch: ScratchPool<EncoderScratch, KEPT_SCRATCH>,
 }
@@ -50,14 +55,18 @@ pub struct EncoderScratch {
     embedded: Matrix,
     /// The hidden state [rows, H].
     x: Matrix,
-    /// Queries, keys and values [rows, 3H], each beginning at a panel.
+    /// The input of a half of a layer after its norm [rows, H], if norms come first.
+    normed: Matrix,
+    /// Queries, keys and values [rows, 3·N·d], each beginning at a panel.
     qkv: Matrix,
-    /// The output of attention [rows, H].
+    /// The output of attention [rows, N·d].
     context: Matrix,
     /// The output of the attention block [rows, H].
     attended: Matrix,
     /// The intermediate activations of the feed-forward network [FEED_FORWARD_ROWS, F].
     inner: Matrix,
+    /// The gate of a gated feed-forward network [FEED_FORWARD_ROWS, F].
+    gate: Matrix,
     /// Inputs rounded to bfloat16.
     rounded: Vec<HalfRow>,
     attention: AttentionScratch,
@@ -65,6 +74,9 @@ pub struct EncoderScratch {
     line: Vec<f32>,
     /// The position of each row in its sequence.
     positions: Vec<u32>,
+    /// The row of each row in the table of positions, or the position by which it is rotated.
+    position_ids: Vec<u32>,
+    rotation: Rotation,
 }
 
 impl Scratch for EncoderScratch {}
@@ -129,18 +141,23 @@ impl<'a, 's> Task<'a, 's> {
         for (index, layer) in self.encoder.layers.iter().enumerate() {
             self.attend(index, layer);
             self.feed_forward(layer);
+            if index + 1 == self.encoder.layers.len() {
+                self.normalize_last();
+            }
             self.write_state(index + 1);
         }
         self.pool();
     }
 
-    /// Computes x = LN(word + type + position), projected to H columns if the model has a projection.
+    /// Computes x = LN(word + type + position), of which a model may lack parts, projected to H columns if it has a
+    /// projection, and the angles of rotary positions.
     fn embed(&mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
-        let Encoder { config, projection, embedding_norm, .. } = self.encoder;
+        let Encoder { config, projection, embedding_norm, rotary, .. } = self.encoder;
         let EncoderConfig { hidden, embedding, eps, .. } = *config;
-        let EncoderScratch { embedded, x, rounded, line, positions, .. } = &mut *self.scratch;
+        let EncoderScratch { embedded, x, rounded, line, positions, position_ids, rotation, .. } = &mut *self.scratch;
         line.resize(2 * embedding, 0.0);
         positions.clear();
+        position_ids.clear();
         let to = if projection.is_some() { &mut *embedded } else { &mut *x };
         let mut out = to.reshape(self.rows, embedding).view_mut();
         for sequence in &self.sequences {
@@ -152,30 +169,56 @@ impl<'a, 's> Task<'a, 's> {
                     parts[count] = (types, value(tokens.types, 0));
                     count += 1;
                 }
-                parts[count] = (tables.positions, value(tokens.position_ids, i));
-                sum_rows(&parts[..=count], embedding, line, positions.len(), &mut out);
+                let position = value(tokens.position_ids, i);
+                if let Some(table) = tables.positions {
+                    parts[count] = (table, position);
+                    count += 1;
+                }
+                sum_rows(&parts[..count], embedding, line, positions.len(), &mut out);
                 positions.push(value(tokens.positions, i) as u32);
+                position_ids.push(position as u32);
             }
         }
-        layer_norm(self.execution.instruction_set, embedding_norm.with_eps(eps, embedding), &mut out);
+        if let Some(rotary) = rotary {
+            rotation.fill(position_ids, rotary);
+        }
+        if let Some(norm) = embedding_norm {
+            layer_norm(self.execution.instruction_set, norm.with_eps(eps, embedding), &mut out);
+        }
         if let Some(projection) = projection {
             let to = x.reshape(self.rows, hidden).view_mut();
             linear(self.execution, embedded.view(), projection, Epilogue::Bias, to, rounded);
         }
     }
 
-    /// Computes attended = LN(x + attention(x)·Wᵀ + b) with layer `layer`, which is number `index`.
+    /// Computes attended = LN(x + attention(x)·Wᵀ + b), or x + attention(LN(x))·Wᵀ + b, with layer `layer`, which is
+    /// number `index`.
     fn attend(&mut self, index: usize, layer: &Layer) {
-        let EncoderConfig { hidden, heads, eps, .. } = self.encoder.config;
-        let rows = self.rows;
-        let EncoderScratch { x, qkv, context, attended, rounded, attention: scratch, positions, .. } =
-            &mut *self.scratch;
-        let width = panels(hidden);
+        let EncoderConfig { hidden, heads, head_size, eps, norm_first, .. } = self.encoder.config;
+        let (rows, instruction_set) = (self.rows, self.execution.instruction_set);
+        let EncoderScratch {
+            x, normed, qkv, context, attended, rounded, attention: scratch, positions, rotation, ..
+        } = &mut *self.scratch;
+        let norm = layer.output_norm.with_eps(eps, hidden);
+        let input = if norm_first {
+            normed.reshape(rows, hidden).data_mut().copy_from_slice(x.data());
+            layer_norm(instruction_set, norm, &mut normed.view_mut());
+            normed.view()
+        } else {
+            x.view()
+        };
+        let width = panels(heads * head_size);
         let to = qkv.reshape(rows, 3 * width * PANEL).view_mut();
-        linear(self.execution, x.view(), &layer.qkv, Epilogue::Bias, to, rounded);
+        linear(self.execution, input, &layer.qkv, Epilogue::Bias, to, rounded);
+        if self.encoder.rotary.is_some() {
+            for part in [0, 1] {
+                let mut qkv = qkv.view_mut();
+                rotate(instruction_set, rotation, heads, head_size, &mut qkv.panels(part * width..(part + 1) * width));
+            }
+        }
         // Attention does not write the padding columns of heads that do not fill panels. They are 0 from the first use
         // on.
-        context.reshape(rows, hidden);
+        context.reshape(rows, heads * head_size);
         let relative_bias = self.encoder.relative_bias.as_ref();
         let relative_bias =
             relative_bias.map(|table| RelativeBias { bias: &table.bias, max_distance: table.max_distance });
@@ -190,7 +233,7 @@ impl<'a, 's> Task<'a, 's> {
                 keys: part(1).rows(keys.clone()),
                 values: part(2).rows(keys),
                 heads,
-                size: hidden / heads,
+                size: head_size,
                 positions: &positions[all.clone()],
                 relative_bias,
             };
@@ -200,23 +243,46 @@ impl<'a, 's> Task<'a, 's> {
         }
         let to = attended.reshape(rows, hidden).view_mut();
         linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, rounded);
-        let norm = layer.output_norm.with_eps(eps, hidden);
-        layer_norm(self.execution.instruction_set, norm, &mut attended.view_mut());
+        if !norm_first {
+            layer_norm(instruction_set, norm, &mut attended.view_mut());
+        }
     }
 
-    /// Computes x = LN(a + activation(a·W₁ᵀ + b₁)·W₂ᵀ + b₂) for a = attended.
+    /// Computes x = LN(a + FFN(a)), or a + FFN(LN(a)), for a = attended and FFN(a) = activation(a·W₁ᵀ + b₁)·W₂ᵀ + b₂,
+    /// whose activation is multiplied by a·Wᵀ + b in a gated network.
     fn feed_forward(&mut self, layer: &Layer) {
-        let EncoderConfig { hidden, intermediate, activation, eps, .. } = self.encoder.config;
-        let EncoderScratch { x, attended, inner, rounded, .. } = &mut *self.scratch;
+        let EncoderConfig { hidden, intermediate, activation, eps, norm_first, .. } = self.encoder.config;
+        let instruction_set = self.execution.instruction_set;
+        let EncoderScratch { x, normed, attended, inner, gate, rounded, .. } = &mut *self.scratch;
         let norm = layer.outer_norm.with_eps(eps, hidden);
+        if norm_first {
+            normed.reshape(self.rows, hidden).data_mut().copy_from_slice(attended.data());
+            layer_norm(instruction_set, norm, &mut normed.view_mut());
+        }
         for part in tiles(self.rows, FEED_FORWARD_ROWS) {
             let a = attended.view().rows(part.clone());
-            let to = inner.reshape(part.len(), intermediate).view_mut();
-            linear(self.execution, a, &layer.inner, Epilogue::Activation(activation), to, rounded);
+            let input = if norm_first { normed.view().rows(part.clone()) } else { a };
+            let first = if layer.up.is_some() { &mut *gate } else { &mut *inner };
+            let to = first.reshape(part.len(), intermediate).view_mut();
+            linear(self.execution, input, &layer.inner, Epilogue::Activation(activation), to, rounded);
+            if let Some(up) = &layer.up {
+                let to = inner.reshape(part.len(), intermediate).view_mut();
+                linear(self.execution, input, up, Epilogue::Gate(gate.view()), to, rounded);
+            }
             let mut x = x.view_mut();
             let to = x.rows(part.clone());
             linear(self.execution, inner.view(), &layer.outer, Epilogue::Residual(a), to, rounded);
-            layer_norm(self.execution.instruction_set, norm, &mut x.rows(part));
+            if !norm_first {
+                layer_norm(instruction_set, norm, &mut x.rows(part));
+            }
+        }
+    }
+
+    /// Computes x = LN(x) after the last layer, if the model has such a norm.
+    fn normalize_last(&mut self) {
+        let EncoderConfig { hidden, eps, .. } = self.encoder.config;
+        if let Some(norm) = &self.encoder.last_norm {
+            layer_norm(self.execution.instruction_set, norm.with_eps(eps, hidden), &mut self.scratch.x.view_mut());
         }
     }
 

@@ -12,8 +12,8 @@ pub struct EmbeddingTables<'a> {
     pub words: Numbers<'a>,
     /// A row for each token type, if the model has types.
     pub types: Option<Numbers<'a>>,
-    /// A row for each position.
-    pub positions: Numbers<'a>,
+    /// A row for each position, if the model has such a table.
+    pub positions: Option<Numbers<'a>>,
 }
 
 /// The tokens of all sequences, one sequence after the other. All columns have the same length, or are empty.

@@ -32,21 +32,32 @@
 //!     output: Dense::new(&[dense()], 2, false),
 //!     output_norm: norm(),
 //!     inner: Dense::new(&[dense()], 2, false),
+//!     up: None,
 //!     outer: Dense::new(&[dense()], 2, false),
 //!     outer_norm: norm(),
 //! };
-//! let activation = Activation::Gelu;
 //! let encoder = Encoder {
-//!     config: EncoderConfig { hidden: 2, embedding: 2, heads: 1, intermediate: 2, activation, eps: 0.0 },
+//!     config: EncoderConfig {
+//!         hidden: 2,
+//!         embedding: 2,
+//!         heads: 1,
+//!         head_size: 2,
+//!         intermediate: 2,
+//!         activation: Activation::Gelu,
+//!         eps: 0.0,
+//!         norm_first: false,
+//!     },
 //!     instruction_set: InstructionSet::detect(),
-//!     embedding_norm: norm(),
+//!     embedding_norm: Some(norm()),
 //!     projection: None,
 //!     layers: vec![Arc::new(layer)],
+//!     last_norm: None,
 //!     relative_bias: None,
+//!     rotary: None,
 //!     scratch: Default::default(),
 //! };
 //! let words = Numbers::F32(&[1.0, 3.0, 8.0, 2.0]); // ids 0 and 1
-//! let tables = EmbeddingTables { words, types: None, positions: Numbers::F32(&[0.0; 4]) };
+//! let tables = EmbeddingTables { words, types: None, positions: Some(Numbers::F32(&[0.0; 4])) };
 //! let tokens = TokenColumns { ids: &[1, 0], types: &[], position_ids: &[], positions: &[] };
 //!
 //! let mut vector = [f32::NAN; 2];

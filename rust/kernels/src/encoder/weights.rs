@@ -8,18 +8,22 @@ use crate::norm::LayerNorm;
 /// The sizes of an encoder, and what its layers have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct EncoderConfig {
-    /// H, the width of the hidden states; a multiple of `heads`.
+    /// H, the width of the hidden states.
     pub hidden: usize,
     /// E, the width of the embedding tables; differs from H only if the encoder has a projection.
     pub embedding: usize,
     /// N, the number of attention heads.
     pub heads: usize,
+    /// d, the width of a head: H / N, unless a model with rotary positions has another.
+    pub head_size: usize,
     /// F, the width between the halves of the feed-forward network.
     pub intermediate: usize,
     /// The activation between the halves of the feed-forward network.
     pub activation: Activation,
     /// ε of the layer norms.
     pub eps: f32,
+    /// Whether the norms of a layer are applied to the inputs of its two halves, and not after their residuals.
+    pub norm_first: bool,
 }
 
 /// γ and β of a layer norm, by panels.
@@ -47,17 +51,19 @@ impl LayerNormWeights {
 
 /// The weights of one layer.
 pub struct Layer {
-    /// Query, key and value, computed as one: [3H, H].
+    /// Query, key and value, computed as one: [3·N·d, H].
     pub qkv: Dense,
-    /// The dense layer after attention, [H, H].
+    /// The dense layer after attention, [H, N·d].
     pub output: Dense,
-    /// The layer norm after `output` and its residual, over H columns.
+    /// The layer norm of the attention block, over H columns: after `output` and its residual, or before `qkv`.
     pub output_norm: LayerNormWeights,
-    /// The first half of the feed-forward network, [F, H].
+    /// The first half of the feed-forward network, [F, H]; in a gated network the gate.
     pub inner: Dense,
+    /// What is multiplied by the gate of a gated network, [F, H].
+    pub up: Option<Dense>,
     /// The second half of the feed-forward network, [H, F].
     pub outer: Dense,
-    /// The layer norm after `outer` and its residual, over H columns.
+    /// The layer norm of the feed-forward network, over H columns: after `outer` and its residual, or before `inner`.
     pub outer_norm: LayerNormWeights,
 }
 

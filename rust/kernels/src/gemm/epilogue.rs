@@ -1,4 +1,4 @@
-//! Epilogues: bias, then activation or residual, applied to a tile of a product while it is in the first-level cache.
+//! Epilogues: bias, then activation, residual or gate, applied to a tile of a product while it is in the first-level cache.
 //!
 //! A separate pass over the result would load and store it again, from a slower cache.
 
@@ -17,6 +17,8 @@ pub enum Epilogue<'a> {
     Activation(Activation),
     /// x·Wᵀ + b + r, for a residual r of the shape of the result.
     Residual(View<'a>),
+    /// (x·Wᵀ + b) ⊙ g, for a gate g of the shape of the result.
+    Gate(View<'a>),
 }
 
 impl Epilogue<'_> {
@@ -32,6 +34,10 @@ impl Epilogue<'_> {
             Epilogue::Residual(residual) => {
                 add_bias(simd, bias, out);
                 add_rows(simd, &residual.panel(panel)[rows], out);
+            }
+            Epilogue::Gate(gate) => {
+                add_bias(simd, bias, out);
+                multiply_rows(simd, &gate.panel(panel)[rows], out);
             }
         }
     }
@@ -53,6 +59,16 @@ fn add_rows<S: Simd>(simd: S, x: &[Row], out: &mut [Row]) {
     for (row, x) in out.iter_mut().zip(x) {
         for at in (0..PANEL).step_by(S::LANES) {
             simd.store(row, at, simd.add(simd.load(row, at), simd.load(x, at)));
+        }
+    }
+}
+
+/// Multiplies rows by rows.
+#[inline(always)]
+fn multiply_rows<S: Simd>(simd: S, x: &[Row], out: &mut [Row]) {
+    for (row, x) in out.iter_mut().zip(x) {
+        for at in (0..PANEL).step_by(S::LANES) {
+            simd.store(row, at, simd.mul(simd.load(row, at), simd.load(x, at)));
         }
     }
 }

@@ -1,0 +1,243 @@
+"""What NomicBERT and GTE v1.5 have in common: BERT with rotary positions and a gated feed-forward network.
+
+Each layer computes a layer of BERT, norms after the residuals, except that queries and keys are rotated
+(`wordpiece_bert.bert.rotary`), and that the feed-forward network has a gate (`functional.feed_forward`). There is no
+table of positions, so nothing limits the length of a row.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
+from wordpiece_bert.bert.config import LARGEST_SIZE, BertConfig, refuse
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.rotary import frequencies
+from wordpiece_bert.bert.variants.names import renamed
+from wordpiece_bert.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.functional import Array
+
+    Tensors = Mapping[str, npt.NDArray[np.generic]]
+
+__all__ = ["RotaryConfig", "RotaryModel", "split_rows"]
+
+# BERT's names of weights, as the engines use them, and the names of the modules, which `transformers` reads and which
+# parameters and saved folders have here.
+_NAMES = {
+    "encoder.layer.": "layers.",
+    ".attention.self.query.": ".self_attn.q_proj.",
+    ".attention.self.key.": ".self_attn.k_proj.",
+    ".attention.self.value.": ".self_attn.v_proj.",
+    ".attention.output.dense.": ".self_attn.o_proj.",
+    ".attention.output.LayerNorm.": ".post_attention_layernorm.",
+    ".intermediate.gate.": ".mlp.gate_proj.",
+    ".intermediate.up.": ".mlp.up_proj.",
+    ".output.dense.": ".mlp.down_proj.",
+    ".output.LayerNorm.": ".post_mlp_layernorm.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotaryConfig(BertConfig):
+    """Sizes and settings of a model with rotary positions: the fields of `BertConfig`, and three more.
+
+    Attributes
+    ----------
+    head_dim : int or None
+        d, the size of one head, an even number; None for H / N.
+    rope_theta : float
+        θ, from which the frequencies of the rotation are computed.
+    rope_factor : float
+        How many times longer than the texts of the training texts may be (NTK-aware scaling); 1 for no scaling.
+    """
+
+    head_dim: int | None = None
+    rope_theta: float = 10_000.0
+    rope_factor: float = 1.0
+
+    has_pooler: ClassVar[bool] = True  # only below the head of a classifier of sequences
+    _may_be_0: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
+    _must_be: ClassVar[Mapping[str, object]] = {
+        **BertConfig._must_be,
+        "position_embedding_type": "rope",
+        "partial_rotary_factor": 1.0,
+    }
+    #: Whether queries, keys, values and the two outputs of a layer have biases.
+    has_biases: ClassVar[bool] = False
+    #: The older names of fields; a field under its present name counts.
+    _older_names: ClassVar[Mapping[str, str]] = {}
+
+    def _check_heads(self) -> None:
+        if self.head_dim is None:
+            super()._check_heads()
+        elif isinstance(self.head_dim, bool) or not isinstance(self.head_dim, int):
+            refuse("head_dim", self.head_dim, "it must be an integer or null")
+        if not 2 <= self.head_size <= LARGEST_SIZE or self.head_size % 2:
+            refuse("head_dim", self.head_size, "a head that is rotated must have an even number of columns")
+        for name in ("rope_theta", "rope_factor"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+                refuse(name, value, "it must be a finite number above 0")
+
+    @property
+    def head_size(self) -> int:
+        """Return d, the size of one head."""
+        return self.hidden_size // self.num_attention_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def has_position_table(self) -> bool:
+        """Return False."""
+        return False
+
+    @property
+    def rotary_frequencies(self) -> Array:
+        """Return ω [d/2] of the rotary positions."""
+        return frequencies(self.head_size, self.rope_theta, self.rope_factor)
+
+    @property
+    def longest_row(self) -> int:
+        """Return 2³¹ − 1: no table limits a row. `max_position_embeddings` is what the model was trained for."""
+        return LARGEST_SIZE
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a configuration from the content of a ``config.json``, in its present form or that of older code.
+
+        Raises
+        ------
+        ConfigError
+            A setting needs arithmetic that is not supported, such as another kind of rotary scaling.
+        """
+        older = {name: values[old] for old, name in cls._older_names.items() if old in values and name not in values}
+        values = {**values, **older}
+        rope = values.get("rope_parameters")
+        scaling = values.get("rope_scaling")
+        rope = scaling if rope is None else rope
+        if rope is None:
+            rope = {}
+        if not isinstance(rope, dict):
+            refuse("rope_parameters", rope, "it must be an object or null")
+        kind = rope.get("rope_type", rope.get("type", "default"))
+        if kind not in ("default", "ntk", None):
+            refuse("rope_type", kind, "supported are default and ntk; results would be wrong")
+        if rope.get("partial_rotary_factor", 1.0) not in (1, None):
+            refuse("partial_rotary_factor", rope["partial_rotary_factor"], "it must be 1; results would be wrong")
+        known = {name: value for name, value in values.items() if name != "rope_factor"}
+        if rope.get("rope_theta") is not None:
+            known["rope_theta"] = rope["rope_theta"]
+        if known.get("rope_theta", 0) is None:
+            del known["rope_theta"]
+        if kind == "ntk":
+            if "factor" not in rope:
+                refuse("rope_scaling", rope, "scaling of type ntk needs a factor")
+            known["rope_factor"] = rope["factor"]
+        return super().from_dict(known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of a ``config.json``."""
+        written = super().to_dict()
+        del written["rope_theta"], written["rope_factor"]
+        kind: dict[str, Any] = {"rope_type": "default"}
+        if self.rope_factor != 1.0:
+            kind = {"rope_type": "ntk", "factor": self.rope_factor}
+        return written | {"rope_parameters": {**kind, "rope_theta": self.rope_theta}}
+
+
+class RotaryModel(BertModel):
+    """The encoder of NomicBERT and GTE."""
+
+    config_class: ClassVar[type[RotaryConfig]] = RotaryConfig
+
+    #: Prefixes that older code put before the names of the encoder's weights.
+    _older_prefixes: ClassVar[tuple[str, ...]] = ()
+    #: Older names of modules, as patterns, and what they are now.
+    _older_modules: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    @classmethod
+    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        assert isinstance(config, RotaryConfig)
+        shapes: dict[str, Shape] = {"embeddings.word_embeddings.weight": ("vocab_size", "hidden_size")}
+        if config.type_vocab_size:
+            shapes["embeddings.token_type_embeddings.weight"] = ("type_vocab_size", "hidden_size")
+        shapes |= norm_shapes("embeddings.LayerNorm")
+        bias = config.has_biases
+        for i in range(config.num_hidden_layers):
+            layer = f"encoder.layer.{i}"
+            for name in ("query", "key", "value"):
+                shapes |= dense_shapes(f"{layer}.attention.self.{name}", "hidden_size", "attention_size", bias=bias)
+            shapes |= dense_shapes(f"{layer}.attention.output.dense", "attention_size", "hidden_size", bias=bias)
+            shapes |= norm_shapes(f"{layer}.attention.output.LayerNorm")
+            for name in ("gate", "up"):
+                shapes |= dense_shapes(f"{layer}.intermediate.{name}", "hidden_size", "intermediate_size", bias=False)
+            shapes |= dense_shapes(f"{layer}.output.dense", "intermediate_size", "hidden_size", bias=bias)
+            shapes |= norm_shapes(f"{layer}.output.LayerNorm")
+        return shapes | dense_shapes("pooler.dense", "hidden_size", "hidden_size")
+
+    @classmethod
+    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
+        """Return the name of a module's weight for one of BERT's names."""
+        del config
+        return renamed(name, _NAMES)
+
+    @classmethod
+    def _renamed(cls, weights: Tensors, config: BertConfig, source: str) -> Tensors:
+        """Rename the tensors of older code to the names of the modules, and split those that hold several weights."""
+        assert isinstance(config, RotaryConfig)
+        found: dict[str, npt.NDArray[np.generic]] = {}
+        for name, tensor in weights.items():
+            for old in cls._older_prefixes:
+                if name.startswith(old):
+                    name = cls._prefix + name.removeprefix(old)
+                    break
+            for pattern, new in cls._older_modules:
+                name, count = re.subn(pattern, new, name, count=1)
+                if count:
+                    break
+            parts = cls._split(name, tensor, config, source)
+            if twice := found.keys() & parts.keys():
+                _refuse(source, f"{quoted(min(twice))} occurs twice, also by an older name")
+            found |= parts
+        return found
+
+    @classmethod
+    def _split(
+        cls, name: str, tensor: npt.NDArray[np.generic], config: RotaryConfig, source: str
+    ) -> dict[str, npt.NDArray[np.generic]]:
+        """Return the weights that a tensor holds, by name: views of its rows."""
+        if ".self_attn.qkv_proj." in name:
+            return split_rows(name, tensor, "qkv_proj", ("q_proj", "k_proj", "v_proj"), config.attention_size, source)
+        if ".mlp.up_gate_proj." in name:
+            return split_rows(name, tensor, "up_gate_proj", ("up_proj", "gate_proj"), config.intermediate_size, source)
+        return {name: tensor}
+
+
+def split_rows(
+    name: str, tensor: npt.NDArray[np.generic], old: str, parts: tuple[str, ...], rows: int, source: str
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Split a tensor that holds several weights, `rows` rows each, one below the other.
+
+    Raises
+    ------
+    CheckpointError
+        It does not have that many rows.
+    """
+    if not tensor.ndim or len(tensor) != len(parts) * rows:
+        required = f"{len(parts)} times {rows} rows"
+        _refuse(source, f"{name} has shape {list(tensor.shape)}, but the configuration requires {required}")
+    return {name.replace(old, part): tensor[i * rows : (i + 1) * rows] for i, part in enumerate(parts)}
+
+
+def _refuse(source: str, what: str) -> NoReturn:
+    message = f"{source}: {what}"
+    raise CheckpointError(message)

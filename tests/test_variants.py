@@ -1,0 +1,302 @@
+"""Encoders that differ from BERT in their arithmetic: equal to transformers, on both engines, in every naming.
+
+Outputs and losses of all folders, and the equality of the engines for their inputs, are tested in test_heads.py and
+test_engines.py; here are other shapes, the older namings of weights and configurations, and what is refused.
+"""
+
+# ruff: noqa: ANN401 (models of any class)
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model_files import MODELS, check_equal, reference_cases, write_safetensors
+from wordpiece_bert import SentenceEncoder, _core
+from wordpiece_bert.bert import AutoModel, GteConfig, GteModel, NomicBertConfig, NomicBertModel, functional
+from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
+from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
+from wordpiece_bert.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wordpiece_bert.bert import BertConfig, BertModel
+
+EVERYTHING = {"output_hidden_states": True, "output_attentions": True}
+
+
+def random_model(cls: type[BertModel], config: BertConfig, backend: str, seed: int = 0, **options: Any) -> Any:
+    """A model of random weights: norms about 1, everything else about 0."""
+    random = np.random.default_rng(seed)
+    weights = {}
+    for name, shape in cls._layout(config).base.items():
+        sizes = [getattr(config, size) if isinstance(size, str) else size for size in shape]
+        weights[name] = random.normal(1.0 if len(sizes) == 1 and "weight" in name else 0.0, 0.15, sizes).astype("f4")
+    return cls(config, weights, backend=backend, **options)
+
+
+def check_engines(cls: type[BertModel], config: BertConfig, data: st.DataObject, **options: Any) -> None:
+    """Both engines give the same numbers at visible positions, for any rows and any mask."""
+    seed = data.draw(st.integers(0, 2**16))
+    random = np.random.default_rng(seed)
+    batch, length = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 40))
+    ids = random.integers(0, config.vocab_size, (batch, length))
+    mask = random.random((batch, length)) < 0.7
+    mask[:, random.integers(0, length)] = True
+    expected = random_model(cls, config, "numpy", seed)(ids, mask, **EVERYTHING, **options)
+    found = random_model(cls, config, "rust", seed)(ids, mask, **EVERYTHING, **options)
+    names = ["last_hidden_state", "hidden_states", "attentions"]
+    names += [] if expected.pooler_output is None else ["pooler_output"]
+    check_equal(found, {name: np.asarray(getattr(expected, name)) for name in names}, mask)
+
+
+# --- the engines, for other shapes
+
+
+@pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
+@pytest.mark.parametrize("folder", ["nomic_model", "nomic_wide_heads", "gte_model"])
+def test_every_instruction_set_gives_the_same(
+    folder: str, instruction_set: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RustEngine, "prepare", lambda _, config, weights: RustEncoder(config, weights, instruction_set))
+    model: Any = AutoModel.from_pretrained(MODELS / folder)
+    for inputs, expected in reference_cases(folder).values():
+        check_equal(model(**inputs, **EVERYTHING), expected, inputs.get("attention_mask"))
+
+
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_rotary_models_of_other_shapes(data: st.DataObject) -> None:
+    heads, size = data.draw(st.integers(1, 4)), data.draw(st.sampled_from([2, 6, 8, 16, 32, 34, 64, 128]))
+    cls, config_class = data.draw(st.sampled_from([(NomicBertModel, NomicBertConfig), (GteModel, GteConfig)]))
+    config = config_class(
+        vocab_size=50,
+        hidden_size=data.draw(st.sampled_from([8, 20, 32, 48])),
+        num_hidden_layers=2,
+        num_attention_heads=heads,
+        head_dim=size,
+        intermediate_size=data.draw(st.integers(1, 70)),
+        type_vocab_size=data.draw(st.integers(0, 2)),
+        hidden_act=data.draw(st.sampled_from(["silu", "gelu", "sigmoid", "relu"])),
+        rope_factor=data.draw(st.sampled_from([1.0, 2.0])),
+    )
+    check_engines(cls, config, data)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_half_precision_weights_and_products(dtype: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "nomic_model", dtype=dtype)
+    expected: Any = AutoModel.from_pretrained(MODELS / "nomic_model", "numpy")
+    ids = np.arange(5, 40)[None]
+    found, wanted = model(ids).last_hidden_state, expected(ids).last_hidden_state
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 if dtype == "float32" else 0.1)
+    assert dtype == "float32" or np.abs(found - wanted).max() > 1e-4
+
+
+def test_a_row_has_the_same_bits_alone_and_in_any_batch() -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "gte_model")
+    ids = np.arange(60).reshape(3, 20) + 5
+    mask = np.arange(20) < [[20], [3], [11]]
+    found = model(ids, mask).last_hidden_state
+    for row, length in enumerate([20, 3, 11]):
+        alone = model(ids[row : row + 1, :length], threads=1).last_hidden_state
+        np.testing.assert_array_equal(alone[0], found[row, :length])
+
+
+def test_a_model_survives_pickling() -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "nomic_wide_heads")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again([[5, 9, 33]]).last_hidden_state, model([[5, 9, 33]]).last_hidden_state)
+    for (name, x), (other, y) in zip(model.named_parameters(), again.named_parameters(), strict=True):
+        assert name == other
+        np.testing.assert_array_equal(x, y)
+
+
+# --- rotary positions
+
+
+def test_scores_depend_on_distances_only() -> None:
+    q, k = np.random.default_rng(1).normal(size=(2, 1, 1, 1, 8)).astype("f4")
+    omega = frequencies(8, 1000.0)
+    scores = []
+    for first in (0, 7, 100):
+        turned = rotate(np.concatenate([q, k], axis=2), rotation(np.array([[first, first + 3]]), omega))
+        scores.append(float(turned[0, 0, 0] @ turned[0, 0, 1]))
+    np.testing.assert_allclose(scores, scores[0], rtol=1e-5)
+
+
+def test_frequencies_follow_their_formula() -> None:
+    j = np.arange(4)
+    np.testing.assert_allclose(frequencies(8, 1000.0), 1000.0 ** (-2 * j / 8), rtol=1e-6)
+    scaled = (160_000.0 * 2) ** (-2 * j / 8) * 2 ** (-2 / 8)
+    np.testing.assert_allclose(frequencies(8, 160_000.0, 2.0), scaled, rtol=1e-6)
+
+
+def test_no_table_limits_the_length_of_a_row() -> None:
+    config = replace(NomicBertConfig.from_folder(MODELS / "nomic_model"), max_position_embeddings=8)
+    tensors = read_tensors(MODELS / "nomic_model" / "model.safetensors")
+    ids = np.arange(100)[None]
+    outputs = [NomicBertModel(config, tensors, backend=backend)(ids).last_hidden_state for backend in ("numpy", "rust")]
+    np.testing.assert_allclose(outputs[1], outputs[0], rtol=0, atol=1e-5)
+    positions = np.arange(5000, 5100)[None]
+    shifted = NomicBertModel(config, tensors)(ids, position_ids=positions).last_hidden_state
+    np.testing.assert_allclose(shifted, outputs[1], rtol=0, atol=2e-3)  # only distances count
+
+
+def test_a_gate_multiplies_the_feed_forward_network() -> None:
+    x = np.array([[[1.0, -2.0]]], np.float32)
+    gate, up = np.array([[1.0, 0.0]], np.float32), np.array([[0.0, 3.0]], np.float32)
+    down = np.array([[1.0], [10.0]], np.float32)
+    found = functional.feed_forward(
+        x, {"gate": {"weight": gate}, "up": {"weight": up}}, {"weight": down}, functional.relu
+    )
+    np.testing.assert_array_equal(found, [[[-6.0, -60.0]]])
+
+
+# --- the names of weights and settings in older code
+
+
+@pytest.mark.parametrize(("older", "reference"), [("nomic_old_config", "nomic_model"), ("gte_old_names", "gte_model")])
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+def test_folders_of_remote_code_are_read(older: str, reference: str, backend: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / older, backend)
+    for inputs, expected in reference_cases(reference).values():
+        check_equal(model(**inputs, **EVERYTHING), expected, inputs.get("attention_mask"))
+
+
+@pytest.mark.parametrize("folder", ["nomic_model", "gte_masked_lm", "gte_ntk"])
+def test_a_model_is_saved_under_the_names_of_the_modules(folder: str, tmp_path: Path) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder)
+    model.save_pretrained(tmp_path)
+    names = set(read_tensors(tmp_path / "model.safetensors"))
+    prefix = "gte." if folder == "gte_masked_lm" else ""
+    for name in ("self_attn.q_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"):
+        assert f"{prefix}layers.0.{name}.weight" in names
+    assert f"{prefix}layers.0.post_attention_layernorm.bias" in names
+    assert f"{prefix}layers.0.post_mlp_layernorm.weight" in names
+    assert ("lm_head.layer_norm.weight" in names) == (folder == "gte_masked_lm")
+    again: Any = AutoModel.from_pretrained(tmp_path)
+    assert replace(again.config, architectures=()) == replace(model.config, architectures=())
+    for (name, x), (other, y) in zip(model.named_parameters(), again.named_parameters(), strict=True):
+        assert name == other
+        np.testing.assert_array_equal(x, y)
+
+
+def test_present_settings_count_beside_older_ones() -> None:
+    values = json.loads((MODELS / "nomic_model" / "config.json").read_text())
+    older = {"n_embd": 999, "n_layer": 7, "rotary_emb_base": 5, "activation_function": "geglu", "n_head": 1}
+    assert NomicBertConfig.from_dict(values | older) == NomicBertConfig.from_dict(values)
+
+
+def test_settings_of_rotary_positions_in_all_their_places() -> None:
+    assert NomicBertConfig().rope_theta == 1000
+    assert GteConfig().rope_theta == 160_000
+    assert GteConfig.from_dict({"rope_theta": 7.0}).rope_theta == 7
+    assert GteConfig.from_dict({"rope_theta": 7.0, "rope_parameters": {"rope_theta": 8.0}}).rope_theta == 8
+    scaled = GteConfig.from_dict({"rope_theta": 7.0, "rope_scaling": {"type": "ntk", "factor": 2.0}})
+    assert (scaled.rope_theta, scaled.rope_factor) == (7, 2)
+    assert GteConfig.from_dict(scaled.to_dict()) == scaled
+    assert NomicBertConfig.from_dict({"n_inner": None, "n_embd": 24}).intermediate_size == 96
+
+
+def test_packed_tensors_of_another_shape_are_refused(tmp_path: Path) -> None:
+    tensors = read_tensors(MODELS / "nomic_model" / "model.safetensors")
+    tensors["encoder.layers.0.attn.Wqkv.weight"] = tensors["encoder.layers.0.attn.Wqkv.weight"][:-1]
+    write_safetensors(tmp_path / "model.safetensors", tensors)
+    shutil.copy(MODELS / "nomic_model" / "config.json", tmp_path)
+    with pytest.raises(CheckpointError, match=r"qkv_proj.weight has shape \[95, 32\].*3 times 32 rows"):
+        AutoModel.from_pretrained(tmp_path)
+
+
+def test_a_weight_under_two_names_is_refused() -> None:
+    tensors = dict(read_tensors(MODELS / "nomic_model" / "model.safetensors"))
+    tensors["layers.0.self_attn.o_proj.weight"] = tensors["encoder.layers.0.attn.out_proj.weight"]
+    config = NomicBertConfig.from_folder(MODELS / "nomic_model")
+    with pytest.raises(CheckpointError, match=r"layers.0.self_attn.o_proj.weight.* occurs twice"):
+        NomicBertModel(config, tensors)
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("folder", "changed"),
+    [
+        ("nomic_old_config", {"rotary_emb_interleaved": True}),
+        ("nomic_old_config", {"rotary_emb_fraction": 0.5}),
+        ("nomic_old_config", {"rotary_scaling_factor": 2}),
+        ("nomic_old_config", {"rotary_emb_scale_base": 512}),
+        ("nomic_old_config", {"prenorm": True}),
+        ("nomic_old_config", {"parallel_block": True}),
+        ("nomic_old_config", {"causal": True}),
+        ("nomic_old_config", {"use_rms_norm": True}),
+        ("nomic_old_config", {"qkv_proj_bias": True}),
+        ("nomic_old_config", {"mlp_fc1_bias": True}),
+        ("nomic_old_config", {"mlp_fc2_bias": True}),
+        ("nomic_old_config", {"num_experts": 8}),
+        ("nomic_old_config", {"activation_function": "gelu"}),
+        ("gte_old_names", {"logn_attention_scale": True}),
+        ("gte_old_names", {"logn_attention_clip1": True}),
+        ("gte_old_names", {"layer_norm_type": "rms_norm"}),
+        ("gte_old_names", {"position_embedding_type": "absolute"}),
+        ("gte_model", {"partial_rotary_factor": 0.5}),
+        ("gte_model", {"head_dim": 7}),
+        ("gte_model", {"is_decoder": True}),
+    ],
+)
+def test_settings_that_need_other_arithmetic_are_refused_by_name(
+    folder: str, changed: dict[str, Any], tmp_path: Path
+) -> None:
+    shutil.copytree(MODELS / folder, tmp_path, dirs_exist_ok=True)
+    values = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(values | changed))
+    with pytest.raises(ConfigError, match=next(iter(changed))):
+        AutoModel.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["linear", "dynamic", "yarn", "longrope", "llama3", "proportional"])
+@pytest.mark.parametrize("field", ["rope_parameters", "rope_scaling"])
+def test_other_kinds_of_rotary_scaling_are_refused_by_name(kind: str, field: str) -> None:
+    with pytest.raises(ConfigError, match=rf"rope_type is .{kind}"):
+        GteConfig.from_dict({field: {"rope_type": kind, "factor": 2.0}})
+    with pytest.raises(ConfigError, match="partial_rotary_factor"):
+        GteConfig.from_dict({field: {"partial_rotary_factor": 0.5}})
+
+
+# --- sentence encoders
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+@pytest.mark.parametrize("folder", ["st_nomic", "st_gte"])
+def test_sentence_vectors_equal_sentence_transformers(folder: str, backend: str) -> None:
+    encoder: Any = SentenceEncoder.from_pretrained(MODELS / folder, backend)
+    reference = json.loads((MODELS / folder / "reference.json").read_text(encoding="utf-8"))
+    expected = np.load(MODELS / folder / "embeddings.npz")
+    for call in reference["calls"]:
+        with pytest.warns(match="truncated"):  # one of the texts is too long
+            found = getattr(encoder, call["method"])(reference["texts"], **call["options"])
+        np.testing.assert_allclose(found, expected[call["key"]], rtol=0, atol=1e-5, err_msg=call["key"])
+
+
+def test_prompts_that_a_folder_does_not_name_are_not_added() -> None:
+    encoder = SentenceEncoder.from_pretrained(MODELS / "st_gte")
+    assert encoder.prompts == {"document": "", "query": ""}
+    np.testing.assert_array_equal(encoder.encode_query("the city"), encoder.encode("the city"))
+
+
+def test_the_length_of_texts_is_that_of_the_tokenizer(tmp_path: Path) -> None:
+    shutil.copytree(MODELS / "st_nomic", tmp_path, dirs_exist_ok=True)
+    for limit, expected in ((1000, 1000), (10**30, 48)):  # no table limits a row; without a limit, the config's length
+        values = json.loads((tmp_path / "tokenizer_config.json").read_text())
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(values | {"model_max_length": limit}))
+        assert SentenceEncoder.from_pretrained(tmp_path).max_seq_length == expected
