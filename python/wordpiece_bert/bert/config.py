@@ -295,6 +295,7 @@ class BertConfig:
         values : mapping
             The fields by name.
         """
+        values = cls._in_present_form(values)
         for name, allowed in cls._must_be.items():
             if values.get(name, allowed) not in (allowed, None):
                 refuse(name, values[name], "models that need it are not supported; results would be wrong")
@@ -319,6 +320,11 @@ class BertConfig:
         written["id2label"] = {str(index): name for index, name in self.id2label.items()}
         written["label2id"] = {name: index for index, name in self.id2label.items()}
         return written
+
+    @classmethod
+    def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the content of a ``config.json`` under the names of the fields, for families that have had others."""
+        return values
 
     @classmethod
     def _read_fields(cls) -> list[str]:

@@ -8,7 +8,7 @@ names of their weights are read here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from wordpiece_bert.bert.heads.kinds import MaskedLM, MaskedLMNames, SequenceClassification, TokenClassification
 from wordpiece_bert.bert.variants.rotary import RotaryConfig, RotaryModel
@@ -55,11 +55,10 @@ class GteConfig(RotaryConfig):
     }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a configuration from the content of a ``config.json``, of the type ``gte`` or ``new``."""
+    def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
         if values.get("model_type") == "new":
             values = {**values, "model_type": "gte"}
-        return super().from_dict(values)
+        return super()._in_present_form(values)
 
 
 class GteModel(RotaryModel):

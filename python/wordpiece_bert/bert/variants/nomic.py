@@ -6,7 +6,7 @@ Source: "Nomic Embed: Training a Reproducible Long Context Text Embedder". Mixtu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from wordpiece_bert.bert.config import refuse
 from wordpiece_bert.bert.heads.kinds import MaskedLM, MaskedLMNames, SequenceClassification, TokenClassification
@@ -77,14 +77,7 @@ class NomicBertConfig(RotaryConfig):
     }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a configuration from the content of a ``config.json``, in its present form or that of older code.
-
-        Raises
-        ------
-        ConfigError
-            A setting needs arithmetic that is not supported, such as a mixture of experts.
-        """
+    def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
         gate = values.get("activation_function")
         if gate is not None and values.get("hidden_act") is None:
             if gate not in _GATES:
@@ -92,7 +85,7 @@ class NomicBertConfig(RotaryConfig):
             values = {**values, "hidden_act": _GATES[gate]}
         if values.get("n_inner", 0) is None and "intermediate_size" not in values:
             values = {**values, "n_inner": 4 * values.get("n_embd", values.get("hidden_size", cls.hidden_size))}
-        return super().from_dict(values)
+        return super()._in_present_form(values)
 
 
 class NomicBertModel(RotaryModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -111,14 +111,8 @@ class RotaryConfig(BertConfig):
         return LARGEST_SIZE
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a configuration from the content of a ``config.json``, in its present form or that of older code.
-
-        Raises
-        ------
-        ConfigError
-            A setting needs arithmetic that is not supported, such as another kind of rotary scaling.
-        """
+    def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Read the fields of older code, and the settings of the rotary positions; refuse other kinds of them."""
         older = {name: values[old] for old, name in cls._older_names.items() if old in values and name not in values}
         values = {**values, **older}
         rope = values.get("rope_parameters")
@@ -142,7 +136,7 @@ class RotaryConfig(BertConfig):
             if "factor" not in rope:
                 refuse("rope_scaling", rope, "scaling of type ntk needs a factor")
             known["rope_factor"] = rope["factor"]
-        return super().from_dict(known)
+        return known
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of a ``config.json``."""
