@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import tiny_models
 from benchmarks import __main__ as commands
 from benchmarks import models, training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
@@ -175,3 +176,17 @@ def test_models_are_measured_without_a_peer(
     assert models.blas_kernel()
     assert len(models.paragraphs(None, 5)) == 5
     assert not capsys.readouterr().err
+
+
+def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
+    folder = tiny_models.make_sentences(tmp_path / "model")
+    quick = ["--seconds", "0.1", "--rounds", "1", "--clients", "1", "3", "--sizes", "2", "--soak", "0.2"]
+    assert commands.main(["serve", "--model", str(folder), *quick, "--record", str(tmp_path / "records")]) == 0
+    shown = capsys.readouterr().out
+    assert "| clients | texts a request | texts/s |" in shown
+    [record] = (tmp_path / "records").glob("*.json")
+    found = json.loads(record.read_text(encoding="utf-8"))
+    assert [row["clients"] for row in found["rows"]] == [1, 3]
+    assert all(row["texts/s"] > 0 and row["p50 ms"] <= row["p99 ms"] for row in found["rows"])
+    assert all(row["MB"] > 0 for row in found["soak"])

@@ -283,7 +283,7 @@ def test_lazy_names_are_the_names_of_their_modules() -> None:
 
 
 def test_help_of_the_command_loads_neither_numpy_nor_the_extension() -> None:
-    for command in ("", "embed", "encode", "train", "count", "report", "info"):
+    for command in ("", "embed", "encode", "train", "count", "report", "info", "serve"):
         statement = f"""
 from contextlib import redirect_stdout, suppress
 from io import StringIO

@@ -37,6 +37,7 @@ COMMANDS = {
     "report": "how well vocabularies fit texts",
     "info": "what a vocabulary, tokenizer or model contains",
     "inspect": "one offline page about a text: tokens, attention, predictions",
+    "serve": "models over HTTP: vectors and rankings for other programs",
 }
 
 

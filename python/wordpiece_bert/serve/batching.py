@@ -1,0 +1,232 @@
+"""Rows of concurrent requests, together through one model: a bounded queue and batches by tokens.
+
+A batch starts when it is full, or when the model is idle and the first row has waited for the fill deadline. While the
+model runs, rows collect. Waiting requests take turns, so that a long one does not hold up those behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wordpiece_bert.serve.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.serve.metrics import Metrics
+    from wordpiece_bert.serve.settings import ServerSettings
+
+__all__ = ["Batcher", "Part"]
+
+# A turn of a request is this share of a batch while others wait.
+_TURNS = 4
+# The weight of the last batch in the estimate of tokens per second.
+_LATEST = 0.2
+
+
+class Part(NamedTuple):
+    """Some rows of a request, in a batch."""
+
+    rows: Any
+    start: int
+    stop: int
+
+
+class _Job:
+    """A request: its rows, how many of them are in batches, and the results so far."""
+
+    def __init__(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable, future: asyncio.Future[Any]) -> None:  # noqa: ANN401
+        self.rows = rows
+        self.ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])  # tokens before each row
+        self.key = key
+        self.future = future
+        self.arrived = perf_counter()
+        self.taken = 0
+        self.results: list[npt.NDArray[Any]] = []
+
+    @property
+    def total(self) -> int:
+        """The number of rows."""
+        return len(self.ends) - 1
+
+    @property
+    def waiting_tokens(self) -> int:
+        """The tokens of the rows that are in no batch yet."""
+        return int(self.ends[-1] - self.ends[self.taken])
+
+    def take(self, tokens: int) -> Part:
+        """Take the next rows, of at most some tokens, but at least one row."""
+        start = self.taken
+        stop = int(np.searchsorted(self.ends, self.ends[start] + tokens, side="right")) - 1
+        self.taken = max(stop, start + 1)
+        return Part(self.rows, start, self.taken)
+
+
+class Batcher:
+    """Puts rows of requests through one model.
+
+    Parameters
+    ----------
+    run : callable
+        Computes a batch in the thread of the model: ``run(key, parts)`` returns an array with a result for each row of
+        the parts, in their order.
+    settings : ServerSettings
+        The limits.
+    metrics : Metrics
+        Counts batches and tokens.
+    name : str
+        The name of the model, for the metrics.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Any, Sequence[Part]], npt.NDArray[Any]],
+        settings: ServerSettings,
+        metrics: Metrics,
+        name: str,
+    ) -> None:
+        self._run = run
+        self._settings = settings
+        self._metrics = metrics
+        self._name = name
+        self._jobs: deque[_Job] = deque()
+        self._tokens = 0
+        self._rate = 0.0  # tokens per second
+        self._arrival = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {name}")
+        self._task: asyncio.Task[None] | None = None
+        metrics.queue_tokens.read(lambda: self._tokens, model=name)
+        metrics.queue_requests.read(lambda: len(self._jobs), model=name)
+
+    async def submit(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable = None) -> npt.NDArray[Any]:  # noqa: ANN401
+        """Put the rows of a request into the queue and wait for their results.
+
+        Parameters
+        ----------
+        rows
+            What `run` gets in the parts.
+        lengths
+            The number of tokens of each row, [rows]; at least one row.
+        key
+            Only rows with equal keys are in one batch.
+
+        Raises
+        ------
+        RequestError
+            With status 429: the queue is full.
+        """
+        tokens = int(lengths.sum())
+        if self._tokens + tokens > self._settings.queue_tokens or len(self._jobs) >= self._settings.queue_requests:
+            seconds = self._tokens / self._rate if self._rate else 1.0
+            after = max(1, min(math.ceil(seconds), 600))
+            message = f"the queue of {self._name} is full ({self._tokens} tokens wait); try again in {after} s"
+            raise RequestError(429, message, code="queue_full", retry_after=after)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._work())
+        job = _Job(rows, lengths, key, asyncio.get_running_loop().create_future())
+        self._jobs.append(job)
+        self._tokens += tokens
+        self._arrival.set()
+        try:
+            results: npt.NDArray[Any] = await job.future
+            return results
+        finally:
+            if job in self._jobs:  # the request was cancelled
+                self._jobs.remove(job)
+                self._tokens -= job.waiting_tokens
+
+    async def close(self) -> None:
+        """End the work; requests that still wait are cancelled."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for job in self._jobs:
+            job.future.cancel()
+        self._thread.shutdown(wait=True)
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._fill()
+            if not self._jobs:
+                continue
+            jobs, parts = self._take()
+            tokens = sum(int(job.ends[part.stop] - job.ends[part.start]) for job, part in zip(jobs, parts, strict=True))
+            self._tokens -= tokens
+            start = perf_counter()
+            try:
+                results = await loop.run_in_executor(self._thread, self._run, jobs[0].key, parts)
+            except Exception as error:  # noqa: BLE001 - the requests of this batch get it, others are not affected
+                self._fail(jobs, error)
+                continue
+            rate = tokens / max(perf_counter() - start, 1e-6)
+            self._rate = rate if not self._rate else (1 - _LATEST) * self._rate + _LATEST * rate
+            self._metrics.batch_tokens.observe(tokens, model=self._name)
+            self._metrics.tokens.add(tokens, model=self._name)
+            self._metrics.texts.add(len(results), model=self._name)
+            self._hand_out(jobs, parts, results)
+
+    async def _fill(self) -> None:
+        """Wait for a first row, and then for a full batch or the deadline."""
+        while not self._jobs:
+            self._arrival.clear()
+            await self._arrival.wait()
+        deadline = self._jobs[0].arrived + self._settings.fill_deadline
+        while self._jobs and self._tokens < self._settings.batch_tokens:
+            left = deadline - perf_counter()
+            if left <= 0:
+                return
+            self._arrival.clear()
+            try:
+                await asyncio.wait_for(self._arrival.wait(), left)
+            except TimeoutError:
+                return
+
+    def _take(self) -> tuple[list[_Job], list[Part]]:
+        """Take rows for a batch, in turns, from the requests with the key of the first."""
+        key, left = self._jobs[0].key, self._settings.batch_tokens
+        chosen = [job for job in self._jobs if job.key == key]
+        turn = max(left // min(len(chosen), _TURNS), 1)
+        jobs: list[_Job] = []
+        parts: list[Part] = []
+        while chosen and left > 0:
+            for job in chosen:
+                if left <= 0:
+                    break
+                part = job.take(min(turn, left))
+                jobs.append(job)
+                parts.append(part)
+                left -= int(job.ends[part.stop] - job.ends[part.start])
+            chosen = [job for job in chosen if job.taken < job.total]
+        # Those that had a turn in this batch go behind those that had none.
+        served = set(jobs)
+        waiting = [job for job in self._jobs if job.taken < job.total]
+        self._jobs = deque(sorted(waiting, key=served.__contains__))
+        return jobs, parts
+
+    def _fail(self, jobs: Sequence[_Job], error: Exception) -> None:
+        for job in dict.fromkeys(jobs):
+            if job in self._jobs:
+                self._jobs.remove(job)
+                self._tokens -= job.waiting_tokens
+            if not job.future.done():
+                job.future.set_exception(error)
+
+    def _hand_out(self, jobs: Sequence[_Job], parts: Sequence[Part], results: npt.NDArray[Any]) -> None:
+        """Divide the results of a batch among its requests; one whose rows are complete gets its answer."""
+        at = 0
+        for job, part in zip(jobs, parts, strict=True):
+            count = part.stop - part.start
+            job.results.append(results[at : at + count])
+            at += count
+            if sum(map(len, job.results)) == job.total and not job.future.done():
+                job.future.set_result(np.concatenate(job.results) if len(job.results) > 1 else job.results[0])

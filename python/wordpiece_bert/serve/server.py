@@ -1,0 +1,162 @@
+"""Runs the application with uvicorn until a signal ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.serve.app import create_app
+from wordpiece_bert.serve.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+
+__all__ = ["run"]
+
+# Seconds that an idle connection is kept.
+_KEEP_ALIVE = 75
+
+
+def run(
+    models: Mapping[str, SentenceEncoder | CrossEncoder],
+    settings: ServerSettings | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    on_start: Callable[[str], object] | None = None,
+) -> None:
+    """Serve models until SIGINT or SIGTERM; requests that have begun are answered first.
+
+    Parameters
+    ----------
+    models, settings
+        As for `create_app`.
+    host : str, default "127.0.0.1"
+        The address to listen on. The default is reachable from this machine only.
+    port : int, default 8000
+        The port; 0 for a free one.
+    on_start : callable, optional
+        Called with the URL when the server accepts connections.
+
+    Raises
+    ------
+    InputError
+        Starlette or uvicorn is not installed, or an argument is wrong.
+    OSError
+        The address cannot be listened on.
+    """
+    try:
+        import uvicorn
+    except ImportError as cause:
+        message = "the server needs uvicorn: pip install 'wordpiece-bert[serve]'"
+        raise InputError(message) from cause
+    whole_number("port", port, 0, 65_535)
+    settings = ServerSettings() if settings is None else settings
+    app = create_app(models, settings)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        ws="none",
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
+    )
+    config.load()
+    config.http_protocol_class = _with_header_timeout(config.http_protocol_class, settings.receive_timeout)
+    with _listening(host, port) as listener:
+        server = uvicorn.Server(config)
+        address = listener.getsockname()
+        shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+        if on_start is not None:
+            on_start(f"http://{shown}:{address[1]}")
+        with _ended_by_signals(server):
+            server.run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Open the socket before the server starts, so that an address that is in use is an error at once."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as cause:
+            message = f"cannot listen on {host}:{port}: {cause.strerror}"
+            raise OSError(message) from cause
+        listener.listen(2048)
+        yield listener
+
+
+@contextlib.contextmanager
+def _ended_by_signals(server: Any) -> Iterator[None]:  # noqa: ANN401
+    """Let SIGINT and SIGTERM end the server once its requests are answered; a second SIGINT ends it at once.
+
+    uvicorn does so itself, but then raises the signal again, and the process would not end with exit code 0.
+    """
+    server.capture_signals = contextlib.nullcontext
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: object) -> None:
+        server.force_exit = server.should_exit and number == signal.SIGINT
+        server.should_exit = True
+
+    previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _with_header_timeout(protocol: Any, seconds: float) -> Any:  # noqa: ANN401
+    """Return a protocol class of uvicorn that closes connections whose headers do not arrive in time.
+
+    uvicorn limits how long an idle connection is kept, but not how long the headers of a request may take.
+    """
+
+    class TimedProtocol(protocol):  # type: ignore[misc, unused-ignore]
+        _headers_due: Any = None
+
+        def _waits_for_headers(self) -> bool:
+            return self.cycle is None or self.cycle.response_complete
+
+        def _check_headers(self) -> None:
+            self._headers_due = None
+            if self._waits_for_headers():
+                self.transport.close()
+
+        def connection_made(self, transport: Any) -> None:  # noqa: ANN401
+            super().connection_made(transport)
+            self._headers_due = self.loop.call_later(seconds, self._check_headers)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if not self._waits_for_headers():
+                self._stop_waiting()
+            elif self._headers_due is None:
+                self._headers_due = self.loop.call_later(seconds, self._check_headers)
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(error)
+
+        def _stop_waiting(self) -> None:
+            if self._headers_due is not None:
+                self._headers_due.cancel()
+                self._headers_due = None
+
+    return TimedProtocol
