@@ -95,6 +95,7 @@ class Running:
         self.port = int(found[1])
         # The server's log is not read, and must not fill the pipe.
         self._drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
+        self.process.stderr.close()
         self._pool = multiprocessing.get_context("spawn").Pool(1)
 
     def load(self, clients: int, size: int, seconds: float, texts: list[str]) -> Load:
