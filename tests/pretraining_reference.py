@@ -523,3 +523,50 @@ def mask_row(
             masked[place] = vocabulary.ordinary[number]
             fates[place] = "random"
     return masked, labels, fates
+
+
+# --- the arrays of example folders and of batches
+
+
+def static_masks(
+    rows: Sequence[Row], vocabulary: Vocabulary, options: MaskOptions, seed: int
+) -> list[tuple[list[int], list[int], dict[int, str]]]:
+    """Masks that depend on the identity of a row: (pass, document id, ordinal)."""
+    return [mask_row(row.ids, vocabulary, options, seed, *row.identity) for row in rows]
+
+
+def joined_row(sequences: Sequence[Row]) -> Row:
+    """A packed row as one: the identity is that of its first sequence."""
+    return Row([one for row in sequences for one in row.ids], identity=sequences[0].identity)
+
+
+def folder_arrays(
+    rows: Sequence[Sequence[Row]],
+    *,
+    packing: bool,
+    masks: Sequence[tuple[list[int], list[int], dict[int, str]]] | None = None,
+) -> dict[str, list[int]]:
+    """The arrays of one pass over one shard. A row is a list of sequences, one if rows are not packed."""
+    arrays: dict[str, list[int]] = {"input_ids": [], "row_offsets": [0]}
+    sequences = [one for row in rows for one in row]
+    if sequences and sequences[0].label is not None:
+        arrays["second_starts"] = [one.second for one in sequences]
+        arrays["pair_labels"] = [one.label or 0 for one in sequences]
+    if packing:
+        arrays["sequence_lengths"] = [len(one.ids) for one in sequences]
+        arrays["sequence_offsets"] = [0]
+    if masks is not None:
+        arrays |= {"masked_offsets": [0], "masked_positions": [], "masked_ids": []}
+    for number, row in enumerate(rows):
+        ids = joined_row(row).ids
+        if masks is not None:
+            ids, labels, _ = masks[number]
+            places = [place for place, label in enumerate(labels) if label != -100]
+            arrays["masked_positions"] += places
+            arrays["masked_ids"] += [labels[place] for place in places]
+            arrays["masked_offsets"].append(len(arrays["masked_positions"]))
+        arrays["input_ids"] += ids
+        arrays["row_offsets"].append(len(arrays["input_ids"]))
+        if packing:
+            arrays["sequence_offsets"].append(arrays["sequence_offsets"][-1] + len(row))
+    return arrays

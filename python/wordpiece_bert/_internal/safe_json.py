@@ -83,9 +83,9 @@ def read_json(path: Path, error: type[WordPieceError], *, max_bytes: int = MAX_C
     return parse_json(data, str(path), error)
 
 
-def read_object(path: Path, error: type[WordPieceError]) -> JsonObject:
+def read_object(path: Path, error: type[WordPieceError], *, max_bytes: int = MAX_CONFIG_BYTES) -> JsonObject:
     """Read a JSON file that must hold an object, with the limits and errors of `read_json`."""
-    value = read_json(path, error)
+    value = read_json(path, error, max_bytes=max_bytes)
     if not isinstance(value, dict):
         message = f"{path}: holds a JSON {_kind(value)}, expected an object"
         raise error(message)
