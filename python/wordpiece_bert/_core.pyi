@@ -16,6 +16,9 @@ __all__ = [
     "BertNormalizer",
     "Counted",
     "Encoding",
+    "ExampleReader",
+    "ExampleShard",
+    "MaskingRules",
     "Options",
     "PackedLayer",
     "ReportSums",
@@ -34,8 +37,11 @@ __all__ = [
     "_panic",
     "_restore_encoding",
     "dense",
+    "epoch_order",
     "kernel_instruction_sets",
+    "keyed_draws",
     "set_num_threads",
+    "text_document_id",
 ]
 
 __version__: Final[str]
@@ -442,3 +448,90 @@ class ReportSums:
     def texts_by_tokens(self) -> list[tuple[int, int]]: ...
     @property
     def used(self) -> list[tuple[int, int]]: ...
+
+# Pre-training data: wordpiece_bert.pretraining checks arguments, and wraps these.
+
+def keyed_draws(seed: int, stream: int, epoch: int, high: int, low: int, count: int) -> npt.NDArray[np.uint64]: ...
+def epoch_order(n: int, seed: int, epoch: int, start: int, count: int) -> npt.NDArray[np.int64]: ...
+def text_document_id(text: str) -> int: ...
+
+@final
+class MaskingRules:
+    def __new__(
+        cls,
+        tokenizer: Tokenizer,
+        special_ids: Sequence[int],
+        mask_id: int,
+        *,
+        probability: float,
+        unit: str,
+        max_predictions: int | None,
+        masked: float,
+        random: float,
+        span_probability: float,
+        max_span_length: int,
+    ) -> Self: ...
+    @property
+    def size(self) -> int: ...
+    # Random choices depend on `seed`, `epoch`, `high` (0 unless masks are static) and the number of each row.
+    def apply(
+        self,
+        input_ids: npt.NDArray[np.int64],
+        row_offsets: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.uint64],
+        seed: int,
+        epoch: int,
+        high: int,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+
+# The arrays of one pass and shard of an example folder, usually memory maps: `masks` is (masked_offsets,
+# masked_positions, masked_ids), `sequences` is (sequence_offsets, sequence_lengths). input_ids of static masks are those
+# that the model sees, masked_ids those that it is to predict.
+@final
+class ExampleShard:
+    def __new__(
+        cls,
+        input_ids: npt.NDArray[Any],
+        row_offsets: npt.NDArray[np.int64],
+        *,
+        second_starts: npt.NDArray[Any] | None = None,
+        pair_labels: npt.NDArray[np.uint8] | None = None,
+        masks: tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]] | None = None,
+        sequences: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] | None = None,
+    ) -> Self: ...
+
+# All shards as one list of rows. batch() returns input_ids, token_type_ids, attention_mask (bool [B, 1, S, S] of packed
+# rows, absent with flatten), labels (when masked), pair_labels (empty if there are none) and, of packed rows and with
+# flatten, position_ids, cu_seqlens (int32) and max_seqlen (int).
+@final
+class ExampleReader:
+    def __new__(cls, row_counts: Sequence[int], load: Callable[[int], ExampleShard], pad_id: int) -> Self: ...
+    def __len__(self) -> int: ...
+    def batch(
+        self,
+        rows: npt.NDArray[np.int64],
+        *,
+        length: int | None,
+        multiple_of: int,
+        flatten: bool,
+        masking: MaskingRules | None,
+        seed: int,
+        epoch: int,
+    ) -> dict[str, Any]: ...
+    def lengths(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
+
+# To come, in this form (each call releases the interpreter, obeys Ctrl-C, and gives the same bytes for any `threads`):
+#
+# class TokenStoreWriter:  # the token store of section "Token store": shards, journal.jsonl, index.json; resumes by itself
+#     def __new__(cls, tokenizer: Tokenizer, folder: str, *, fingerprint: str, options: str (JSON object for index.json),
+#         inputs: list[tuple[str, int | None]] (name and size of each file of this part, checked on resuming),
+#         file_numbers: list[int], documents: str ("blank-line" | "line" | "file" | "value"), split: bool,
+#         abbreviations: Sequence[str] | None, dtype: str | None, shard_tokens: int, threads: object) -> Self: ...
+#     finished: bool; first_input: int  # where to begin reading: pass blocks of inputs[first_input:]
+#     def add(self, block: TextBlock) -> None: ...   # blocks in the order of the files
+#     def finish(self) -> dict[str, int]: ...        # writes index.json last, removes the journal; returns the counts
+# class ExampleBuilder:  # the rows of one pass over one shard, in blocks
+#     def __new__(cls, ids, sentence_offsets, document_offsets, document_ids, *, objective, max_length, ...) -> Self: ...
+#     def next_block(self) -> ExampleBlock | None: ...
+# class ExampleBlock:  # arrays of some rows by name; counts for the report
+# class NpyExampleWriter, MdsWriter, TfrecordWriter:  # .write(block), .finish()

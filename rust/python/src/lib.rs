@@ -3,7 +3,7 @@
 //! - Texts in: `convert` and `arrow`, with `location` for error messages; `files` reads them from files.
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
-//! - Models and training: `kernels` and `training`.
+//! - Models and training: `kernels` and `training`; `pretraining` makes and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
 //!   raises the exceptions of `wordpiece_bert.errors`.
 //!
@@ -22,6 +22,7 @@ mod interrupt;
 mod kernels;
 mod location;
 mod options;
+mod pretraining;
 mod threads;
 mod tokenizer;
 mod training;
@@ -68,6 +69,8 @@ mod _core {
     use super::kernels::{BertEncoder, PackedLayer, dense, kernel_instruction_sets};
     #[pymodule_export]
     use super::options::Options;
+    #[pymodule_export]
+    use super::pretraining::{ExampleReader, ExampleShard, MaskingRules, epoch_order, keyed_draws, text_document_id};
     #[pymodule_export]
     use super::threads::set_num_threads;
     #[pymodule_export]

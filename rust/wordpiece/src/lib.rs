@@ -50,6 +50,7 @@ pub mod files;
 pub mod format;
 pub mod inputs;
 pub mod normalize;
+pub mod pretraining;
 pub mod split;
 pub mod train;
 pub mod unicode;

@@ -131,6 +131,7 @@ impl Error {
             BadFieldPath { path } => format!("the field {path:?} has an empty key"),
             EmptySeparator => "the separator is empty".to_owned(),
             NoThread { message } => format!("no thread to read files with: {message}"),
+            BrokenExamples { row } => format!("row {row}: the arrays of the examples do not fit together"),
             AtLocation { location, error } => format!("{location}: {}", error.problem()),
             AtIndex { index, error } => format!("item {index}: {}", error.problem()),
             Training(error) => error.problem(),
@@ -166,6 +167,7 @@ impl Error {
             BadText { problem, .. } | BadRow { problem, .. } => return problem.remedy(),
             BadFieldPath { .. } => "separate keys by single dots, as in \"meta.title\"",
             EmptySeparator => "choose to read each file as one text, if that is what you want",
+            BrokenExamples { .. } => "make the examples again",
             AtLocation { error, .. } | AtIndex { error, .. } => return error.remedy(),
             Training(error) => return error.remedy(),
             VocabTooLarge { .. }

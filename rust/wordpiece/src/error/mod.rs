@@ -298,6 +298,13 @@ pub enum Error {
         message: String,
     },
 
+    // Pre-training data.
+    /// The arrays of an example folder do not fit together, or have no such row.
+    BrokenExamples {
+        /// The row, counted from 0 in its shard.
+        row: usize,
+    },
+
     // Locations.
     /// An error in a text whose location in a file is known.
     AtLocation {
@@ -359,6 +366,7 @@ impl Error {
             | BadRow { .. }
             | BadFieldPath { .. }
             | EmptySeparator
+            | BrokenExamples { .. }
             | NoThread { .. } => ErrorKind::Input,
             FileUnreadable { code: Some(_), .. } => ErrorKind::File,
             Training(_) => ErrorKind::Training,
