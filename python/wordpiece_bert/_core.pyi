@@ -485,8 +485,8 @@ class MaskingRules:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
 
 # The arrays of one pass and shard of an example folder, usually memory maps: `masks` is (masked_offsets,
-# masked_positions, masked_ids), `sequences` is (sequence_offsets, sequence_lengths). input_ids of static masks are those
-# that the model sees, masked_ids those that it is to predict.
+# masked_positions, masked_ids), `sequences` is (sequence_offsets, sequence_lengths). With static masks input_ids
+# is what the model sees, and masked_ids is what it is to predict.
 @final
 class ExampleShard:
     def __new__(
@@ -520,18 +520,19 @@ class ExampleReader:
     ) -> dict[str, Any]: ...
     def lengths(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
 
-# To come, in this form (each call releases the interpreter, obeys Ctrl-C, and gives the same bytes for any `threads`):
+# To come, in this form. Each call releases the interpreter, obeys Ctrl-C, and gives the same bytes for any `threads`:
 #
-# class TokenStoreWriter:  # the token store of section "Token store": shards, journal.jsonl, index.json; resumes by itself
-#     def __new__(cls, tokenizer: Tokenizer, folder: str, *, fingerprint: str, options: str (JSON object for index.json),
-#         inputs: list[tuple[str, int | None]] (name and size of each file of this part, checked on resuming),
+# class TokenStoreWriter:  # a token store: shards, journal.jsonl, index.json; resumes by itself
+#     def __new__(cls, tokenizer: Tokenizer, folder: str, *, fingerprint: str,
+#         options: str (a JSON object for index.json),
+#         inputs: list[tuple[str, int | None]] (name and size of each file of this part, compared on resuming),
 #         file_numbers: list[int], documents: str ("blank-line" | "line" | "file" | "value"), split: bool,
 #         abbreviations: Sequence[str] | None, dtype: str | None, shard_tokens: int, threads: object) -> Self: ...
-#     finished: bool; first_input: int  # where to begin reading: pass blocks of inputs[first_input:]
+#     finished: bool; first_input: int  # where to begin reading: pass the blocks of inputs[first_input:]
 #     def add(self, block: TextBlock) -> None: ...   # blocks in the order of the files
 #     def finish(self) -> dict[str, int]: ...        # writes index.json last, removes the journal; returns the counts
 # class ExampleBuilder:  # the rows of one pass over one shard, in blocks
-#     def __new__(cls, ids, sentence_offsets, document_offsets, document_ids, *, objective, max_length, ...) -> Self: ...
+#     def __new__(cls, ids, sentence_offsets, document_offsets, document_ids, *, objective, max_length, ...): ...
 #     def next_block(self) -> ExampleBlock | None: ...
 # class ExampleBlock:  # arrays of some rows by name; counts for the report
 # class NpyExampleWriter, MdsWriter, TfrecordWriter:  # .write(block), .finish()
