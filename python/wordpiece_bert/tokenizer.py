@@ -1113,6 +1113,41 @@ class Tokenizer:
             warn_file_truncated(truncated, resolved.truncation)
         return encodings
 
+    @overload
+    def __call__(
+        self,
+        text: Text | Batch | None = None,
+        text_pair: Text | Batch | None = None,
+        text_target: Text | Batch | None = None,
+        text_pair_target: Text | Batch | None = None,
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,  # noqa: FBT001
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,  # noqa: FBT001
+        max_length: int | None = None,
+        stride: int | None = None,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        return_tensors: Literal["np"] = "np",
+        return_token_type_ids: bool | None = None,  # noqa: FBT001
+        return_attention_mask: bool | None = None,  # noqa: FBT001
+        return_overflowing_tokens: bool = False,  # noqa: FBT001, FBT002
+        return_special_tokens_mask: bool = False,  # noqa: FBT001, FBT002
+        return_offsets_mapping: bool = False,  # noqa: FBT001, FBT002
+        return_length: bool = False,  # noqa: FBT001, FBT002
+        verbose: bool = True,  # noqa: FBT001, FBT002
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
+        *,
+        truncation_side: Side | None = None,
+        split_special_tokens: bool | None = None,
+        encode_special_tokens: bool = False,
+        offset_unit: OffsetUnit = "char",
+        max_target_length: int | None = None,
+        dtype: npt.DTypeLike = "int64",
+        threads: int | None = None,
+    ) -> BatchEncoding: ...
+
+    @overload
     def __call__(
         self,
         text: Text | Batch | None = None,
@@ -1144,7 +1179,40 @@ class Tokenizer:
         max_target_length: int | None = None,
         dtype: npt.DTypeLike = "int64",
         threads: int | None = None,
-    ) -> BatchEncoding:
+    ) -> BatchEncoding[Any]: ...
+
+    def __call__(
+        self,
+        text: Text | Batch | None = None,
+        text_pair: Text | Batch | None = None,
+        text_target: Text | Batch | None = None,
+        text_pair_target: Text | Batch | None = None,
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,  # noqa: FBT001
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,  # noqa: FBT001
+        max_length: int | None = None,
+        stride: int | None = None,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        return_tensors: Literal["np", "pt"] | None = "np",
+        return_token_type_ids: bool | None = None,  # noqa: FBT001
+        return_attention_mask: bool | None = None,  # noqa: FBT001
+        return_overflowing_tokens: bool = False,  # noqa: FBT001, FBT002
+        return_special_tokens_mask: bool = False,  # noqa: FBT001, FBT002
+        return_offsets_mapping: bool = False,  # noqa: FBT001, FBT002
+        return_length: bool = False,  # noqa: FBT001, FBT002
+        verbose: bool = True,  # noqa: FBT001, FBT002
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
+        *,
+        truncation_side: Side | None = None,
+        split_special_tokens: bool | None = None,
+        encode_special_tokens: bool = False,
+        offset_unit: OffsetUnit = "char",
+        max_target_length: int | None = None,
+        dtype: npt.DTypeLike = "int64",
+        threads: int | None = None,
+    ) -> BatchEncoding[Any]:
         """Encode texts to model inputs, with the arguments and results of transformers' tokenizers.
 
         The truncation and padding of the tokenizer's file are ignored. `max_length` alone turns truncation on, as in
@@ -1267,7 +1335,7 @@ class Tokenizer:
             overflow_to_sample=return_overflowing_tokens,
         )
         array_type = None if return_tensors is None else _dtype(dtype)
-        inputs: BatchEncoding | None = None
+        inputs: BatchEncoding[Any] | None = None
         if text is not None:
             inputs = self._inputs(text, text_pair, given, columns, array_type, threads, return_length=return_length)
         if text_target is not None:
@@ -1293,7 +1361,7 @@ class Tokenizer:
         threads: int | None,
         *,
         return_length: bool,
-    ) -> BatchEncoding:
+    ) -> BatchEncoding[Any]:
         """Encode texts and pairs to model inputs."""
         split, resolved = self._resolve(given, like_transformers=True)
         single = self._inner.is_single(text, split)
@@ -1324,13 +1392,13 @@ class Tokenizer:
         return_attention_mask: bool | None = None,  # noqa: FBT001
         return_tensors: Literal["np", "pt"] | None = None,
         verbose: bool = True,  # noqa: FBT001, FBT002
-    ) -> BatchEncoding:
+    ) -> BatchEncoding[Any]:
         """Pad rows that are encoded already, as in a collate function.
 
         Parameters
         ----------
         encoded_inputs : mapping or sequence of mapping
-            One row or several by name (``{"input_ids": [[5, 6], [7]]}``), or a list of rows.
+            One row or several by name (``{"input_ids": [[5, 6], [7]]}``), or a list of such dicts, one for each row.
         padding : bool or {"longest", "max_length", "do_not_pad"}, default True
             True means ``"longest"``, the longest row.
         max_length : int, optional

@@ -9,10 +9,11 @@ from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import quantize_embeddings
-from wordpiece_bert.sentence.search import paraphrase_mining, paraphrase_mining_embeddings, semantic_search
+from wordpiece_bert.sentence.search import SearchHit, paraphrase_mining, paraphrase_mining_embeddings, semantic_search
 
 __all__ = [
     "CrossEncoder",
+    "SearchHit",
     "SentenceEncoder",
     "TokenVectors",
     "TruncationWarning",
