@@ -12,10 +12,14 @@ from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.variants import (
     AlbertModel,
     DistilBertModel,
+    DPRQuestionEncoder,
     ElectraModel,
     GteModel,
+    MegatronBertModel,
     MPNetModel,
     NomicBertModel,
+    RobertaModel,
+    XLMRobertaModel,
 )
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.hub import find_model
@@ -26,9 +30,22 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoModel", "read_config"]
 
-_BASE_MODELS: dict[str, type[BertModel]] = {
+#: The class without a head of each type of model; for DPR the one that transformers chooses.
+_BASE_MODELS: dict[str, type[Model]] = {
     cls.config_class.model_type: cls
-    for cls in (BertModel, AlbertModel, DistilBertModel, ElectraModel, MPNetModel, NomicBertModel, GteModel)
+    for cls in (
+        BertModel,
+        AlbertModel,
+        DistilBertModel,
+        DPRQuestionEncoder,
+        ElectraModel,
+        GteModel,
+        MegatronBertModel,
+        MPNetModel,
+        NomicBertModel,
+        RobertaModel,
+        XLMRobertaModel,
+    )
 }
 
 #: Names of types and classes in the remote code of models, and the classes here that compute the same.
@@ -143,7 +160,12 @@ class AutoModel:
             The type of model is not supported. The other errors and the warnings are those of `Model.from_pretrained`.
         """
         folder = find_model(name, revision=revision, download=download)
-        return _base_of(folder).from_pretrained(
+        base = _base_of(folder)
+        if not issubclass(base, BertModel):
+            kind = base.config_class.model_type
+            message = f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
+            raise ConfigError(message)
+        return base.from_pretrained(
             folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
         )
 
@@ -153,7 +175,7 @@ def read_config(folder: str | os.PathLike[str]) -> BertConfig:
     return _base_of(folder).config_class.from_folder(folder)
 
 
-def _base_of(folder: str | os.PathLike[str]) -> type[BertModel]:
+def _base_of(folder: str | os.PathLike[str]) -> type[Model]:
     """Return the class without a head, by ``model_type`` or, without one, by the class in ``architectures``."""
     file = find_config(folder)
     values = read_object(file, ConfigError)

@@ -227,6 +227,19 @@ class BertConfig:
         del input_ids  # used by MPNet
         return np.arange(length, dtype=np.int64)[None, :]
 
+    def packed_positions(self, ids: Ids, ends: Ids) -> Ids | None:
+        """Return the positions of rows of ids one after the other, [tokens]; None where each row counts from 0.
+
+        Parameters
+        ----------
+        ids : array
+            The ids of all rows, [tokens].
+        ends : array
+            Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
+        """
+        del ids, ends  # used by MPNet and RoBERTa
+        return None
+
     def label(self, index: int) -> str:
         """Return the name of a label; ``LABEL_i`` if `id2label` has none.
 

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["BertOutput", "HeadOutput", "PreTrainingOutput", "QuestionAnsweringOutput"]
+__all__ = [
+    "BertOutput",
+    "DPREncoderOutput",
+    "DPRReaderOutput",
+    "HeadOutput",
+    "PreTrainingOutput",
+    "QuestionAnsweringOutput",
+]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -81,3 +88,23 @@ class QuestionAnsweringOutput(_Layers):
     end_logits: Array
     #: The mean of the losses of start and end, if both positions were passed.
     loss: np.float32 | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DPREncoderOutput(_Layers):
+    """The output of `DPRQuestionEncoder` and `DPRContextEncoder`."""
+
+    #: The vector of each text, [B, projection_dim or H].
+    pooler_output: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DPRReaderOutput(_Layers):
+    """The output of `DPRReader`."""
+
+    #: Scores of each token as the first of the answer, [B, S].
+    start_logits: Array
+    #: Scores of each token as the last of the answer, [B, S].
+    end_logits: Array
+    #: The score of each passage, [B].
+    relevance_logits: Array

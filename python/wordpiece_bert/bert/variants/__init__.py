@@ -21,6 +21,12 @@ from wordpiece_bert.bert.variants.distilbert import (
     DistilBertForTokenClassification,
     DistilBertModel,
 )
+from wordpiece_bert.bert.variants.dpr import (
+    DPRConfig,
+    DPRContextEncoder,
+    DPRQuestionEncoder,
+    DPRReader,
+)
 from wordpiece_bert.bert.variants.electra import (
     ElectraConfig,
     ElectraForMaskedLM,
@@ -36,6 +42,12 @@ from wordpiece_bert.bert.variants.gte import (
     GteForSequenceClassification,
     GteForTokenClassification,
     GteModel,
+)
+from wordpiece_bert.bert.variants.megatron import (
+    MegatronBertConfig,
+    MegatronBertForMaskedLM,
+    MegatronBertForSequenceClassification,
+    MegatronBertModel,
 )
 from wordpiece_bert.bert.variants.mpnet import (
     MPNetConfig,
@@ -53,6 +65,20 @@ from wordpiece_bert.bert.variants.nomic import (
     NomicBertForTokenClassification,
     NomicBertModel,
 )
+from wordpiece_bert.bert.variants.roberta import (
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaForQuestionAnswering,
+    RobertaForSequenceClassification,
+    RobertaForTokenClassification,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
+    XLMRobertaForQuestionAnswering,
+    XLMRobertaForSequenceClassification,
+    XLMRobertaForTokenClassification,
+    XLMRobertaModel,
+)
 
 __all__ = [
     "AlbertConfig",
@@ -62,6 +88,10 @@ __all__ = [
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
     "AlbertModel",
+    "DPRConfig",
+    "DPRContextEncoder",
+    "DPRQuestionEncoder",
+    "DPRReader",
     "DistilBertConfig",
     "DistilBertForMaskedLM",
     "DistilBertForMultipleChoice",
@@ -88,9 +118,25 @@ __all__ = [
     "MPNetForSequenceClassification",
     "MPNetForTokenClassification",
     "MPNetModel",
+    "MegatronBertConfig",
+    "MegatronBertForMaskedLM",
+    "MegatronBertForSequenceClassification",
+    "MegatronBertModel",
     "NomicBertConfig",
     "NomicBertForMaskedLM",
     "NomicBertForSequenceClassification",
     "NomicBertForTokenClassification",
     "NomicBertModel",
+    "RobertaConfig",
+    "RobertaForMaskedLM",
+    "RobertaForQuestionAnswering",
+    "RobertaForSequenceClassification",
+    "RobertaForTokenClassification",
+    "RobertaModel",
+    "XLMRobertaConfig",
+    "XLMRobertaForMaskedLM",
+    "XLMRobertaForQuestionAnswering",
+    "XLMRobertaForSequenceClassification",
+    "XLMRobertaForTokenClassification",
+    "XLMRobertaModel",
 ]
