@@ -82,6 +82,12 @@ class BertConfig:
     problem_type : str or None
         ``"regression"``, ``"single_label_classification"`` or ``"multi_label_classification"``, which determines the
         loss of a sequence classifier.
+    hidden_dropout_prob, attention_probs_dropout_prob : float
+        The dropout rates of training: of the outputs of embeddings and sub-layers, and of the attention weights.
+    classifier_dropout : float or None
+        The dropout rate before a classifier; None for `hidden_dropout_prob`.
+    initializer_range : float
+        The standard deviation of the weights of a new model or head.
     architectures : tuple of str
         Classes that the checkpoint was saved from.
     model_type : str
@@ -106,6 +112,10 @@ class BertConfig:
     tie_word_embeddings: bool = True
     id2label: dict[int, str] = field(default_factory=lambda: {0: "LABEL_0", 1: "LABEL_1"}, hash=False)
     problem_type: str | None = None
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    classifier_dropout: float | None = None
+    initializer_range: float = 0.02
     architectures: tuple[str, ...] = ()
     model_type: str = "bert"
 
