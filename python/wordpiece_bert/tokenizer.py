@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import operator
 import os
@@ -24,7 +23,6 @@ from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole
 from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch, check_tensor_type, model_inputs
-from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, write_encoded
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.options import (
@@ -35,7 +33,6 @@ from wordpiece_bert.options import (
     resolve,
     without_unknown_maximum,
 )
-from wordpiece_bert.padding import pad_inputs
 from wordpiece_bert.pretrained import (
     SPECIAL_TOKEN_ROLES,
     FolderSettings,
@@ -50,6 +47,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder
     from wordpiece_bert.corpus.texts import Errors, Fields, ReadingOptions
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
     from wordpiece_bert.padding import Encoded
@@ -340,7 +338,7 @@ class Tokenizer:
         folder = find_model(name, revision=revision, download=download)
         loaded = load_folder(folder)
         tokenizer = cls._load(folder, loaded)
-        messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.get_vocab())]
+        messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.token_to_id)]
         if contradiction := _pad_contradiction(tokenizer._inner):
             messages.append(f"{folder}: {contradiction}; rows are padded with the id of the pad_token")
         for message in messages:
@@ -364,7 +362,11 @@ class Tokenizer:
                 tokenize_chinese_chars=loaded.vocab.tokenize_chinese_chars,
                 **roles,
             )
-        core = tokenizer._inner.with_added_tokens([_fields(token) for token in loaded.added_tokens])
+        core = tokenizer._inner
+        adding = [_fields(token) for token in loaded.added_tokens]
+        present = {fields[0]: fields for _, fields in core.added_tokens()}
+        if any(present.get(fields[0]) != fields for fields in adding):  # else nothing would change
+            core = core.with_added_tokens(adding)
         tokenizer = cls._build(core, settings)
         if loaded.vocab is not None and not core.special_tokens_added(pair=False):
             cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
@@ -1014,6 +1016,8 @@ class Tokenizer:
             {"separator": separator, "field": field, "column": column, "errors": errors},
             threads,
         )
+        from wordpiece_bert.corpus.encode import write_encoded
+
         return write_encoded(
             encoder,
             output,
@@ -1444,6 +1448,8 @@ class Tokenizer:
         _, resolved = self._resolve(given, like_transformers=True)
         if return_attention_mask is None:
             return_attention_mask = "attention_mask" in self._settings.model_input_names
+        from wordpiece_bert.padding import pad_inputs
+
         return pad_inputs(
             encoded_inputs,
             resolved.padding,
@@ -1535,6 +1541,8 @@ class Tokenizer:
     ) -> FileEncoder:
         """Return the encoder of `iter_files` and `encode_files`."""
         _, resolved = self._resolve(given)
+        from wordpiece_bert.corpus.encode import FileEncoder  # only corpora need it
+
         return FileEncoder(
             self._inner,
             files,
@@ -2000,6 +2008,8 @@ class Tokenizer:
             except InputError:  # no file holds it
                 definition = self._inner.to_json(False)  # noqa: FBT003
             content = f"{definition}\n{json.dumps(other_settings, sort_keys=True)}"
+            import hashlib
+
             self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
         return self._fingerprint
 
