@@ -17,7 +17,7 @@ from wordpiece_bert.bert import BertConfig, BertForPreTraining
 from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining import Masking, PairExample, collate, next_sentence_pairs
-from wordpiece_bert.pretraining import masking as pretraining
+from wordpiece_bert.pretraining import pairs as pretraining
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.heads.base import HeadModel

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,19 +23,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._core import Encoding
 
-__all__ = ["BatchEncoding", "CharSpan", "IdArray", "RaggedBatch", "TokenSpan"]
-
-#: Ids, masks and the like.
-IdArray = npt.NDArray[np.integer[Any]]
-# The type of the values of a `BatchEncoding`: arrays, unless a call asks for lists or tensors.
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # the default makes BatchEncoding alone a type, too
-
-    Value = TypeVar("Value", default=IdArray)
-else:
-    from typing import TypeVar
-
-    Value = TypeVar("Value")
+__all__ = ["BatchEncoding", "CharSpan", "RaggedBatch", "TokenSpan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -228,8 +216,7 @@ class TokenSpan(NamedTuple):
     end: int
 
 
-# A mapping to Any, so that ``model(**inputs)`` is well-typed; what is read from it by name has the type of the values.
-class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
+class BatchEncoding(MutableMapping[str, Any]):
     """Model inputs by name, as in transformers: ``model(**inputs)``.
 
     A value is ``inputs["input_ids"]`` or ``inputs.input_ids``: a C-contiguous array [rows, length] (``offset_mapping``
@@ -272,7 +259,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         self._encodings = None
 
     @overload
-    def __getitem__(self, name: str) -> Value: ...
+    def __getitem__(self, name: str) -> Any: ...  # noqa: ANN401
 
     @overload
     def __getitem__(self, name: int) -> Encoding: ...
@@ -295,15 +282,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
     def __delitem__(self, name: str) -> None:
         del self._data[name]
 
-    def __getattr__(self, name: str) -> Value:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         if name.startswith("_"):  # during unpickling _data does not exist yet
             raise AttributeError(name)
         try:
-            value: Value = self._data[name]
+            return self._data[name]
         except KeyError:
             message = f"no {name!r} in this BatchEncoding, which has {', '.join(self._data)}"
             raise AttributeError(message) from None
-        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -323,7 +309,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
     def _repr_html_(self) -> str:
         return arrays_html("BatchEncoding", self._data)
 
-    def copy(self) -> BatchEncoding[Value]:
+    def copy(self) -> BatchEncoding:
         """Return a copy with the same values."""
         return BatchEncoding(self._data, self.truncated)
 

@@ -99,7 +99,13 @@ class ExamplesReport:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ExamplesReport:
-        """Return the report with these fields; unknown ones are ignored, so that newer reports can be read."""
+        """Return the report with given fields.
+
+        Parameters
+        ----------
+        content : mapping of str to value
+            The fields, as from `to_dict`. Unknown ones are ignored, so that newer reports can be read.
+        """
         known = {one.name for one in fields(cls)}
         given: dict[str, Any] = {}
         for name in known & content.keys():
@@ -145,7 +151,18 @@ class ExamplesReport:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """Return the report as a JSON object, with `indent` as for `json.dumps`."""
+        """Return the report as JSON.
+
+        Parameters
+        ----------
+        indent : int or None, default 2
+            As for `json.dumps`.
+
+        Returns
+        -------
+        str
+            A JSON object with all fields.
+        """
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def text(self) -> str:

@@ -1,0 +1,277 @@
+"""Pairs of segments from documents in memory, and batches of them.
+
+The procedure is that of Devlin et al., "BERT" (2019), section 3.1 and appendix A.2. Where the paper leaves a detail
+open, ``create_pretraining_data.py`` from the authors' code release decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from wordpiece_bert._internal.checks import check_instance, checked_probability, whole_number
+from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.pretraining.masking import Masking, Seed, seed_of
+from wordpiece_bert.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["PairExample", "collate", "next_sentence_pairs"]
+
+# [CLS] A [SEP] B [SEP]
+_SPECIAL_TOKENS = 3
+
+
+class PairExample(NamedTuple):
+    """Two segments of text as one input, labelled with whether the second follows the first.
+
+    Attributes
+    ----------
+    input_ids : ndarray of int64
+        ``[CLS] A [SEP] B [SEP]``, shape [n].
+    token_type_ids : ndarray of int64
+        0 for ``[CLS] A [SEP]`` and 1 for ``B [SEP]``, shape [n].
+    next_sentence_label : int
+        0 if B follows A, 1 if B is from another document.
+    """
+
+    input_ids: npt.NDArray[np.int64]
+    token_type_ids: npt.NDArray[np.int64]
+    next_sentence_label: int
+
+
+def next_sentence_pairs(
+    documents: Iterable[Iterable[str]],
+    tokenizer: Tokenizer,
+    *,
+    max_length: int = 128,
+    short_probability: float = 0.1,
+    seed: Seed = 0,
+) -> Iterator[PairExample]:
+    """Make pairs of text segments, in half of which the second does not follow the first.
+
+    Consecutive sentences of a document are collected until they fill an input. The first segment ends after a random
+    one of these sentences. The second is either the rest, or, with probability 0.5, a passage of the same length from a
+    random position in another document; the sentences this leaves unused begin the next pair. If the segments are too
+    long together, tokens are removed one by one from the longer segment, from a random end.
+
+    Parameters
+    ----------
+    documents : iterable of iterables of str
+        The documents, each as its sentences in order. All are tokenized before the first pair is made, and their token
+        ids are held in memory. Empty sentences and documents are skipped.
+    tokenizer : Tokenizer
+        The tokenizer, which must have a [CLS] and a [SEP] token.
+    max_length : int, default 128
+        The largest number of tokens in an input, including the three special tokens: 5 or more.
+    short_probability : float, default 0.1
+        The probability that a pair aims at a random smaller number of tokens, because inputs at inference time are
+        rarely full.
+    seed : int or numpy.random.Generator, default 0
+        The source of randomness. Different seeds make different pairs of the same documents; BERT was trained on ten
+        such copies.
+
+    Yields
+    ------
+    PairExample
+        The pairs in the order of the documents. Shuffle them before training.
+
+    Raises
+    ------
+    InputError
+        A parameter is out of range, a document is a str, or only one document is not empty, so that no random second
+        segment exists.
+    ConfigError
+        The tokenizer has no [CLS] or no [SEP] token.
+
+    Examples
+    --------
+    >>> import wordpiece_bert as wb
+    >>> from wordpiece_bert.pretraining import next_sentence_pairs
+    >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d"])
+    >>> documents = [["a a", "b"], ["c", "d d"]]
+    >>> for pair in next_sentence_pairs(documents, tokenizer, seed=3):
+    ...     print(" ".join(tokenizer.convert_ids_to_tokens(pair.input_ids)), pair.next_sentence_label)
+    [CLS] a a [SEP] b [SEP] 0
+    [CLS] c [SEP] a a b [SEP] 1
+    [CLS] d d [SEP] b [SEP] 1
+    """
+    check_instance("tokenizer", tokenizer, Tokenizer)
+    max_length = whole_number("max_length", max_length, _SPECIAL_TOKENS + 2, meaning="[CLS] A [SEP] B [SEP]")
+    short_probability = checked_probability("short_probability", short_probability)
+    cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
+    if cls_id is None or sep_id is None:
+        message = "the tokenizer has no [CLS] or no [SEP] token, which pairs need"
+        raise ConfigError(message)
+    tokens = _TokenizedDocuments(documents, tokenizer)
+    return _pairs(tokens, (cls_id, sep_id), max_length, short_probability, np.random.default_rng(seed_of(seed)))
+
+
+def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> dict[str, npt.NDArray[np.int64]]:
+    """Combine pairs into a batch with masked tokens, the input of `BertForPreTraining`.
+
+    Parameters
+    ----------
+    examples : sequence of PairExample
+        The pairs, one for each row.
+    masking : Masking
+        How tokens are masked.
+    seed : int or numpy.random.Generator
+        The source of randomness for masking.
+
+    Returns
+    -------
+    dict of str to ndarray of int64
+        ``input_ids``, ``token_type_ids``, ``attention_mask`` and ``labels`` [B, S], padded to the longest row, and
+        ``next_sentence_label`` [B].
+
+    Raises
+    ------
+    InputError
+        An argument has the wrong type; the message has the index of an example.
+    """
+    check_instance("masking", masking, Masking)
+    given: object = examples
+    if not isinstance(given, Iterable) or isinstance(given, PairExample | str | bytes):
+        message = f"examples must be a list of PairExample, not {type(examples).__name__}"
+        raise InputError(message)
+    examples = list(examples)
+    for index, example in enumerate(examples):
+        check_instance(f"examples[{index}]", example, PairExample)
+    shape = (len(examples), max((len(example.input_ids) for example in examples), default=0))
+    batch = {name: np.zeros(shape, np.int64) for name in ("input_ids", "token_type_ids", "attention_mask")}
+    batch["labels"] = np.full(shape, IGNORED)
+    lengths = [len(example.input_ids) for example in examples]
+    for row, (example, n) in enumerate(zip(examples, lengths, strict=True)):
+        batch["token_type_ids"][row, :n] = example.token_type_ids
+        batch["attention_mask"][row, :n] = 1
+    is_token = batch["attention_mask"] == 1
+    ids = np.concatenate([np.empty(0, np.int64), *(example.input_ids for example in examples)])
+    masked = masking._ragged(ids, lengths, seed_of(seed))
+    batch["input_ids"][~is_token] = masking.pad_id
+    batch["input_ids"][is_token], batch["labels"][is_token] = masked
+    batch["next_sentence_label"] = np.array([example.next_sentence_label for example in examples], np.int64)
+    return batch
+
+
+class _TokenizedDocuments:
+    """The token ids of documents in one array, with the boundaries of sentences and documents.
+
+    Sentences are numbered across all documents, without those that have no tokens.
+    """
+
+    def __init__(self, documents: Iterable[Iterable[str]], tokenizer: Tokenizer) -> None:
+        given: object = documents
+        if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+            message = f"documents must be a list of documents, not {type(documents).__name__}"
+            raise InputError(message)
+        sentences: list[str] = []
+        ends = [0]
+        for index, document in enumerate(documents):
+            if not isinstance(document, Iterable):
+                message = f"documents[{index}] must be the sentences of a document, not {type(document).__name__}"
+                raise InputError(message)
+            if isinstance(document, str | bytes):
+                kind = type(document).__name__
+                message = f"documents[{index}] is a {kind}: pass a document as its sentences, ['One.', 'Two.']"
+                raise InputError(message)
+            for number, sentence in enumerate(document):
+                if not isinstance(sentence, str):
+                    message = (
+                        f"documents[{index}][{number}] must be a str, not {type(sentence).__name__}: {sentence!r:.80}"
+                    )
+                    raise InputError(message)
+                sentences.append(sentence)
+            ends.append(len(sentences))
+        batch = tokenizer.encode_batch(sentences, add_special_tokens=False, truncation=False, padding=False)
+        kept = batch.lengths > 0
+        self._ids = batch.ids.astype(np.int64)
+        self._starts = np.append(batch.row_offsets[:-1][kept], len(self._ids))
+        # The number of kept sentences before each document. `unique` drops documents without any.
+        before = np.unique(np.concatenate(([0], np.cumsum(kept)))[ends])
+        self._sentences = [range(a, b) for a, b in zip(before[:-1].tolist(), before[1:].tolist(), strict=True)]
+        if len(self._sentences) == 1:
+            message = "only one of documents is not empty, and a random second segment needs another one"
+            raise InputError(message)
+
+    def __len__(self) -> int:
+        return len(self._sentences)
+
+    def sentences(self, document: int) -> range:
+        """Return the numbers of a document's sentences."""
+        return self._sentences[document]
+
+    def ids(self, first: int, end: int) -> npt.NDArray[np.int64]:
+        """Return the token ids of the sentences from `first` up to `end`, which is excluded."""
+        return self._ids[self._starts[first] : self._starts[end]]
+
+    def until(self, first: int, end: int, tokens: int) -> int:
+        """Return the smallest sentence number at which the sentences from `first` have at least `tokens` tokens.
+
+        The result is at least ``first + 1`` and at most `end`.
+        """
+        full = int(np.searchsorted(self._starts, self._starts[first] + tokens))
+        return min(max(full, first + 1), end)
+
+
+def _pairs(
+    documents: _TokenizedDocuments,
+    special_ids: tuple[int, int],
+    max_length: int,
+    short_probability: float,
+    rng: np.random.Generator,
+) -> Iterator[PairExample]:
+    max_tokens = max_length - _SPECIAL_TOKENS
+    for number in range(len(documents)):
+        sentences = documents.sentences(number)
+        start = sentences.start
+        while start < sentences.stop:
+            target = int(rng.integers(2, max_tokens + 1)) if rng.random() < short_probability else max_tokens
+            end = documents.until(start, sentences.stop, target)
+            middle = int(rng.integers(start + 1, end)) if end - start > 1 else end
+            a = documents.ids(start, middle)
+            is_random = end - start == 1 or rng.random() < 0.5
+            if is_random:
+                other = int(rng.integers(len(documents) - 1))
+                other_sentences = documents.sentences(other + (other >= number))
+                first = int(rng.integers(other_sentences.start, other_sentences.stop))
+                b = documents.ids(first, documents.until(first, other_sentences.stop, target - len(a)))
+                start = middle
+            else:
+                b = documents.ids(middle, end)
+                start = end
+            yield _pair(*_truncated_pair(a, b, max_tokens, rng), special_ids, is_random=is_random)
+
+
+def _truncated_pair(
+    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], max_tokens: int, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Remove tokens from the longer segment, one by one and from either end, until both fit."""
+    surplus = max(0, len(a) + len(b) - max_tokens)
+    # First from the longer segment until both have the same length, then from each in turn, beginning with B.
+    off_a = min(surplus, max(0, len(a) - len(b)))
+    off_b = min(surplus - off_a, max(0, len(b) - len(a)))
+    rest = surplus - off_a - off_b
+    return _shortened(a, off_a + rest // 2, rng), _shortened(b, off_b + rest - rest // 2, rng)
+
+
+def _shortened(segment: npt.NDArray[np.int64], n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Remove n tokens, each from the start or the end with equal probability."""
+    start = int(rng.binomial(n, 0.5))
+    return segment[start : len(segment) - (n - start)]
+
+
+def _pair(
+    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], special_ids: tuple[int, int], *, is_random: bool
+) -> PairExample:
+    cls_id, sep_id = special_ids
+    ids = np.concatenate(([cls_id], a, [sep_id], b, [sep_id]))
+    types = np.zeros(len(ids), np.int64)
+    types[len(a) + 2 :] = 1
+    return PairExample(ids, types, int(is_random))
