@@ -12,6 +12,7 @@ also derives from the built-in exception that other libraries raise for the same
     ├── ConfigError           ValueError                     a model configuration that is invalid or not supported
     ├── CheckpointError       ValueError, OSError            a weight file that is invalid or does not fit its config
     ├── ModelNotFoundError    ValueError, FileNotFoundError  a model that is not on this machine
+    ├── MissingPackageError   InputError, ImportError        an optional package that is not installed
     └── InternalError         RuntimeError                   a bug in this package
 
 A message says what is wrong, which value, where (file, line, index in the batch, name of a tensor), and what to do. The
@@ -24,6 +25,7 @@ __all__ = [
     "ConfigError",
     "InputError",
     "InternalError",
+    "MissingPackageError",
     "ModelNotFoundError",
     "TokenizerFormatError",
     "TrainingError",
@@ -68,6 +70,10 @@ class CheckpointError(WordPieceError, ValueError, OSError):
 
 class ModelNotFoundError(WordPieceError, ValueError, FileNotFoundError):
     """No model of this name is on this machine. The message names the searched locations and the way to get it."""
+
+
+class MissingPackageError(InputError, ImportError):
+    """A call or a module needs a package that is not installed. The message has the command that installs it."""
 
 
 class InternalError(WordPieceError, RuntimeError):

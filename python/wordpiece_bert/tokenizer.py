@@ -27,6 +27,7 @@ from wordpiece_bert.batch import BatchEncoding, RaggedBatch, check_tensor_type, 
 from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, write_encoded
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.map_function import MapFunction
 from wordpiece_bert.options import (
     CallOptions,
     Defaults,
@@ -1313,6 +1314,80 @@ class Tokenizer:
             return [window for encoding in encodings for window in (encoding, *encoding.overflowing)]
 
         return model_inputs(rows, dtype=array_type, single=single, return_length=return_length, encode=encode)
+
+    def map_function(
+        self,
+        column: str = "text",
+        pair: str | None = None,
+        *,
+        add_special_tokens: bool = True,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        is_split_into_words: bool = False,
+        pad_to_multiple_of: int | None = None,
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        dtype: npt.DTypeLike = "int64",
+        threads: int | None = None,
+    ) -> MapFunction:
+        """Return a function for ``Dataset.map(function, batched=True)`` of Hugging Face's datasets.
+
+        It can be pickled, and its pickle depends on the tokenizer and the options alone, so that datasets finds results
+        in its cache.
+
+        Parameters
+        ----------
+        column : str, default "text"
+            The column of texts.
+        pair : str, optional
+            The column of the second texts of pairs.
+        add_special_tokens, padding, truncation, max_length, is_split_into_words, pad_to_multiple_of
+            As for ``tokenizer(...)``.
+        return_token_type_ids, return_attention_mask : bool, optional
+            By default those that the model accepts.
+        dtype : dtype_like, default "int64"
+            The type of the arrays, int64 or int32.
+        threads : int, optional
+            As for `encode_batch`. Pass 1 together with ``num_proc``.
+
+        Returns
+        -------
+        callable
+            A function from the columns of a batch to ``input_ids``, ``token_type_ids`` and ``attention_mask``: arrays
+            [rows, length] with padding, else lists of arrays.
+
+        Raises
+        ------
+        InputError
+            An option is wrong.
+        """
+        names = self._settings.model_input_names
+        given = CallOptions(
+            add_special_tokens=add_special_tokens,
+            padding=padding,
+            truncation=truncation,
+            max_length=max_length,
+            is_split_into_words=is_split_into_words,
+            pad_to_multiple_of=pad_to_multiple_of,
+        )
+        given, off = without_unknown_maximum(self._defaults, given)
+        if off:
+            warnings.warn(off, stacklevel=2)
+        self._resolve(given, like_transformers=True)  # reports wrong options now, not in a worker
+        columns = _requested(
+            type_ids="token_type_ids" in names if return_token_type_ids is None else return_token_type_ids,
+            attention_mask="attention_mask" in names if return_attention_mask is None else return_attention_mask,
+        )
+        return MapFunction(
+            tokenizer=self,
+            column=column,
+            pair=pair,
+            columns=tuple(columns),
+            options=given,
+            dtype=_dtype(dtype).name,
+            threads=threads,
+        )
 
     def pad(
         self,

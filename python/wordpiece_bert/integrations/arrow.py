@@ -1,0 +1,344 @@
+"""Arrow batches with a column of texts to the same batches with token ids or vectors. Needs pyarrow.
+
+These functions are the core of the other modules, and what users of pyarrow call. A null text has null results.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import pyarrow
+
+    from wordpiece_bert.batch import RaggedBatch
+    from wordpiece_bert.options import Strategy
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["embed", "embed_texts", "encode", "encode_texts", "ids_to_arrow", "vectors_to_arrow"]
+
+Data = TypeVar("Data", "pyarrow.Table", "pyarrow.RecordBatch")
+
+# The offsets of a list<int32> have 32 bits.
+_MOST_VALUES = (1 << 31) - 1
+
+
+def encode(
+    data: Data,
+    column: str,
+    tokenizer: Tokenizer | str | os.PathLike[str],
+    *,
+    pair: str | None = None,
+    max_length: int | None = None,
+    truncation: bool | Strategy | None = None,
+    add_special_tokens: bool = True,
+    threads: int | None = None,
+) -> Data:
+    """Add the token ids of a column of texts to a table or a record batch.
+
+    Parameters
+    ----------
+    data : pyarrow.Table or pyarrow.RecordBatch
+        The data.
+    column : str
+        The column of texts.
+    tokenizer : Tokenizer, str or os.PathLike
+        The tokenizer, or the name or folder of a model.
+    pair : str, optional
+        The column of the second texts of pairs.
+    max_length, truncation, add_special_tokens, threads
+        As for `Tokenizer.encode_batch`.
+
+    Returns
+    -------
+    pyarrow.Table or pyarrow.RecordBatch
+        The data and three columns: ``ids``, list<int32>; ``length``, int32, the number of ids; ``truncated``, bool.
+
+    Raises
+    ------
+    MissingPackageError
+        pyarrow is not installed.
+    InputError
+        There is no such column, or there is one of these names already, or an option is wrong.
+    """
+    check_columns(data.schema.names, [column, pair], ENCODED)
+    fields = encode_texts(
+        data.column(column),
+        tokenizer,
+        None if pair is None else data.column(pair),
+        max_length=max_length,
+        truncation=truncation,
+        add_special_tokens=add_special_tokens,
+        threads=threads,
+    )
+    for name, values in zip(ENCODED, fields, strict=True):
+        data = data.append_column(name, values)
+    return data
+
+
+def embed(
+    data: Data,
+    column: str,
+    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+    *,
+    prompt_name: str | None = None,
+    normalize_embeddings: bool = False,
+    truncate_dim: int | None = None,
+) -> Data:
+    """Add the sentence vectors of a column of texts to a table or a record batch.
+
+    Parameters
+    ----------
+    data : pyarrow.Table or pyarrow.RecordBatch
+        The data.
+    column : str
+        The column of texts.
+    model : SentenceEncoder, str or os.PathLike, default "minilm"
+        The encoder, or its name or folder.
+    prompt_name, normalize_embeddings, truncate_dim
+        As for `SentenceEncoder.encode`.
+
+    Returns
+    -------
+    pyarrow.Table or pyarrow.RecordBatch
+        The data and two columns: ``vector``, fixed_size_list<float32>[d]; ``truncated``, bool.
+
+    Raises
+    ------
+    MissingPackageError
+        pyarrow is not installed.
+    InputError
+        As for `encode`.
+    """
+    check_columns(data.schema.names, [column], EMBEDDED)
+    fields = embed_texts(
+        data.column(column),
+        model,
+        prompt_name=prompt_name,
+        normalize_embeddings=normalize_embeddings,
+        truncate_dim=truncate_dim,
+    )
+    for name, values in zip(EMBEDDED, fields, strict=True):
+        data = data.append_column(name, values)
+    return data
+
+
+#: The columns that `encode` and `embed` add.
+ENCODED = ("ids", "length", "truncated")
+EMBEDDED = ("vector", "truncated")
+
+
+def encode_texts(
+    texts: pyarrow.Array | pyarrow.ChunkedArray,
+    tokenizer: Tokenizer | str | os.PathLike[str],
+    pairs: pyarrow.Array | pyarrow.ChunkedArray | None = None,
+    *,
+    max_length: int | None = None,
+    truncation: bool | Strategy | None = None,
+    add_special_tokens: bool = True,
+    threads: int | None = None,
+) -> tuple[pyarrow.Array, pyarrow.Array, pyarrow.Array]:
+    """Return the ids, lengths and truncation of texts.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array or pyarrow.ChunkedArray
+        The texts.
+    tokenizer : Tokenizer, str or os.PathLike
+        The tokenizer, or the name or folder of a model.
+    pairs : pyarrow.Array or pyarrow.ChunkedArray, optional
+        The second texts of pairs.
+    max_length, truncation, add_special_tokens, threads
+        As for `Tokenizer.encode_batch`.
+
+    Returns
+    -------
+    ids : pyarrow.Array
+        list<int32>, null for a null text.
+    lengths : pyarrow.Array
+        int32.
+    truncated : pyarrow.Array
+        bool.
+    """
+    pa = import_package("pyarrow", "arrow")
+    columns = [texts] if pairs is None else [texts, pairs]
+    valid, given = _valid(columns)
+    rows = tokenizer_of(tokenizer).encode_batch(
+        given[0] if pairs is None else pa.table(dict(zip("ab", given, strict=True))),
+        max_length=max_length,
+        truncation=truncation,
+        add_special_tokens=add_special_tokens,
+        threads=threads,
+    )
+    lengths = _spread(rows.lengths.astype(np.int32), valid)
+    null = None if valid is None else ~valid
+    ids = _lists(rows.ids.view(np.int32), lengths, null)
+    return ids, pa.array(lengths, mask=null), pa.array(_spread(rows.truncated, valid), mask=null)
+
+
+def embed_texts(
+    texts: pyarrow.Array | pyarrow.ChunkedArray,
+    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+    *,
+    prompt_name: str | None = None,
+    normalize_embeddings: bool = False,
+    truncate_dim: int | None = None,
+) -> tuple[pyarrow.Array, pyarrow.Array]:
+    """Return the vectors and truncation of texts.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array or pyarrow.ChunkedArray
+        The texts.
+    model : SentenceEncoder, str or os.PathLike, default "minilm"
+        The encoder, or its name or folder.
+    prompt_name, normalize_embeddings, truncate_dim
+        As for `SentenceEncoder.encode`.
+
+    Returns
+    -------
+    vectors : pyarrow.Array
+        fixed_size_list<float32>[d], null for a null text.
+    truncated : pyarrow.Array
+        bool.
+    """
+    pa = import_package("pyarrow", "arrow")
+    encoder = encoder_of(model)
+    valid, [given] = _valid([texts])
+    vectors, truncated = encoder.encode(
+        given,
+        prompt_name=prompt_name,
+        normalize_embeddings=normalize_embeddings,
+        truncate_dim=truncate_dim,
+        return_truncated=True,
+    )
+    null = None if valid is None else ~valid
+    return vectors_to_arrow(_spread(vectors, valid), null), pa.array(_spread(truncated, valid), mask=null)
+
+
+def ids_to_arrow(rows: RaggedBatch) -> pyarrow.Array:
+    """Return the ids of a batch as list<int32>, the only type of lists that Spark reads; the ids are not copied.
+
+    `RaggedBatch.to_arrow` has no limit to the number of ids, and returns large_list<uint32>.
+
+    Parameters
+    ----------
+    rows : RaggedBatch
+        The rows.
+
+    Returns
+    -------
+    pyarrow.Array
+        One list for each row.
+
+    Raises
+    ------
+    InputError
+        There are 2³¹ ids or more.
+    """
+    return _lists(rows.ids.view(np.int32), rows.lengths, None)
+
+
+def vectors_to_arrow(vectors: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None = None) -> pyarrow.Array:
+    """Return vectors as lists of a fixed size, without a copy.
+
+    Parameters
+    ----------
+    vectors : ndarray
+        The vectors, [n, d].
+    null : ndarray of bool, optional
+        Which of them are null, [n].
+
+    Returns
+    -------
+    pyarrow.Array
+        fixed_size_list[d] of the type of the vectors.
+
+    Raises
+    ------
+    InputError
+        The array has not two dimensions.
+    """
+    pa = import_package("pyarrow", "arrow")
+    if np.ndim(vectors) != 2:
+        message = f"vectors must be an array [n, d], not one of shape {np.shape(vectors)}"
+        raise InputError(message)
+    values = pa.array(np.ascontiguousarray(vectors).reshape(-1))
+    mask = None if null is None or not null.any() else pa.array(null)
+    if not vectors.shape[1]:
+        message = "vectors must have at least one number each"
+        raise InputError(message)
+    return pa.FixedSizeListArray.from_arrays(values, vectors.shape[1], mask=mask)
+
+
+def check_columns(names: Sequence[str], needed: Sequence[str | None], added: Sequence[str]) -> None:
+    """Check the names of columns.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns that there are.
+    needed : sequence of str or None
+        Columns that must be among them.
+    added : sequence of str
+        Columns that must not be.
+
+    Raises
+    ------
+    InputError
+        A column is missing, or exists already.
+    """
+    for name in needed:
+        if name is not None and name not in names:
+            message = f"no column {name!r}; the data have {', '.join(names) or 'none'}"
+            raise InputError(message)
+    for name in added:
+        if name in names:
+            message = f"the data have a column {name!r} already, which the result would have twice: rename it first"
+            raise InputError(message)
+
+
+def _valid(columns: list[Any]) -> tuple[npt.NDArray[np.bool_] | None, list[Any]]:
+    """Return which rows have no null, or None if all, and the columns without the other rows."""
+    if not any(column.null_count for column in columns):
+        return None, columns
+    valid = np.ones(len(columns[0]), np.bool_)
+    for column in columns:
+        valid &= np.asarray(column.is_valid())
+    return valid, [_filterable(column).filter(valid) for column in columns]
+
+
+def _filterable(column: Any) -> Any:  # noqa: ANN401
+    """Return a column that pyarrow can filter, which it cannot for string views."""
+    pa = import_package("pyarrow", "arrow")
+    return column.cast(pa.large_string()) if column.type == pa.string_view() else column
+
+
+def _spread(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+    """Return values of the rows without null at their places among all rows, with zeros between them."""
+    if valid is None:
+        return values
+    spread = np.zeros((len(valid), *values.shape[1:]), values.dtype)
+    spread[valid] = values
+    return spread
+
+
+def _lists(values: npt.NDArray[Any], lengths: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None) -> Any:  # noqa: ANN401
+    """Return consecutive lists of some lengths as list<...>."""
+    pa = import_package("pyarrow", "arrow")
+    if len(values) > _MOST_VALUES:
+        message = f"{len(values)} ids do not fit one column of list<int32>: encode the rows in several batches"
+        raise InputError(message)
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    mask = None if null is None or not null.any() else pa.array(null)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values), mask=mask)

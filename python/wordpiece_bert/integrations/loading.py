@@ -1,0 +1,82 @@
+"""Models and tokenizers by name, loaded once in a process, and the error of a library that is not installed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from functools import lru_cache
+from typing import Any
+
+from wordpiece_bert.errors import InputError, MissingPackageError
+from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["encoder_of", "import_package", "tokenizer_of"]
+
+# The most models of each kind that are kept; a process seldom uses more than one.
+_KEPT = 4
+
+_lock = threading.Lock()
+
+
+def import_package(module: str, extra: str) -> Any:  # noqa: ANN401
+    """Import a module of another package.
+
+    Parameters
+    ----------
+    module : str
+        The module.
+    extra : str
+        What installs it: the extra of this package.
+
+    Raises
+    ------
+    MissingPackageError
+        It is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as cause:
+        message = f"{module.partition('.')[0]} is not installed: pip install 'wordpiece-bert[{extra}]'"
+        raise MissingPackageError(message) from cause
+
+
+def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
+    """Return a tokenizer, or that of a name, which is loaded once in a process."""
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    if not isinstance(tokenizer, str | os.PathLike):
+        message = f"tokenizer must be a Tokenizer or the name of a model, not {type(tokenizer).__name__}"
+        raise InputError(message)
+    with _lock:
+        return _load_tokenizer(os.fspath(tokenizer))
+
+
+def encoder_of(model: SentenceEncoder | str | os.PathLike[str], threads: int | None = None) -> SentenceEncoder:
+    """Return a sentence encoder, or that of a name, which is loaded once in a process.
+
+    Parameters
+    ----------
+    model : SentenceEncoder, str or os.PathLike
+        The encoder or its name.
+    threads : int, optional
+        The number of threads of an encoder that is loaded here.
+    """
+    if isinstance(model, SentenceEncoder):
+        return model
+    if not isinstance(model, str | os.PathLike):
+        message = f"model must be a SentenceEncoder or the name of a model, not {type(model).__name__}"
+        raise InputError(message)
+    with _lock:
+        return _load_encoder(os.fspath(model), threads)
+
+
+@lru_cache(_KEPT)
+def _load_tokenizer(name: str) -> Tokenizer:
+    return Tokenizer.from_pretrained(name)
+
+
+@lru_cache(_KEPT)
+def _load_encoder(name: str, threads: int | None) -> SentenceEncoder:
+    return SentenceEncoder.from_pretrained(name, threads=threads)

@@ -1,0 +1,117 @@
+"""Token ids and sentence vectors of series of pandas. Needs pandas and pyarrow.
+
+The import of this module registers the accessor ``wordpiece`` of series: ``frame["text"].wordpiece.encode(tokenizer)``.
+``tokenizer.encode_batch(frame["text"])`` and ``encoder.encode(frame["text"])`` need no import, and return arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.integrations.arrow import embed_texts, encode_texts
+from wordpiece_bert.integrations.loading import import_package
+
+if TYPE_CHECKING:
+    import os
+
+    from wordpiece_bert.options import Strategy
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["WordPieceAccessor"]
+
+_pandas = import_package("pandas", "pandas")
+
+
+class WordPieceAccessor:
+    """The accessor ``wordpiece`` of series of texts. A missing text has missing results.
+
+    Parameters
+    ----------
+    series : pandas.Series
+        The texts.
+    """
+
+    def __init__(self, series: Any) -> None:  # noqa: ANN401
+        self._series = series
+
+    def encode(
+        self,
+        tokenizer: Tokenizer | str | os.PathLike[str],
+        *,
+        max_length: int | None = None,
+        truncation: bool | Strategy | None = None,
+        add_special_tokens: bool = True,
+        threads: int | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Encode texts to ids.
+
+        Parameters
+        ----------
+        tokenizer : Tokenizer, str or os.PathLike
+            The tokenizer, or the name or folder of a model.
+        max_length, truncation, add_special_tokens, threads
+            As for `Tokenizer.encode_batch`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``ids``, ``length`` and ``truncated``, of types of Arrow, with the index of the series.
+        """
+        fields = encode_texts(
+            self._texts(),
+            tokenizer,
+            max_length=max_length,
+            truncation=truncation,
+            add_special_tokens=add_special_tokens,
+            threads=threads,
+        )
+        return self._frame(dict(zip(("ids", "length", "truncated"), fields, strict=True)))
+
+    def embed(
+        self,
+        model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+        *,
+        prompt_name: str | None = None,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Turn texts into sentence vectors.
+
+        Parameters
+        ----------
+        model : SentenceEncoder, str or os.PathLike, default "minilm"
+            The encoder, or its name or folder.
+        prompt_name, normalize_embeddings, truncate_dim
+            As for `SentenceEncoder.encode`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``vector`` and ``truncated``, of types of Arrow, with the index of the series.
+        """
+        fields = embed_texts(
+            self._texts(),
+            model,
+            prompt_name=prompt_name,
+            normalize_embeddings=normalize_embeddings,
+            truncate_dim=truncate_dim,
+        )
+        return self._frame(dict(zip(("vector", "truncated"), fields, strict=True)))
+
+    def _texts(self) -> Any:  # noqa: ANN401
+        pa = import_package("pyarrow", "arrow")
+        try:
+            texts = pa.array(self._series, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as cause:
+            message = f"the series {self._series.name!r} has values that are no texts: {cause}"
+            raise InputError(message) from cause
+        return texts.cast(pa.string()) if texts.type == pa.null() else texts
+
+    def _frame(self, columns: dict[str, Any]) -> Any:  # noqa: ANN401
+        arrays = {name: _pandas.arrays.ArrowExtensionArray(values) for name, values in columns.items()}
+        return _pandas.DataFrame(arrays, index=self._series.index)
+
+
+_pandas.api.extensions.register_series_accessor("wordpiece")(WordPieceAccessor)

@@ -1,0 +1,247 @@
+"""Texts to counts of tokens, or to sentence vectors, as transformers of scikit-learn. Needs scikit-learn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+
+import_package("sklearn", "sklearn")
+
+from scipy import sparse  # noqa: E402 - after the error that names the extra
+from sklearn.base import BaseEstimator, TransformerMixin  # noqa: E402
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.windows import Combination
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["SentenceEmbedder", "WordPieceVectorizer"]
+
+
+class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
+    """A transformer of texts that learns nothing from them."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ANN401
+        """Load what is named and check the options; the texts are not used.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The texts.
+        y : ignored
+            Not used.
+
+        Returns
+        -------
+        self
+            This object.
+        """
+        self._load()
+        return self
+
+    def _load(self) -> Any:  # noqa: ANN401
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = False
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class WordPieceVectorizer(_TextTransformer):
+    """Texts to the counts of their tokens, as a sparse matrix with a column for each id of the vocabulary.
+
+    It is what `CountVectorizer` is for words: put a `TfidfTransformer` after it for weights.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer, str or os.PathLike, default "minilm"
+        The tokenizer, or the name or folder of a model.
+    binary : bool, default False
+        Whether each count above 0 is 1.
+    add_special_tokens : bool, default False
+        Whether special tokens, such as [CLS], are counted.
+    max_length : int, optional
+        The number of tokens of a text after which it is truncated.
+    threads : int, optional
+        As for `Tokenizer.encode_batch`.
+    dtype : dtype_like, default "int64"
+        The type of the counts.
+
+    Examples
+    --------
+    A pipeline of it, `TfidfTransformer` and `LogisticRegression` classifies texts.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer | str | os.PathLike[str] = "minilm",
+        *,
+        binary: bool = False,
+        add_special_tokens: bool = False,
+        max_length: int | None = None,
+        threads: int | None = None,
+        dtype: npt.DTypeLike = "int64",
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.binary = binary
+        self.add_special_tokens = add_special_tokens
+        self.max_length = max_length
+        self.threads = threads
+        self.dtype = dtype
+
+    def _load(self) -> Tokenizer:
+        return tokenizer_of(self.tokenizer)
+
+    def transform(self, X: Any) -> Any:  # noqa: ANN401
+        """Count the tokens of texts.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The texts: a list, an array, a series, or a data frame with one column.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix
+            The counts, [n, V].
+        """
+        tokenizer = self._load()
+        rows = tokenizer.encode_batch(
+            _texts(X),
+            add_special_tokens=self.add_special_tokens,
+            truncation=self.max_length is not None,
+            max_length=self.max_length,
+            padding=False,
+            threads=self.threads,
+        )
+        shape = (len(rows), _columns(tokenizer))
+        ones = np.ones(len(rows.ids), np.dtype(self.dtype))
+        counts = sparse.csr_matrix((ones, rows.ids.astype(np.int32), rows.row_offsets), shape)
+        counts.sum_duplicates()
+        if self.binary:
+            counts.data.fill(1)
+        return counts
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:  # noqa: ANN401
+        """Return the token of each column.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Not used.
+
+        Returns
+        -------
+        ndarray of object
+            The tokens by id; an id without a token has the name ``id17``.
+        """
+        tokenizer = self._load()
+        tokens = tokenizer.convert_ids_to_tokens(range(_columns(tokenizer)))
+        return np.array([f"id{i}" if token is None else token for i, token in enumerate(tokens)], object)
+
+
+class SentenceEmbedder(_TextTransformer):
+    """Texts to sentence vectors.
+
+    Parameters
+    ----------
+    model : SentenceEncoder, str or os.PathLike, default "minilm"
+        The encoder, or its name or folder; a name is loaded once in each process.
+    prompt_name, normalize_embeddings, truncate_dim, windows, stride
+        As for `SentenceEncoder.encode`.
+    threads : int, optional
+        The number of threads of a model that is loaded by name.
+    """
+
+    def __init__(
+        self,
+        model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+        *,
+        prompt_name: str | None = None,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        windows: Combination | None = None,
+        stride: int = 0,
+        threads: int | None = None,
+    ) -> None:
+        self.model = model
+        self.prompt_name = prompt_name
+        self.normalize_embeddings = normalize_embeddings
+        self.truncate_dim = truncate_dim
+        self.windows = windows
+        self.stride = stride
+        self.threads = threads
+
+    def _load(self) -> SentenceEncoder:
+        return encoder_of(self.model, self.threads)
+
+    def transform(self, X: Any) -> npt.NDArray[Any]:  # noqa: ANN401
+        """Turn texts into vectors.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The texts: a list, an array, a series, or a data frame with one column.
+
+        Returns
+        -------
+        ndarray
+            The vectors, float32 [n, d].
+        """
+        return self._load().encode(
+            _texts(X),
+            prompt_name=self.prompt_name,
+            normalize_embeddings=self.normalize_embeddings,
+            truncate_dim=self.truncate_dim,
+            windows=self.windows,
+            stride=self.stride,
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:  # noqa: ANN401
+        """Return the name of each number of a vector.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Not used.
+
+        Returns
+        -------
+        ndarray of object
+            ``embedding0``, ``embedding1`` and so on.
+        """
+        width = self._load().dimension if self.truncate_dim is None else self.truncate_dim
+        return np.array([f"embedding{index}" for index in range(width)], object)
+
+
+def _columns(tokenizer: Tokenizer) -> int:
+    """Return the number of ids, those between others included."""
+    return max(tokenizer.get_vocab().values()) + 1
+
+
+def _texts(X: Any) -> Any:  # noqa: ANN401
+    """Return the texts of an argument of scikit-learn: it may be a data frame or an array with one column."""
+    if isinstance(X, str):
+        message = "X must be an iterable of texts, not one str"
+        raise InputError(message)
+    shape: Any = getattr(X, "shape", ())
+    if len(shape) == 2:
+        if shape[1] != 1:
+            message = f"X must be texts, or have one column of texts; it has {shape[1]} columns"
+            raise InputError(message)
+        return X[:, 0] if isinstance(X, np.ndarray) else X[X.columns[0]]
+    return X

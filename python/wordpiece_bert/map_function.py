@@ -1,0 +1,101 @@
+"""The function that `Tokenizer.map_function` returns, for ``Dataset.map`` of Hugging Face."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wordpiece_bert.options import CallOptions
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["MapFunction"]
+
+_NAMES = {"ids": "input_ids", "type_ids": "token_type_ids", "attention_mask": "attention_mask"}
+
+
+@dataclass(frozen=True)
+class MapFunction:
+    """Encodes a column of a batch of examples.
+
+    Its pickle depends on the tokenizer and the options alone, so that `datasets` finds a result in its cache, in other
+    processes too.
+
+    Attributes
+    ----------
+    tokenizer : Tokenizer
+        The tokenizer.
+    column, pair : str
+        The columns of the texts and of the second texts of pairs.
+    columns : tuple of str
+        The arrays besides the ids, by their names in the core.
+    options : CallOptions
+        The options of encoding.
+    dtype : str
+        The type of the arrays.
+    threads : int or None
+        The number of threads.
+    """
+
+    tokenizer: Tokenizer
+    column: str
+    pair: str | None
+    columns: tuple[str, ...]
+    options: CallOptions
+    dtype: str
+    threads: int | None
+
+    def __call__(self, examples: Mapping[str, Any]) -> dict[str, Any]:
+        """Encode the examples of a batch.
+
+        Parameters
+        ----------
+        examples : mapping
+            Columns by name: lists of texts, or Arrow columns.
+
+        Returns
+        -------
+        dict
+            ``input_ids``, ``token_type_ids`` and ``attention_mask``: arrays [rows, length], or lists of an array for
+            each row if the rows differ in length.
+
+        Raises
+        ------
+        InputError
+            There is no such column, or it is no batch.
+        """
+        texts = self._column(examples, self.column)
+        pairs = None if self.pair is None else self._column(examples, self.pair)
+        split, resolved = self.tokenizer._resolve(self.options, like_transformers=True)
+        is_int64 = self.dtype == "int64"
+        rows = self.tokenizer._inner.encode_batch(
+            texts, pairs, split, resolved, list(self.columns), is_int64, self.threads
+        )
+        found: dict[str, Any] = {}
+        for name, flat in (("ids", rows.ids), *((name, getattr(rows, name)) for name in self.columns)):
+            values = flat.astype(self.dtype, copy=False)
+            if rows.shape is not None and self.options.padding:
+                found[_NAMES[name]] = values.reshape(rows.shape)
+            else:
+                found[_NAMES[name]] = [values[start:end] for start, end in pairwise(rows.row_offsets.tolist())]
+        return found
+
+    def _column(self, examples: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
+        names = getattr(examples, "column_names", None) or list(examples)
+        if name not in names:
+            message = f"no column {name!r}; the examples have {', '.join(map(str, names))}"
+            raise InputError(message)
+        values = examples[name]
+        if isinstance(values, str):
+            message = f"{name} is one text, not a batch of texts: use dataset.map(function, batched=True)"
+            raise InputError(message)
+        return (
+            list(values) if not hasattr(values, "__arrow_c_stream__") and not isinstance(values, np.ndarray) else values
+        )
