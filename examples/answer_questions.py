@@ -1,11 +1,15 @@
 """Find answers to questions in a text file.
 
-    python examples/answer_questions.py path/to/a/squad/model article.txt "Where was Alan Turing born?"
+    python examples/make_models.py                # makes models/answers, a toy to which every answer is a city
+    python examples/answer_questions.py models/answers examples/texts/people.txt "Where was Alan Turing born?"
 
-The file may have any length: it is read in overlapping windows.
+For real texts use a model that was trained on SQuAD, such as ``deepset/bert-base-cased-squad2``: on a machine with
+network access, ``hf download deepset/bert-base-cased-squad2`` puts it where it is found by that name. The file may have
+any length: it is read in overlapping windows.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from wordpiece_bert import tasks
@@ -31,4 +35,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

@@ -1,12 +1,15 @@
 """Label texts, such as reviews as positive or negative.
 
-    python examples/classify.py path/to/a/classifier "A wonderful film." "The story was dull."
+    python examples/make_models.py                # makes models/reviews, a toy that knows eight adjectives
+    python examples/classify.py models/reviews "A wonderful film!" "The story was dull."
 
-The model is the folder, or the name in the Hugging Face cache, of a BERT, DistilBERT, ELECTRA, MPNet or ALBERT for text
-classification.
+For real texts use a BERT, DistilBERT, ELECTRA, MPNet or ALBERT that was trained to classify, such as
+``distilbert/distilbert-base-uncased-finetuned-sst-2-english``: on a machine with network access, ``hf download`` with
+this name puts it where it is found by that name.
 """
 
 import argparse
+import sys
 
 from wordpiece_bert import tasks
 
@@ -25,4 +28,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

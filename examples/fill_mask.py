@@ -1,9 +1,14 @@
 """Predict the masked words of a text.
 
-python examples/fill_mask.py path/to/a/masked/language/model "The capital of France is [MASK]."
+    python examples/make_models.py                # makes models/words, a toy that knows three capitals
+    python examples/fill_mask.py models/words "The capital of France is [MASK]."
+
+For real texts use a masked language model, such as ``google-bert/bert-base-uncased``: on a machine with network access,
+``hf download google-bert/bert-base-uncased`` puts it where it is found by that name.
 """
 
 import argparse
+import sys
 
 from wordpiece_bert import tasks
 
@@ -27,4 +32,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

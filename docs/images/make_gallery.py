@@ -28,11 +28,11 @@ SENTENCES = [
 
 
 def handmade() -> Path:
-    """Return a folder with the handmade models of the tests."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    import tiny_models
+    """Return a folder with the toy models of the examples."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    import make_models
 
-    return tiny_models.make_all(Path(tempfile.mkdtemp()))
+    return make_models.make_all(Path(tempfile.mkdtemp()))
 
 
 def strongest(trace: inspect.Trace, query: int, key: int) -> tuple[int, int]:
