@@ -10,12 +10,12 @@ import pytest
 
 import tiny_models
 from benchmarks import __main__ as commands
-from benchmarks import models, training
+from benchmarks import models, start, training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError
 from benchmarks.texts import Source, documents, write_texts
-from model_files import with_tokenizer
+from model_files import sentence_folder, with_tokenizer
 
 if TYPE_CHECKING:
     from benchmarks.measure import Row
@@ -190,3 +190,10 @@ def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert [row["clients"] for row in found["rows"]] == [1, 3]
     assert all(row["texts/s"] > 0 and row["p50 ms"] <= row["p99 ms"] for row in found["rows"])
     assert all(row["MB"] > 0 for row in found["soak"])
+
+
+def test_the_start_of_a_process_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = sentence_folder("sentence_mean_normalize", tmp_path)
+    assert start.main(["--quick", "--model", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"| {label} " in shown for label in start.STEPS)

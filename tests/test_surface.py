@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import wordpiece_bert as wb
+from model_files import sentence_folder
 from wordpiece_bert import _core, corpus
 from wordpiece_bert.errors import MissingPackageError
 from wordpiece_bert.options import EncodeOptions
@@ -294,6 +295,56 @@ def test_lazy_names_are_the_names_of_their_modules() -> None:
         assert getattr(wb, name) is importlib.import_module(f"wordpiece_bert.{name}")
     with pytest.raises(AttributeError, match="no attribute 'tokeniser'"):
         wb.tokeniser  # noqa: B018
+
+
+LAZY = ("wordpiece_bert", "wordpiece_bert.bert", "wordpiece_bert.bert.heads", "wordpiece_bert.bert.variants")
+
+
+@pytest.mark.parametrize("package", [*LAZY, "wordpiece_bert.sentence"])
+def test_every_name_of_a_lazy_package_is_importable(package: str) -> None:
+    module = importlib.import_module(package)
+    assert set(module._MODULES) <= set(module.__all__) <= set(dir(module))
+    for name in module.__all__:
+        value = getattr(module, name)
+        if name in module._MODULES:
+            assert value is getattr(importlib.import_module(f"{package}.{module._MODULES[name]}"), name)
+    for name in ("tokeniser", "_tokeniser"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+            getattr(module, name)
+    assert not hasattr(module, "__wrapped__")
+
+
+def test_a_submodule_is_an_attribute_of_its_package() -> None:
+    modules = imported_by("import wordpiece_bert; wordpiece_bert.bert.functional.softmax")
+    assert "wordpiece_bert.bert.functional" in modules
+    assert "wordpiece_bert.bert.model" not in modules
+
+
+def test_an_import_error_inside_a_submodule_is_not_hidden(tmp_path: Path) -> None:
+    package = tmp_path / "lazy_package"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from wordpiece_bert._internal.lazy import lazy_names\n__getattr__, __dir__ = lazy_names(globals(), {})\n"
+    )
+    (package / "broken.py").write_text("import a_module_that_is_not_installed\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import lazy_package; lazy_package.broken"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert "No module named 'a_module_that_is_not_installed'" in result.stderr
+
+
+def test_a_first_vector_imports_only_what_it_needs(tmp_path: Path) -> None:
+    folder = sentence_folder("sentence_mean_normalize", tmp_path)
+    modules = imported_by(f"import wordpiece_bert; wordpiece_bert.SentenceEncoder({str(folder)!r}).encode('a b')")
+    assert "wordpiece_bert.bert.model" in modules
+    unused = {"asyncio", "hashlib", "secrets", "tempfile", "zipfile", "pickle", "ssl", "urllib.request", "uuid"}
+    unused |= {f"wordpiece_bert.bert.{name}" for name in ("heads.bert", "heads.kinds", "losses")}
+    unused |= {f"wordpiece_bert.bert.variants.{name}" for name in ("albert", "distilbert", "electra", "mpnet")}
+    unused |= {f"wordpiece_bert.bert.checkpoint.{name}" for name in ("torch_files", "tensorflow_files", "pickles")}
+    unused |= {f"wordpiece_bert.{name}" for name in ("cli", "corpus", "inspect", "pretraining", "tasks", "training")}
+    unused |= {f"wordpiece_bert.sentence.{name}" for name in ("cross_encoder", "search")}
+    assert not modules & (unused - imported_by("import numpy"))
+    strangers = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
+    assert strangers == {"numpy", "wordpiece_bert"}
 
 
 def test_help_of_the_command_loads_neither_numpy_nor_the_extension() -> None:

@@ -21,11 +21,24 @@ from hypothesis import strategies as st
 
 from model_files import MODELS, check_equal, reference_cases, write_safetensors
 from wordpiece_bert import SentenceEncoder, _core
-from wordpiece_bert.bert import AutoModel, GteConfig, GteModel, NomicBertConfig, NomicBertModel, functional
+from wordpiece_bert.bert import (
+    AutoModel,
+    DPRConfig,
+    DPRQuestionEncoder,
+    GteConfig,
+    GteModel,
+    MegatronBertConfig,
+    MegatronBertModel,
+    NomicBertConfig,
+    NomicBertModel,
+    RobertaConfig,
+    RobertaModel,
+    functional,
+)
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
-from wordpiece_bert.errors import CheckpointError, ConfigError
+from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +77,7 @@ def check_engines(cls: type[BertModel], config: BertConfig, data: st.DataObject,
 
 
 @pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
-@pytest.mark.parametrize("folder", ["nomic_model", "nomic_wide_heads", "gte_model"])
+@pytest.mark.parametrize("folder", ["nomic_model", "nomic_wide_heads", "gte_model", "megatron_model", "roberta_model"])
 def test_every_instruction_set_gives_the_same(
     folder: str, instruction_set: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +133,100 @@ def test_a_model_survives_pickling() -> None:
     for (name, x), (other, y) in zip(model.named_parameters(), again.named_parameters(), strict=True):
         assert name == other
         np.testing.assert_array_equal(x, y)
+
+
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_models_of_other_shapes_with_norms_first_or_counted_positions(data: st.DataObject) -> None:
+    heads = data.draw(st.integers(1, 4))
+    cls, config_class = data.draw(
+        st.sampled_from([(MegatronBertModel, MegatronBertConfig), (RobertaModel, RobertaConfig)])
+    )
+    config = config_class(
+        vocab_size=50,
+        hidden_size=heads * data.draw(st.sampled_from([3, 8, 32, 40])),
+        num_hidden_layers=data.draw(st.integers(1, 3)),
+        num_attention_heads=heads,
+        intermediate_size=data.draw(st.integers(1, 70)),
+        max_position_embeddings=50,
+        type_vocab_size=data.draw(st.integers(1, 2)),
+        pad_token_id=data.draw(st.integers(0, 5)),
+        layer_norm_eps=data.draw(st.sampled_from([1e-12, 1e-5])),
+    )
+    check_engines(cls, config, data)
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+def test_norms_come_before_the_sub_layers(backend: str) -> None:
+    """With all dense layers 0, only the embeddings and the last norm are left."""
+    model = AutoModel.from_pretrained(MODELS / "megatron_model", "numpy")
+    kept = ("embeddings.", "encoder.ln.")
+    weights = {name: x if name.startswith(kept) else 0 * x for name, x in model.named_parameters()}
+    out: Any = MegatronBertModel(model.config, weights, backend=backend)([[5, 9]], output_hidden_states=True)
+    x = sum(
+        weights[f"embeddings.{name}_embeddings.weight"][ids]
+        for name, ids in [("word", [5, 9]), ("position", [0, 1]), ("token_type", [0, 0])]
+    )
+    np.testing.assert_allclose(out.hidden_states[0][0], x, rtol=0, atol=1e-6)
+    norm = functional.layer_norm(x, weights["encoder.ln.weight"], weights["encoder.ln.bias"], eps=1e-12)
+    np.testing.assert_allclose(out.last_hidden_state[0], norm, rtol=0, atol=1e-6)
+
+
+# --- DPR
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+@pytest.mark.parametrize("folder", ["dpr_question_encoder", "dpr_context_encoder", "dpr_reader"])
+def test_dpr_equals_transformers(folder: str, backend: str, tmp_path: Path) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder, backend)
+    assert not hasattr(model([[5, 9]]), "last_hidden_state")
+    model.save_pretrained(tmp_path)
+    assert set(read_tensors(tmp_path / "model.safetensors")) == set(read_tensors(MODELS / folder / "model.safetensors"))
+    again: Any = AutoModel.from_pretrained(tmp_path, backend)
+    for inputs, expected in reference_cases(folder).values():
+        options = EVERYTHING if "hidden_states" in expected else {}
+        check_equal(model(**inputs, **options), expected, inputs.get("attention_mask"))
+        check_equal(again(**inputs, **options), expected, inputs.get("attention_mask"))
+
+
+def test_the_pooler_of_old_dpr_files_is_dropped_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    file = MODELS / "dpr_question_encoder"
+    tensors = dict(read_tensors(file / "model.safetensors"))
+    tensors["question_encoder.bert_model.pooler.dense.weight"] = np.zeros((32, 32), np.float32)
+    DPRQuestionEncoder(DPRConfig.from_folder(file), tensors)
+    assert not recwarn.list
+
+
+def test_a_dpr_model_has_no_token_vectors_for_sentences() -> None:
+    with pytest.raises(ConfigError, match=r"type 'dpr' has no encoder of tokens; AutoModel"):
+        AutoModel.base_from_pretrained(MODELS / "dpr_reader")
+
+
+# --- positions that count from the padding on
+
+
+def test_positions_count_tokens_that_are_not_padding() -> None:
+    config = RobertaConfig(pad_token_id=3, max_position_embeddings=20)
+    ids = np.array([[7, 3, 8, 9], [3, 3, 7, 7]])
+    np.testing.assert_array_equal(config.default_positions(ids, 4), [[4, 3, 5, 6], [3, 3, 4, 5]])
+    np.testing.assert_array_equal(config.default_positions(None, 3), [[4, 5, 6]])
+    np.testing.assert_array_equal(
+        config.packed_positions(ids.reshape(-1), np.array([0, 4, 8])), [4, 3, 5, 6, 3, 3, 4, 5]
+    )
+    assert config.longest_row == 16
+
+
+def test_a_row_longer_than_the_positions_is_refused() -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "roberta_model")
+    assert model(np.full((1, 32), 9)).last_hidden_state.shape == (1, 32, 32)
+    with pytest.raises(InputError, match=r"rows of 33 tokens are longer than .* less the 2 that it reserves, 32"):
+        model(np.full((1, 33), 9))
+
+
+@pytest.mark.parametrize("pad", [None, -1, 511, True])
+def test_an_impossible_padding_id_is_refused(pad: Any) -> None:
+    with pytest.raises(ConfigError, match="pad_token_id"):
+        RobertaConfig(pad_token_id=pad, max_position_embeddings=512)
 
 
 # --- rotary positions
@@ -277,7 +384,7 @@ def test_other_kinds_of_rotary_scaling_are_refused_by_name(kind: str, field: str
 
 
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
-@pytest.mark.parametrize("folder", ["st_nomic", "st_gte"])
+@pytest.mark.parametrize("folder", ["st_nomic", "st_gte", "st_megatron"])
 def test_sentence_vectors_equal_sentence_transformers(folder: str, backend: str) -> None:
     encoder: Any = SentenceEncoder.from_pretrained(MODELS / folder, backend)
     reference = json.loads((MODELS / folder / "reference.json").read_text(encoding="utf-8"))

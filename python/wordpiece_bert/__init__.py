@@ -12,7 +12,7 @@ specific classes are in `wordpiece_bert.errors`.
 A name is imported when it is first used: ``import wordpiece_bert`` alone imports neither NumPy nor the extension.
 """
 
-import importlib
+from wordpiece_bert._internal.lazy import lazy_names
 
 TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for it would take longer than all the rest
 if TYPE_CHECKING:
@@ -72,21 +72,7 @@ _MODULES = {
     "train_vocab": "training.train",
     "vocab_report": "training.report",
 }
-# Modules that are attributes of the package without an import of their own, as in ``wb.errors.InputError``.
+# Modules that users reach as attributes, as in ``wb.errors.InputError``; `dir` lists them.
 _SUBMODULES = ("bert", "errors", "hub", "pretraining", "sentence", "tasks", "tokenizer", "training")
 
-
-def __getattr__(name: str) -> object:
-    """Import a name when it is first used; later uses find it in the module."""
-    if name in _SUBMODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name not in _MODULES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_SUBMODULES})
+__getattr__, __dir__ = lazy_names(globals(), _MODULES, _SUBMODULES)

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._core import Encoding
 
-__all__ = ["BatchEncoding", "CharSpan", "RaggedBatch", "TokenSpan"]
+__all__ = ["BatchEncoding", "CharSpan", "IdArray", "RaggedBatch", "TokenSpan"]
+
+#: Ids, masks and the like.
+IdArray = npt.NDArray[np.integer[Any]]
+# The type of the values of a `BatchEncoding`: arrays, unless a call asks for lists or tensors.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # the default makes BatchEncoding alone a type, too
+
+    Value = TypeVar("Value", default=IdArray)
+else:
+    from typing import TypeVar
+
+    Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -216,7 +228,8 @@ class TokenSpan(NamedTuple):
     end: int
 
 
-class BatchEncoding(MutableMapping[str, Any]):
+# A mapping to Any, so that ``model(**inputs)`` is well-typed; what is read from it by name has the type of the values.
+class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
     """Model inputs by name, as in transformers: ``model(**inputs)``.
 
     A value is ``inputs["input_ids"]`` or ``inputs.input_ids``: a C-contiguous array [rows, length] (``offset_mapping``
@@ -259,7 +272,7 @@ class BatchEncoding(MutableMapping[str, Any]):
         self._encodings = None
 
     @overload
-    def __getitem__(self, name: str) -> Any: ...  # noqa: ANN401
+    def __getitem__(self, name: str) -> Value: ...
 
     @overload
     def __getitem__(self, name: int) -> Encoding: ...
@@ -282,14 +295,15 @@ class BatchEncoding(MutableMapping[str, Any]):
     def __delitem__(self, name: str) -> None:
         del self._data[name]
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+    def __getattr__(self, name: str) -> Value:
         if name.startswith("_"):  # during unpickling _data does not exist yet
             raise AttributeError(name)
         try:
-            return self._data[name]
+            value: Value = self._data[name]
         except KeyError:
             message = f"no {name!r} in this BatchEncoding, which has {', '.join(self._data)}"
             raise AttributeError(message) from None
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -309,7 +323,7 @@ class BatchEncoding(MutableMapping[str, Any]):
     def _repr_html_(self) -> str:
         return arrays_html("BatchEncoding", self._data)
 
-    def copy(self) -> BatchEncoding:
+    def copy(self) -> BatchEncoding[Value]:
         """Return a copy with the same values."""
         return BatchEncoding(self._data, self.truncated)
 

@@ -11,6 +11,7 @@ also derives from the built-in exception that other libraries raise for the same
     ├── TrainingError         ValueError                     a vocabulary that cannot be trained as requested
     ├── ConfigError           ValueError                     a model configuration that is invalid or not supported
     ├── CheckpointError       ValueError, OSError            a weight file that is invalid or does not fit its config
+    ├── NonFiniteError        ArithmeticError                a loss or a gradient that is NaN or infinite
     ├── ModelNotFoundError    ValueError, FileNotFoundError  a model that is not on this machine
     ├── MissingPackageError   InputError, ImportError        an optional package that is not installed
     └── InternalError         RuntimeError                   a bug in this package
@@ -27,6 +28,7 @@ __all__ = [
     "InternalError",
     "MissingPackageError",
     "ModelNotFoundError",
+    "NonFiniteError",
     "TokenizerFormatError",
     "TrainingError",
     "TrainingWarning",
@@ -66,6 +68,10 @@ class ConfigError(WordPieceError, ValueError):
 
 class CheckpointError(WordPieceError, ValueError, OSError):
     """A weight file is truncated, malformed, malicious, in an unsupported format, or does not fit the configuration."""
+
+
+class NonFiniteError(WordPieceError, ArithmeticError):
+    """A loss or a gradient is NaN or infinite. The message names the step and the parameter; nothing has changed."""
 
 
 class ModelNotFoundError(WordPieceError, ValueError, FileNotFoundError):

@@ -37,7 +37,7 @@ def pad_inputs(
     *,
     return_attention_mask: bool,
     return_tensors: str | None,
-) -> BatchEncoding:
+) -> BatchEncoding[Any]:
     """Pad encoded rows, and return them under the same names.
 
     Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import operator
 import os
@@ -24,7 +23,6 @@ from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole
 from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch, check_tensor_type, model_inputs
-from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder, write_encoded
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.map_function import MapFunction
@@ -36,7 +34,6 @@ from wordpiece_bert.options import (
     resolve,
     without_unknown_maximum,
 )
-from wordpiece_bert.padding import pad_inputs
 from wordpiece_bert.pretrained import (
     SPECIAL_TOKEN_ROLES,
     FolderSettings,
@@ -51,6 +48,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder
     from wordpiece_bert.corpus.texts import Errors, Fields, ReadingOptions
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
     from wordpiece_bert.padding import Encoded
@@ -341,7 +339,7 @@ class Tokenizer:
         folder = find_model(name, revision=revision, download=download)
         loaded = load_folder(folder)
         tokenizer = cls._load(folder, loaded)
-        messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.get_vocab())]
+        messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.token_to_id)]
         if contradiction := _pad_contradiction(tokenizer._inner):
             messages.append(f"{folder}: {contradiction}; rows are padded with the id of the pad_token")
         for message in messages:
@@ -365,7 +363,11 @@ class Tokenizer:
                 tokenize_chinese_chars=loaded.vocab.tokenize_chinese_chars,
                 **roles,
             )
-        core = tokenizer._inner.with_added_tokens([_fields(token) for token in loaded.added_tokens])
+        core = tokenizer._inner
+        adding = [_fields(token) for token in loaded.added_tokens]
+        present = {fields[0]: fields for _, fields in core.added_tokens()}
+        if any(present.get(fields[0]) != fields for fields in adding):  # else nothing would change
+            core = core.with_added_tokens(adding)
         tokenizer = cls._build(core, settings)
         if loaded.vocab is not None and not core.special_tokens_added(pair=False):
             cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
@@ -1015,6 +1017,8 @@ class Tokenizer:
             {"separator": separator, "field": field, "column": column, "errors": errors},
             threads,
         )
+        from wordpiece_bert.corpus.encode import write_encoded
+
         return write_encoded(
             encoder,
             output,
@@ -1114,6 +1118,41 @@ class Tokenizer:
             warn_file_truncated(truncated, resolved.truncation)
         return encodings
 
+    @overload
+    def __call__(
+        self,
+        text: Text | Batch | None = None,
+        text_pair: Text | Batch | None = None,
+        text_target: Text | Batch | None = None,
+        text_pair_target: Text | Batch | None = None,
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,  # noqa: FBT001
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,  # noqa: FBT001
+        max_length: int | None = None,
+        stride: int | None = None,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        return_tensors: Literal["np"] = "np",
+        return_token_type_ids: bool | None = None,  # noqa: FBT001
+        return_attention_mask: bool | None = None,  # noqa: FBT001
+        return_overflowing_tokens: bool = False,  # noqa: FBT001, FBT002
+        return_special_tokens_mask: bool = False,  # noqa: FBT001, FBT002
+        return_offsets_mapping: bool = False,  # noqa: FBT001, FBT002
+        return_length: bool = False,  # noqa: FBT001, FBT002
+        verbose: bool = True,  # noqa: FBT001, FBT002
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
+        *,
+        truncation_side: Side | None = None,
+        split_special_tokens: bool | None = None,
+        encode_special_tokens: bool = False,
+        offset_unit: OffsetUnit = "char",
+        max_target_length: int | None = None,
+        dtype: npt.DTypeLike = "int64",
+        threads: int | None = None,
+    ) -> BatchEncoding: ...
+
+    @overload
     def __call__(
         self,
         text: Text | Batch | None = None,
@@ -1145,7 +1184,40 @@ class Tokenizer:
         max_target_length: int | None = None,
         dtype: npt.DTypeLike = "int64",
         threads: int | None = None,
-    ) -> BatchEncoding:
+    ) -> BatchEncoding[Any]: ...
+
+    def __call__(
+        self,
+        text: Text | Batch | None = None,
+        text_pair: Text | Batch | None = None,
+        text_target: Text | Batch | None = None,
+        text_pair_target: Text | Batch | None = None,
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,  # noqa: FBT001
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,  # noqa: FBT001
+        max_length: int | None = None,
+        stride: int | None = None,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        return_tensors: Literal["np", "pt"] | None = "np",
+        return_token_type_ids: bool | None = None,  # noqa: FBT001
+        return_attention_mask: bool | None = None,  # noqa: FBT001
+        return_overflowing_tokens: bool = False,  # noqa: FBT001, FBT002
+        return_special_tokens_mask: bool = False,  # noqa: FBT001, FBT002
+        return_offsets_mapping: bool = False,  # noqa: FBT001, FBT002
+        return_length: bool = False,  # noqa: FBT001, FBT002
+        verbose: bool = True,  # noqa: FBT001, FBT002
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
+        *,
+        truncation_side: Side | None = None,
+        split_special_tokens: bool | None = None,
+        encode_special_tokens: bool = False,
+        offset_unit: OffsetUnit = "char",
+        max_target_length: int | None = None,
+        dtype: npt.DTypeLike = "int64",
+        threads: int | None = None,
+    ) -> BatchEncoding[Any]:
         """Encode texts to model inputs, with the arguments and results of transformers' tokenizers.
 
         The truncation and padding of the tokenizer's file are ignored. `max_length` alone turns truncation on, as in
@@ -1268,7 +1340,7 @@ class Tokenizer:
             overflow_to_sample=return_overflowing_tokens,
         )
         array_type = None if return_tensors is None else _dtype(dtype)
-        inputs: BatchEncoding | None = None
+        inputs: BatchEncoding[Any] | None = None
         if text is not None:
             inputs = self._inputs(text, text_pair, given, columns, array_type, threads, return_length=return_length)
         if text_target is not None:
@@ -1294,7 +1366,7 @@ class Tokenizer:
         threads: int | None,
         *,
         return_length: bool,
-    ) -> BatchEncoding:
+    ) -> BatchEncoding[Any]:
         """Encode texts and pairs to model inputs."""
         split, resolved = self._resolve(given, like_transformers=True)
         single = self._inner.is_single(text, split)
@@ -1399,13 +1471,13 @@ class Tokenizer:
         return_attention_mask: bool | None = None,  # noqa: FBT001
         return_tensors: Literal["np", "pt"] | None = None,
         verbose: bool = True,  # noqa: FBT001, FBT002
-    ) -> BatchEncoding:
+    ) -> BatchEncoding[Any]:
         """Pad rows that are encoded already, as in a collate function.
 
         Parameters
         ----------
         encoded_inputs : mapping or sequence of mapping
-            One row or several by name (``{"input_ids": [[5, 6], [7]]}``), or a list of rows.
+            One row or several by name (``{"input_ids": [[5, 6], [7]]}``), or a list of such dicts, one for each row.
         padding : bool or {"longest", "max_length", "do_not_pad"}, default True
             True means ``"longest"``, the longest row.
         max_length : int, optional
@@ -1451,6 +1523,8 @@ class Tokenizer:
         _, resolved = self._resolve(given, like_transformers=True)
         if return_attention_mask is None:
             return_attention_mask = "attention_mask" in self._settings.model_input_names
+        from wordpiece_bert.padding import pad_inputs
+
         return pad_inputs(
             encoded_inputs,
             resolved.padding,
@@ -1542,6 +1616,8 @@ class Tokenizer:
     ) -> FileEncoder:
         """Return the encoder of `iter_files` and `encode_files`."""
         _, resolved = self._resolve(given)
+        from wordpiece_bert.corpus.encode import FileEncoder  # only corpora need it
+
         return FileEncoder(
             self._inner,
             files,
@@ -2007,6 +2083,8 @@ class Tokenizer:
             except InputError:  # no file holds it
                 definition = self._inner.to_json(False)  # noqa: FBT003
             content = f"{definition}\n{json.dumps(other_settings, sort_keys=True)}"
+            import hashlib
+
             self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
         return self._fingerprint
 

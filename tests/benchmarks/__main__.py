@@ -1,4 +1,4 @@
-"""The commands: `table`, `growth`, `training`, `models` and `serve`."""
+"""The commands: `table`, `growth`, `training`, `models`, `serve` and `start`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import growth, models, report, serve, training
+from benchmarks import growth, models, report, serve, start, training
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
@@ -19,6 +19,8 @@ def main(arguments: list[str] | None = None) -> int:
         return models.main(arguments[1:])
     if arguments[:1] == ["serve"]:
         return serve.main(arguments[1:])
+    if arguments[:1] == ["start"]:
+        return start.main(arguments[1:])
     options = _parser().parse_args(arguments)
     source = Source(options.corpora, QUICK_BYTES if options.quick else None)
     if options.command == "training":

@@ -1,17 +1,32 @@
-"""The results of tasks and of `CrossEncoder.rank`: plain lists and dicts that also record truncation."""
+"""The results of tasks, of search and of `CrossEncoder.rank`: lists and dicts that show themselves in a notebook."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from wordpiece_bert._internal.notebook import fields_html, records_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Answer", "Answers"]
+__all__ = ["Answer", "Answers", "Results"]
+
+Item = TypeVar("Item")
 
 
-class Answers(list[Any]):
-    """A list of dicts about one text.
+class Results(list[Item]):
+    """A list that shows itself as a table in a notebook.
+
+    It compares equal to a plain list of the same items, and is written as one by `json`.
+    """
+
+    def _repr_html_(self) -> str:
+        count = f"{len(self):,} result{'s' if len(self) != 1 else ''}"
+        return records_html(count, self)
+
+
+class Answers(Results[Item]):
+    """A list of dicts about one text, which shows itself as a table in a notebook.
 
     It compares equal to a plain list of the same dicts, and is written as one by `json`.
 
@@ -30,13 +45,13 @@ class Answers(list[Any]):
 
     truncated: bool
 
-    def __init__(self, values: Iterable[Any] = (), *, truncated: bool = False) -> None:
+    def __init__(self, values: Iterable[Item] = (), *, truncated: bool = False) -> None:
         super().__init__(values)
         self.truncated = truncated
 
 
 class Answer(dict[str, Any]):
-    """A dict about one text.
+    """A dict about one text, which shows itself as a table in a notebook.
 
     It compares equal to a plain dict of the same items, and is written as one by `json`.
 
@@ -58,3 +73,22 @@ class Answer(dict[str, Any]):
     def __init__(self, values: Mapping[str, Any], *, truncated: bool = False) -> None:
         super().__init__(values)
         self.truncated = truncated
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, name: Literal["score"], /) -> float: ...
+
+        @overload
+        def __getitem__(self, name: Literal["start", "end", "corpus_id"], /) -> int: ...
+
+        @overload
+        def __getitem__(self, name: Literal["answer", "text"], /) -> str: ...
+
+        @overload
+        def __getitem__(self, name: str, /) -> Any: ...  # noqa: ANN401
+
+        def __getitem__(self, name: str, /) -> Any: ...
+
+    def _repr_html_(self) -> str:
+        return fields_html("1 result" + ", of a truncated text" * self.truncated, self)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +24,8 @@ async def run_in_thread(function: Callable[[], Result]) -> Result:
 
     If the waiting task is cancelled, the function is ended after the pass of the model that is running.
     """
+    import asyncio
+
     cancelled = threading.Event()
 
     def check(_rows: int, _tokens: int) -> None:

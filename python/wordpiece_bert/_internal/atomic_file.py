@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import signal
 import threading
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,7 +21,7 @@ __all__ = ["AtomicFile", "part_name", "part_pattern", "sync_folder", "uninterrup
 
 def part_name(name: str) -> str:
     """Return a new name for the temporary file or folder of a name."""
-    return f".{name}.{secrets.token_hex(8)}.part"
+    return f".{name}.{os.urandom(8).hex()}.part"
 
 
 def part_pattern(name: str) -> re.Pattern[str]:

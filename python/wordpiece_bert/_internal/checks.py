@@ -17,6 +17,7 @@ __all__ = [
     "checked_flag",
     "checked_probability",
     "checked_strings",
+    "finite_number",
     "whole_number",
 ]
 
@@ -61,6 +62,20 @@ def whole_number(
         message = f"{name} must be a whole number{limits}{notes}, not {value!r}"
         raise InputError(message)
     return int(number)
+
+
+def finite_number(
+    name: str, value: object, *, least: float = -math.inf, above: float = -math.inf, below: float = math.inf
+) -> float:
+    """Check that an argument is a finite number, at least `least`, above `above` and below `below`; return a float."""
+    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    if math.isfinite(number) and number >= least and above < number < below:
+        return number
+    limits = [f"of at least {least:g}"] if least > -math.inf else []
+    limits += [f"above {above:g}"] if above > -math.inf else []
+    limits += [f"below {below:g}"] if below < math.inf else []
+    message = f"{name} must be a finite number{' ' if limits else ''}{' and '.join(limits)}, not {value!r}"
+    raise InputError(message)
 
 
 def checked_flag(name: str, value: object, *, or_none: bool = False) -> bool:

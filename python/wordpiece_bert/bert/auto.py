@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert import heads, variants
-from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.config import BertConfig, find_config
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.variants import (
-    AlbertModel,
-    DistilBertModel,
-    ElectraModel,
-    GteModel,
-    MPNetModel,
-    NomicBertModel,
-)
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.hub import find_model
 
@@ -24,11 +15,24 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
+    from wordpiece_bert.bert.base import Model
+
 __all__ = ["AutoModel", "read_config"]
 
-_BASE_MODELS: dict[str, type[BertModel]] = {
-    cls.config_class.model_type: cls
-    for cls in (BertModel, AlbertModel, DistilBertModel, ElectraModel, MPNetModel, NomicBertModel, GteModel)
+#: The class without a head of each type of model, imported when a folder needs it; for DPR the one that transformers
+#: chooses.
+_BASE_MODELS = {
+    "bert": "BertModel",
+    "albert": "AlbertModel",
+    "distilbert": "DistilBertModel",
+    "dpr": "DPRQuestionEncoder",
+    "electra": "ElectraModel",
+    "gte": "GteModel",
+    "megatron-bert": "MegatronBertModel",
+    "mpnet": "MPNetModel",
+    "nomic_bert": "NomicBertModel",
+    "roberta": "RobertaModel",
+    "xlm-roberta": "XLMRobertaModel",
 }
 
 #: Names of types and classes in the remote code of models, and the classes here that compute the same.
@@ -40,11 +44,8 @@ _OTHER_CLASSES = {
     "NewForTokenClassification": "GteForTokenClassification",
 }
 
-_CLASSES: dict[str, type[Model]] = {
-    cls.__name__: cls
-    for cls in (BertModel, *(getattr(module, name) for module in (heads, variants) for name in module.__all__))
-    if issubclass(cls, Model)
-}
+# The names of all classes.
+_CLASSES = ("BertModel", *heads.__all__, *(name for name in variants.__all__ if not name.endswith("Config")))
 
 
 class AutoModel:
@@ -143,7 +144,12 @@ class AutoModel:
             The type of model is not supported. The other errors and the warnings are those of `Model.from_pretrained`.
         """
         folder = find_model(name, revision=revision, download=download)
-        return _base_of(folder).from_pretrained(
+        base = _base_of(folder)
+        if not issubclass(base, BertModel):
+            kind = base.config_class.model_type
+            message = f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
+            raise ConfigError(message)
+        return base.from_pretrained(
             folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
         )
 
@@ -153,20 +159,20 @@ def read_config(folder: str | os.PathLike[str]) -> BertConfig:
     return _base_of(folder).config_class.from_folder(folder)
 
 
-def _base_of(folder: str | os.PathLike[str]) -> type[BertModel]:
+def _base_of(folder: str | os.PathLike[str]) -> type[Model]:
     """Return the class without a head, by ``model_type`` or, without one, by the class in ``architectures``."""
     file = find_config(folder)
     values = read_object(file, ConfigError)
     kind = values.get("model_type")
     kind = _OTHER_TYPES.get(kind, kind) if isinstance(kind, str) else kind
     if kind is None:
-        named = _CLASSES.get(_architecture(file) or "BertModel")
-        kind = named.config_class.model_type if named else "bert"
+        name = _architecture(file)
+        kind = _class_named(name).config_class.model_type if name in _CLASSES else "bert"
     if not isinstance(kind, str) or kind not in _BASE_MODELS:
         known = ", ".join(_BASE_MODELS)
         message = f"{file}: model_type is {quoted(kind)}; supported are {known}"
         raise ConfigError(message)
-    return _BASE_MODELS[kind]
+    return _class_named(_BASE_MODELS[kind])
 
 
 def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
@@ -176,14 +182,21 @@ def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
     name = _architecture(file)
     if name is None:
         return base
-    if name not in _CLASSES or _CLASSES[name].config_class is not base.config_class:
-        known = ", ".join(other for other, cls in _CLASSES.items() if cls.config_class is base.config_class)
+    if name not in _CLASSES or _class_named(name).config_class is not base.config_class:
+        known = ", ".join(other for other in _CLASSES if _class_named(other).config_class is base.config_class)
         message = (
             f"{file}: architectures names {quoted(name)}, which is not supported; {known} are. "
             f"{base.__name__}.from_pretrained loads the encoder without its head"
         )
         raise ConfigError(message)
-    return _CLASSES[name]
+    return _class_named(name)
+
+
+def _class_named(name: str) -> type[Model]:
+    """Return one of `_CLASSES`."""
+    if name == "BertModel":
+        return BertModel
+    return cast("type[Model]", getattr(heads if name in heads.__all__ else variants, name))
 
 
 def _architecture(file: Path) -> str | None:

@@ -115,7 +115,7 @@ class Model:
         self.backend = backend
         self.dtype = dtype
         self.source = source
-        prefix = layout.prefix if layout.head else ""
+        prefix = layout.prefix if layout.head or layout.prefixed else ""
         base: dict[str, AnyArray | PackedWeight] = {prefix + name: w for name, w in resolved.base.items()}
         self._weights = {**base, **resolved.head}
         for copy, original in layout.tied.items():  # keep a weight that is used twice under one name

@@ -82,6 +82,12 @@ class BertConfig:
     problem_type : str or None
         ``"regression"``, ``"single_label_classification"`` or ``"multi_label_classification"``, which determines the
         loss of a sequence classifier.
+    hidden_dropout_prob, attention_probs_dropout_prob : float
+        The dropout rates of training: of the outputs of embeddings and sub-layers, and of the attention weights.
+    classifier_dropout : float or None
+        The dropout rate before a classifier; None for `hidden_dropout_prob`.
+    initializer_range : float
+        The standard deviation of the weights of a new model or head.
     architectures : tuple of str
         Classes that the checkpoint was saved from.
     model_type : str
@@ -106,6 +112,10 @@ class BertConfig:
     tie_word_embeddings: bool = True
     id2label: dict[int, str] = field(default_factory=lambda: {0: "LABEL_0", 1: "LABEL_1"}, hash=False)
     problem_type: str | None = None
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    classifier_dropout: float | None = None
+    initializer_range: float = 0.02
     architectures: tuple[str, ...] = ()
     model_type: str = "bert"
 
@@ -226,6 +236,19 @@ class BertConfig:
         """
         del input_ids  # used by MPNet
         return np.arange(length, dtype=np.int64)[None, :]
+
+    def packed_positions(self, ids: Ids, ends: Ids) -> Ids | None:
+        """Return the positions of rows of ids one after the other, [tokens]; None where each row counts from 0.
+
+        Parameters
+        ----------
+        ids : array
+            The ids of all rows, [tokens].
+        ends : array
+            Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
+        """
+        del ids, ends  # used by MPNet and RoBERTa
+        return None
 
     def label(self, index: int) -> str:
         """Return the name of a label; ``LABEL_i`` if `id2label` has none.

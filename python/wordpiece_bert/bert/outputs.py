@@ -6,18 +6,27 @@ is 0) token vectors and logits are those of a query that attends to the visible 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert._internal.notebook import arrays_html, arrays_text
 
 if TYPE_CHECKING:
     import numpy as np
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["BertOutput", "HeadOutput", "PreTrainingOutput", "QuestionAnsweringOutput"]
+__all__ = [
+    "BertOutput",
+    "DPREncoderOutput",
+    "DPRReaderOutput",
+    "HeadOutput",
+    "PreTrainingOutput",
+    "QuestionAnsweringOutput",
+]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class _Layers:
     """Fields of every output that are filled on request."""
 
@@ -26,8 +35,18 @@ class _Layers:
     #: The weights after the softmax, L arrays [B, N, S, S], query by key; None unless requested.
     attentions: tuple[Array, ...] | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({arrays_text(self._arrays())})"
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+    def _repr_html_(self) -> str:
+        return arrays_html(type(self).__name__, self._arrays())
+
+    def _arrays(self) -> dict[str, Any]:
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BertOutput(_Layers):
     """The output of a model without a head."""
 
@@ -37,7 +56,7 @@ class BertOutput(_Layers):
     pooler_output: Array | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadOutput(_Layers):
     """The output of a model with one head."""
 
@@ -47,7 +66,7 @@ class HeadOutput(_Layers):
     loss: np.float32 | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PreTrainingOutput(_Layers):
     """The output of `BertForPreTraining`."""
 
@@ -59,7 +78,7 @@ class PreTrainingOutput(_Layers):
     loss: np.float32 | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class QuestionAnsweringOutput(_Layers):
     """The output of a model for question answering."""
 
@@ -69,3 +88,23 @@ class QuestionAnsweringOutput(_Layers):
     end_logits: Array
     #: The mean of the losses of start and end, if both positions were passed.
     loss: np.float32 | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DPREncoderOutput(_Layers):
+    """The output of `DPRQuestionEncoder` and `DPRContextEncoder`."""
+
+    #: The vector of each text, [B, projection_dim or H].
+    pooler_output: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DPRReaderOutput(_Layers):
+    """The output of `DPRReader`."""
+
+    #: Scores of each token as the first of the answer, [B, S].
+    start_logits: Array
+    #: Scores of each token as the last of the answer, [B, S].
+    end_logits: Array
+    #: The score of each passage, [B].
+    relevance_logits: Array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert._internal.texts import warn_cut_by_file
 from wordpiece_bert.batch import RaggedBatch
@@ -69,6 +70,9 @@ class EncodeSummary:
     #: UTF-8 bytes of text encoded, and elapsed seconds.
     bytes: int
     seconds: float
+
+    def _repr_html_(self) -> str:
+        return fields_html("EncodeSummary", {one.name: getattr(self, one.name) for one in fields(self)})
 
 
 class FileEncoder:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert.bert.base import Model, _read
 from wordpiece_bert.bert.functional import Affine, Array, linear
 from wordpiece_bert.bert.half_precision import widen
@@ -55,6 +56,9 @@ class Trace:
     def __repr__(self) -> str:
         layers, heads, length, _ = self.attentions.shape
         return f"Trace({length} tokens, {layers} layers, {heads} heads, from {self.model})"
+
+    def _repr_html_(self) -> str:
+        return fields_html(repr(self), {one.name: getattr(self, one.name) for one in fields(self)})
 
 
 def trace(source: Source, text: str, pair: str | None = None, *, max_length: int | None = None) -> Trace:

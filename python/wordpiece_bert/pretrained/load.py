@@ -25,7 +25,7 @@ from wordpiece_bert.pretrained.special_tokens import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 __all__ = ["load_folder", "moved_tokens"]
@@ -109,7 +109,7 @@ def load_folder(folder: Path) -> LoadedFolder:
     )
 
 
-def moved_tokens(loaded: LoadedFolder, ids: Mapping[str, int]) -> list[str]:
+def moved_tokens(loaded: LoadedFolder, token_to_id: Callable[[str], int | None]) -> list[str]:
     """Return a warning for each added token whose id differs from the one that the folder states.
 
     As in transformers, new tokens get the next ids after the vocabulary, whatever the folder states. But the model's
@@ -119,8 +119,8 @@ def moved_tokens(loaded: LoadedFolder, ids: Mapping[str, int]) -> list[str]:
     ----------
     loaded : LoadedFolder
         The folder.
-    ids : mapping of str to int
-        Token -> id of the tokenizer that was created from it.
+    token_to_id : callable
+        Returns the id of a token of the tokenizer that was created from it; None if it has no such token.
 
     Returns
     -------
@@ -128,10 +128,10 @@ def moved_tokens(loaded: LoadedFolder, ids: Mapping[str, int]) -> list[str]:
         The messages.
     """
     return [
-        f"{loaded.stated_in}: the added token {quoted(token)} has id {stated} there, but gets {ids[token]}, the next "
+        f"{loaded.stated_in}: the added token {quoted(token)} has id {stated} there, but gets {actual}, the next "
         "after the vocabulary; the model's embeddings may not match"
         for token, stated in loaded.stated_ids.items()
-        if token in ids and ids[token] != stated
+        if (actual := token_to_id(token)) is not None and actual != stated
     ]
 
 
@@ -180,8 +180,9 @@ def _usual_roles(file: dict[str, Any], present: dict[int, StatedToken]) -> dict[
     model = file.get("model")
     model = model if isinstance(model, dict) else {}
     vocab = model.get("vocab")
-    known = {token.content for token in present.values()} | set(vocab if isinstance(vocab, dict) else ())
-    roles = {role: usual for role, usual in SPECIAL_TOKEN_ROLES.items() if usual in known}
+    known = vocab if isinstance(vocab, dict) else {}
+    added = {token.content for token in present.values()}
+    roles = {role: usual for role, usual in SPECIAL_TOKEN_ROLES.items() if usual in known or usual in added}
     unk = model.get("unk_token")
     return roles | ({"unk_token": unk} if isinstance(unk, str) else {})
 

@@ -4,15 +4,25 @@
 `semantic_search` and `paraphrase_mining` find similar ones, and `quantize_embeddings` stores them in fewer bits.
 """
 
+from wordpiece_bert._internal.lazy import lazy_names
 from wordpiece_bert.errors import TruncationWarning
-from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors
-from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
-from wordpiece_bert.sentence.quantization import quantize_embeddings
-from wordpiece_bert.sentence.search import paraphrase_mining, paraphrase_mining_embeddings, semantic_search
+
+TYPE_CHECKING = False  # as in the package `wordpiece_bert`
+if TYPE_CHECKING:
+    from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+    from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors
+    from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
+    from wordpiece_bert.sentence.quantization import quantize_embeddings
+    from wordpiece_bert.sentence.search import (
+        SearchHit,
+        paraphrase_mining,
+        paraphrase_mining_embeddings,
+        semantic_search,
+    )
 
 __all__ = [
     "CrossEncoder",
+    "SearchHit",
     "SentenceEncoder",
     "TokenVectors",
     "TruncationWarning",
@@ -23,3 +33,19 @@ __all__ = [
     "semantic_search",
     "similarity",
 ]
+
+# The module of each name above, imported when the name is first used.
+_MODULES = {
+    "CrossEncoder": "cross_encoder",
+    "SearchHit": "search",
+    "SentenceEncoder": "encoder",
+    "TokenVectors": "encoder",
+    "pairwise_similarity": "metrics",
+    "paraphrase_mining": "search",
+    "paraphrase_mining_embeddings": "search",
+    "quantize_embeddings": "quantization",
+    "semantic_search": "search",
+    "similarity": "metrics",
+}
+
+__getattr__, __dir__ = lazy_names(globals(), _MODULES)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from wordpiece_bert._internal.answers import Answer
+from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.batching import encoding_batches, with_progress
 from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.safe_json import quoted, read_object
@@ -332,7 +332,7 @@ class CrossEncoder:
             return_truncated=True,
         )
         warn_truncated(truncated, self.max_length, "pairs")
-        ranked = []
+        ranked: Results[Answer] = Results()
         for i in np.argsort(-scores, kind="stable")[:top_k]:
             answer: dict[str, Any] = {"corpus_id": int(i), "score": float(scores[i])}
             text = {"text": texts[i]} if return_documents else {}

@@ -15,6 +15,7 @@ from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_runs, with_progress
 from wordpiece_bert._internal.checks import check_device, whole_number
+from wordpiece_bert._internal.notebook import arrays_text, vectors_html
 from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.engines import get_engine
@@ -43,7 +44,7 @@ __all__ = ["SentenceEncoder", "TokenVectors"]
 TOKENS_PER_CALL = 16_384
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TokenVectors:
     """The vectors of the tokens of one text."""
 
@@ -55,6 +56,13 @@ class TokenVectors:
     tokens: list[str]
     #: Whether the text was truncated.
     truncated: bool
+
+    def __repr__(self) -> str:
+        cut = ", truncated" * self.truncated
+        return f"TokenVectors({len(self.tokens)} tokens, {arrays_text({'vectors': self.vectors})}{cut})"
+
+    def _repr_html_(self) -> str:
+        return vectors_html(repr(self), self.tokens, self.offsets, self.vectors)
 
 
 class SentenceEncoder(QueryAndDocumentCalls):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import check_metric, normalized, similarity
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.encoder import SentenceEncoder
 
-__all__ = ["paraphrase_mining", "paraphrase_mining_embeddings", "semantic_search"]
+__all__ = ["SearchHit", "paraphrase_mining", "paraphrase_mining_embeddings", "semantic_search"]
+
+
+class SearchHit(TypedDict):
+    """A vector that `semantic_search` found."""
+
+    #: The row in the collection.
+    corpus_id: int
+    #: The similarity to the query.
+    score: float
+
 
 #: The most scores that are in memory at once, 16 MB of float32; sorting them takes less than 0.1 s.
 _BLOCK = 1 << 22
@@ -26,7 +37,7 @@ _BLOCK = 1 << 22
 
 def semantic_search(
     query_embeddings: npt.ArrayLike, corpus_embeddings: npt.ArrayLike, top_k: int = 10, metric: str = "cosine"
-) -> list[list[dict[str, Any]]]:
+) -> list[list[SearchHit]]:
     """Find the vectors of a collection that are most similar to each query.
 
     Parameters
@@ -42,9 +53,10 @@ def semantic_search(
 
     Returns
     -------
-    list of list of dict
+    list of list of SearchHit
         For each query, dicts with ``corpus_id`` (the row in the collection) and ``score``, the highest score first; of
-        equal scores the lower row first. Scores are computed in blocks of bounded size.
+        equal scores the lower row first. Scores are computed in blocks of bounded size. The lists show themselves as
+        tables in a notebook.
 
     Raises
     ------
@@ -56,11 +68,13 @@ def semantic_search(
     queries, corpus = _rows("query_embeddings", query_embeddings), _rows("corpus_embeddings", corpus_embeddings)
     if metric == "cosine":  # normalize the collection once, not for every block of queries
         queries, corpus, metric = normalized(queries), normalized(corpus), "dot"
-    found: list[list[dict[str, Any]]] = []
+    found: Results[list[SearchHit]] = Results()
     step = max(1, _BLOCK // max(1, len(corpus)))
     for start in range(0, len(queries), step):
         scores = similarity(queries[start : start + step], corpus, metric)  # [step, m]
-        found += [[{"corpus_id": int(i), "score": float(row[i])} for i in _best(row, top_k)] for row in scores]
+        found += [
+            Results(SearchHit(corpus_id=int(i), score=float(row[i])) for i in _best(row, top_k)) for row in scores
+        ]
     return found
 
 
@@ -115,7 +129,8 @@ def paraphrase_mining_embeddings(
     Returns
     -------
     list of [float, int, int]
-        Score and the two rows i < j, each pair once; the highest score first, of equal scores the lower rows first.
+        Score and the two rows i < j, each pair once; the highest score first, of equal scores the lower rows first. The
+        list shows itself as a table in a notebook.
 
     Raises
     ------
@@ -148,12 +163,12 @@ def paraphrase_mining_embeddings(
         keys.append(np.minimum(first, second) * count + np.maximum(first, second))
         values.append(np.take_along_axis(scores, candidates, axis=1).ravel())
     if not keys:
-        return []
+        return Results()
     # A pair may be found from both of its vectors: keep one, in the order of the rows.
     key, index = np.unique(np.concatenate(keys), return_index=True)
     value = np.concatenate(values)[index]
     order = np.argsort(-value, kind="stable")[:max_pairs]
-    return [[float(value[i]), int(key[i] // count), int(key[i] % count)] for i in order]
+    return Results([float(value[i]), int(key[i] // count), int(key[i] % count)] for i in order)
 
 
 def _best(row: Array, count: int) -> npt.NDArray[np.intp]:

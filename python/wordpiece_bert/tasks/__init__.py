@@ -8,6 +8,7 @@ from wordpiece_bert._internal.answers import Answer, Answers
 from wordpiece_bert.tasks.answer_extraction import question_answering
 from wordpiece_bert.tasks.loading import Loaded, load
 from wordpiece_bert.tasks.mask_filling import fill_mask
+from wordpiece_bert.tasks.results import Entity, FilledMask, Label
 from wordpiece_bert.tasks.text_classification import classify
 from wordpiece_bert.tasks.token_classification import ner
 from wordpiece_bert.tasks.token_features import FEATURE_CHOICES, Features, feature_extraction
@@ -16,7 +17,10 @@ __all__ = [
     "FEATURE_CHOICES",
     "Answer",
     "Answers",
+    "Entity",
     "Features",
+    "FilledMask",
+    "Label",
     "Loaded",
     "classify",
     "feature_extraction",

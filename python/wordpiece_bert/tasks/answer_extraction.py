@@ -7,7 +7,7 @@ Spans, their scores and the treatment of windows are those of the question-answe
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -46,6 +46,42 @@ class _Window(NamedTuple):
     context: npt.NDArray[np.bool_]  # [S] which tokens are of the context
 
 
+@overload
+def question_answering(
+    source: Source,
+    question: str,
+    context: str,
+    *,
+    top_k: Literal[1] = 1,
+    max_answer_len: int = 15,
+    max_seq_len: int | None = None,
+    doc_stride: int | None = None,
+    max_question_len: int = 64,
+    align_to_words: bool = True,
+    handle_impossible_answer: bool = False,
+    null_score_diff_threshold: float | None = None,
+    batch_size: int = 32,
+) -> Answer: ...
+
+
+@overload
+def question_answering(
+    source: Source,
+    question: str,
+    context: str,
+    *,
+    top_k: int,
+    max_answer_len: int = 15,
+    max_seq_len: int | None = None,
+    doc_stride: int | None = None,
+    max_question_len: int = 64,
+    align_to_words: bool = True,
+    handle_impossible_answer: bool = False,
+    null_score_diff_threshold: float | None = None,
+    batch_size: int = 32,
+) -> Answers[Answer] | Any: ...  # noqa: ANN401
+
+
 def question_answering(
     source: Source,
     question: str,
@@ -60,7 +96,7 @@ def question_answering(
     handle_impossible_answer: bool = False,
     null_score_diff_threshold: float | None = None,
     batch_size: int = 32,
-) -> Answer | Answers:
+) -> Answer | Answers[Answer]:
     """Find the answer to a question in a text of any length.
 
     Parameters

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from wordpiece_bert._internal.answers import Answers
+from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.texts import one_or_many
@@ -22,21 +22,45 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wordpiece_bert._core import Encoding
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.results import FilledMask
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["fill_mask"]
 
 
-def fill_mask(
+@overload
+def fill_mask(  # type: ignore[overload-overlap]
     source: Source,
-    texts: Any,  # noqa: ANN401
+    texts: str,
     *,
     top_k: int = 5,
     targets: str | Iterable[str] | None = None,
     batch_size: int = 32,
-) -> Any:  # noqa: ANN401
+) -> Answers[FilledMask | Any]: ...
+
+
+@overload
+def fill_mask(
+    source: Source,
+    texts: Iterable[str] | ArrowArray | ArrowStream,
+    *,
+    top_k: int = 5,
+    targets: str | Iterable[str] | None = None,
+    batch_size: int = 32,
+) -> list[Answers[FilledMask | Any]]: ...
+
+
+def fill_mask(
+    source: Source,
+    texts: str | Iterable[str] | ArrowArray | ArrowStream,
+    *,
+    top_k: int = 5,
+    targets: str | Iterable[str] | None = None,
+    batch_size: int = 32,
+) -> Answers[FilledMask | Any] | list[Answers[FilledMask | Any]]:
     """Replace the mask tokens of texts by likely tokens.
 
     Parameters
@@ -89,7 +113,7 @@ def fill_mask(
             where = f" among the {len(encoding)} tokens that are left of it" if encoding.truncated else ""
             message = f"texts[{index}] has no {tokenizer.mask_token}{where}: {items[index][:80]!r}"
             raise InputError(message)
-    answers: dict[int, Answers] = {}
+    answers: dict[int, Answers[FilledMask | Any]] = {}
     for batch, inputs in encoding_batches(encodings, batch_size):
         x = model.base_model(**inputs, visible_only=True).last_hidden_state  # [B, S, H]
         for vectors, index in zip(x, batch.tolist(), strict=True):
@@ -100,7 +124,7 @@ def fill_mask(
                 for position, row in zip(positions, scores, strict=True)
             ]
             answers[index] = Answers(filled[0] if len(filled) == 1 else filled, truncated=encoding.truncated)
-    result = [answers[index] for index in range(len(items))]
+    result = Results(answers[index] for index in range(len(items)))
     return result[0] if single else result
 
 
@@ -113,11 +137,11 @@ def _filled(
     top_k: int,
     *,
     only_mask: bool,
-) -> list[dict[str, Any]]:
+) -> list[FilledMask]:
     """Return the best tokens for the mask at one position; scores [V]."""
     candidates = np.arange(len(scores)) if allowed is None else np.array(allowed)
     best = candidates[np.argsort(-scores[candidates], kind="stable")[:top_k]]
-    filled = []
+    filled: list[FilledMask] = []
     for token in map(int, best):
         ids = [*encoding.ids[:position], token, *encoding.ids[position + 1 :]]
         # As in transformers: special tokens are skipped unless the text has further masks, which would be lost.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import numpy as np
 
-from wordpiece_bert._internal.answers import Answers
+from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import Activation, sigmoid, softmax
@@ -15,26 +15,54 @@ from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tasks.inference import encode, infer
 from wordpiece_bert.tasks.loading import longest_row, with_head
+from wordpiece_bert.tasks.results import Label
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.tasks.loading import Source
 
 __all__ = ["classify"]
 
+#: A text or a pair of texts.
+OneText: TypeAlias = "str | tuple[str, str] | Mapping[str, str]"
 FunctionName = Literal["sigmoid", "softmax", "none"]
 
 _FUNCTIONS: dict[str, Activation] = {"sigmoid": sigmoid, "softmax": softmax, "none": lambda x: x}
 
 
-def classify(
+@overload
+def classify(  # type: ignore[overload-overlap]
     source: Source,
-    texts: Any,  # noqa: ANN401
+    texts: OneText,
     *,
     top_k: int | None = 1,
     function_to_apply: FunctionName | None = None,
     batch_size: int = 32,
-) -> Any:  # noqa: ANN401
+) -> Answers[Label]: ...
+
+
+@overload
+def classify(
+    source: Source,
+    texts: Iterable[OneText] | ArrowArray | ArrowStream,
+    *,
+    top_k: int | None = 1,
+    function_to_apply: FunctionName | None = None,
+    batch_size: int = 32,
+) -> list[Answers[Label]]: ...
+
+
+def classify(
+    source: Source,
+    texts: OneText | Iterable[OneText] | ArrowArray | ArrowStream,
+    *,
+    top_k: int | None = 1,
+    function_to_apply: FunctionName | None = None,
+    batch_size: int = 32,
+) -> Answers[Label] | list[Answers[Label]]:
     """Label texts or pairs of texts.
 
     Parameters
@@ -77,11 +105,11 @@ def classify(
     single, items = one_or_many(texts, str, tuple, Mapping)
     encodings = encode(tokenizer, [_pair(item) for item in items], longest_row(model, tokenizer))
     function = _FUNCTIONS[function_to_apply or _default_function(model.config)]
-    result = []
+    result: Results[Answers[Label]] = Results()
     for logits, encoding in zip(infer(model, encodings, batch_size), encodings, strict=True):
         scores = function(logits)  # [labels]
         best = np.argsort(-scores, kind="stable")[:top_k]
-        labels = [{"label": model.config.label(int(i)), "score": float(scores[i])} for i in best]
+        labels = [Label(label=model.config.label(int(i)), score=float(scores[i])) for i in best]
         result.append(Answers(labels, truncated=encoding.truncated))
     return result[0] if single else result
 

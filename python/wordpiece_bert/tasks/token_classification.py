@@ -5,11 +5,11 @@ The aggregation strategies are those of the token-classification pipeline of tra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 
 import numpy as np
 
-from wordpiece_bert._internal.answers import Answers
+from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import softmax
@@ -19,11 +19,13 @@ from wordpiece_bert.tasks.inference import encode, infer
 from wordpiece_bert.tasks.loading import longest_row, with_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from wordpiece_bert._core import Encoding
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.results import Entity
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["ner"]
@@ -55,16 +57,55 @@ class _Labelled(NamedTuple):
     position: int  # of the first token in its encoding
 
 
+@overload
+def ner(  # type: ignore[overload-overlap]
+    source: Source,
+    texts: str,
+    *,
+    aggregation_strategy: Strategy = "simple",
+    ignore_labels: Sequence[str] = ("O",),
+    stride: int | None = None,
+    is_split_into_words: Literal[False] = False,
+    batch_size: int = 32,
+) -> Answers[Entity]: ...
+
+
+@overload
 def ner(
     source: Source,
-    texts: Any,  # noqa: ANN401
+    texts: Iterable[str] | ArrowArray | ArrowStream,
+    *,
+    aggregation_strategy: Strategy = "simple",
+    ignore_labels: Sequence[str] = ("O",),
+    stride: int | None = None,
+    is_split_into_words: Literal[False] = False,
+    batch_size: int = 32,
+) -> list[Answers[Entity]]: ...
+
+
+@overload
+def ner(
+    source: Source,
+    texts: Iterable[str] | Iterable[Sequence[str]],
+    *,
+    aggregation_strategy: Strategy = "simple",
+    ignore_labels: Sequence[str] = ("O",),
+    stride: int | None = None,
+    is_split_into_words: bool,
+    batch_size: int = 32,
+) -> Answers[Entity] | list[Answers[Entity]] | Any: ...  # noqa: ANN401
+
+
+def ner(
+    source: Source,
+    texts: str | Iterable[str] | Iterable[Sequence[str]] | ArrowArray | ArrowStream,
     *,
     aggregation_strategy: Strategy = "simple",
     ignore_labels: Sequence[str] = ("O",),
     stride: int | None = None,
     is_split_into_words: bool = False,
     batch_size: int = 32,
-) -> Any:  # noqa: ANN401
+) -> Answers[Entity] | list[Answers[Entity]] | Any:
     """Find named entities in texts, or other spans, depending on the labels of the model.
 
     Parameters
@@ -127,7 +168,7 @@ def ner(
         windows = [[encoding, *encoding.overflowing] for encoding in encodings]
     logits = iter(infer(model, [window for rows in windows for window in rows], batch_size))
 
-    result = []
+    result: Results[Answers[Entity]] = Results()
     join, ignored = tokenizer._inner.join_tokens, set(ignore_labels)
     for item, sentence, rows in zip(items, sentences, windows, strict=True):
         starts = np.cumsum([0, *(len(word) + 1 for word in item)]).tolist() if is_split_into_words else None
@@ -137,7 +178,7 @@ def ner(
             found += _entities(tokens, aggregation_strategy, model.config.label, join, ignored)
         if len(rows) > 1:
             found = _without_overlaps(found)
-        result.append(Answers(found, truncated=rows[0].truncated and stride is None))
+        result.append(Answers(cast("list[Entity]", found), truncated=rows[0].truncated and stride is None))
     return result[0] if single else result
 
 

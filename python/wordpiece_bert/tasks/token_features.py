@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.notebook import arrays_text, vectors_html
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.heads.base import HeadModel
@@ -18,9 +20,10 @@ from wordpiece_bert.tasks.inference import encode
 from wordpiece_bert.tasks.loading import longest_row, with_head
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from wordpiece_bert._core import Encoding
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tasks.loading import Source
 
@@ -46,7 +49,7 @@ FEATURE_CHOICES: tuple[Choice, ...] = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Features:
     """The vectors of one text."""
 
@@ -59,17 +62,63 @@ class Features:
     #: Whether the text was longer than the model accepts, and was truncated.
     truncated: bool
 
+    def __repr__(self) -> str:
+        cut = ", truncated" * self.truncated
+        return f"Features({len(self.tokens)} tokens, {arrays_text({'vectors': self.vectors})}{cut})"
+
+    def _repr_html_(self) -> str:
+        return vectors_html(repr(self), self.tokens, self.offsets, self.vectors)
+
+
+@overload
+def feature_extraction(  # type: ignore[overload-overlap]
+    source: Source,
+    texts: str,
+    choice: Choice = "last_hidden",
+    *,
+    weights: Sequence[float] | None = None,
+    words: Literal["first", "mean"] | None = None,
+    is_split_into_words: Literal[False] = False,
+    batch_size: int = 32,
+) -> Features: ...
+
+
+@overload
+def feature_extraction(
+    source: Source,
+    texts: Iterable[str] | ArrowArray | ArrowStream,
+    choice: Choice = "last_hidden",
+    *,
+    weights: Sequence[float] | None = None,
+    words: Literal["first", "mean"] | None = None,
+    is_split_into_words: Literal[False] = False,
+    batch_size: int = 32,
+) -> list[Features]: ...
+
+
+@overload
+def feature_extraction(
+    source: Source,
+    texts: Iterable[str] | Iterable[Sequence[str]],
+    choice: Choice = "last_hidden",
+    *,
+    weights: Sequence[float] | None = None,
+    words: Literal["first", "mean"] | None = None,
+    is_split_into_words: bool,
+    batch_size: int = 32,
+) -> Features | list[Features] | Any: ...  # noqa: ANN401
+
 
 def feature_extraction(
     source: Source,
-    texts: Any,  # noqa: ANN401
+    texts: str | Iterable[str] | Iterable[Sequence[str]] | ArrowArray | ArrowStream,
     choice: Choice = "last_hidden",
     *,
     weights: Sequence[float] | None = None,
     words: Literal["first", "mean"] | None = None,
     is_split_into_words: bool = False,
     batch_size: int = 32,
-) -> Any:  # noqa: ANN401
+) -> Features | list[Features] | Any:
     """Compute vectors of tokens or words with a model that is not fine-tuned: the feature-based approach.
 
     Parameters
@@ -129,7 +178,7 @@ def feature_extraction(
                 found[index] = _of_tokens(vectors, encoding)
             else:
                 found[index] = _of_words(vectors, encoding, items[index], words)
-    result = [found[index] for index in range(len(items))]
+    result = Results(found[index] for index in range(len(items)))
     return result[0] if single else result
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+from wordpiece_bert._internal.notebook import fields_html
 
 __all__ = ["VocabContents", "vocab_contents"]
 
@@ -59,6 +60,9 @@ class VocabContents:
     def to_dict(self) -> dict[str, object]:
         """Return all fields by name."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return fields_html("VocabContents", self.to_dict())
 
 
 def vocab_contents(

@@ -12,6 +12,7 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training import counts_file
 from wordpiece_bert.training.counts_file import CountsInfo
@@ -426,6 +427,9 @@ class WordCounts:
         about = f"{len(self):,} words, {self.total:,} occurrences, {self.texts:,} texts"
         less = f", counts up to {self.undercount:,} too small" if self.undercount else ""
         return f"WordCounts({about}{less})"
+
+    def _repr_html_(self) -> str:
+        return records_html(repr(self), [{"word": word, "count": n} for word, n in self.most_common(RECORDS + 1)])
 
 
 def _restore(cls: type[WordCounts], text: bytes, ends: Any, counts: Any, info: CountsInfo) -> WordCounts:  # noqa: ANN401

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert.errors import InputError, TrainingWarning
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _SPECIAL_TOKENS = 2
 _DEAD_SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class VocabReport:
     """How well a vocabulary fits texts.
 
@@ -166,6 +167,15 @@ class VocabReport:
 
     def __str__(self) -> str:
         return self.text()
+
+    def __repr__(self) -> str:
+        return (
+            f"VocabReport({self.name!r}, {self.texts:,} texts, {self.words:,} words, {self.tokens:,} tokens, fertility "
+            f"{_shown(self.fertility, 'ratio')}, unknown words {_shown(self.unk_words, 'share')})"
+        )
+
+    def _repr_html_(self) -> str:
+        return fields_html(self.name, {label: _shown(getattr(self, name), kind) for name, label, kind in _ROWS})
 
     def plot(self, path: str | os.PathLike[str], *others: VocabReport) -> None:
         """Plot this report, and others for comparison, to a file. Needs matplotlib.

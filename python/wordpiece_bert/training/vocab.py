@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordpiece_bert._internal.atomic_file import write_text
+from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert.errors import VocabError
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.options import Algorithm, NormalizerSettings
@@ -50,6 +51,10 @@ class Vocab:
 
     def __repr__(self) -> str:
         return f"Vocab({len(self.tokens):,} tokens by {self.algorithm})"
+
+    def _repr_html_(self) -> str:
+        used = enumerate(zip(self.tokens[: RECORDS + 1], self.counts, strict=False))
+        return records_html(repr(self), [{"id": index, "token": token, "uses": n} for index, (token, n) in used])
 
     def save(self, path: StrPath) -> None:
         """Write a vocab.txt, with one token per line, atomically.

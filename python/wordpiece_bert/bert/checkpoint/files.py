@@ -9,8 +9,6 @@ import numpy as np
 
 from wordpiece_bert._internal.safe_json import inside, quoted, read_json
 from wordpiece_bert.bert.checkpoint.safetensors import AnyArray, read_safetensors
-from wordpiece_bert.bert.checkpoint.tensorflow_files import read_tensorflow_checkpoint
-from wordpiece_bert.bert.checkpoint.torch_files import read_torch_file
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.errors import CheckpointError, ModelNotFoundError
 
@@ -107,8 +105,12 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
     if file.suffix == ".json":
         return _read_shards(file, keep_half=keep_half)
     if file.suffix in (".bin", ".pt", ".pth"):
+        from wordpiece_bert.bert.checkpoint.torch_files import read_torch_file
+
         return read_torch_file(file, keep_half=keep_half)
     if file.suffix == ".index":
+        from wordpiece_bert.bert.checkpoint.tensorflow_files import read_tensorflow_checkpoint
+
         return read_tensorflow_checkpoint(file, keep_half=keep_half)
     for pattern, what in _UNSUPPORTED.items():
         if file.match(pattern):

@@ -52,6 +52,8 @@ class Layout(NamedTuple):
     tied: Mapping[str, str] = {}
     #: Prefixes of tensors that a model without a head ignores silently: those of pre-training heads.
     dropped: tuple[str, ...] = ()
+    #: Whether the base model's weights have the prefix even in a checkpoint without a head's.
+    prefixed: bool = False
 
 
 class Resolved(NamedTuple):

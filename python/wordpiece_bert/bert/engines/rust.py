@@ -16,7 +16,6 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.half_precision import BFLOAT16, is_half, widen
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
 
@@ -198,19 +198,11 @@ class RustEncoder:
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
         """Run all layers over rows without padding and pool each row, as `base.Encoder.pooled`."""
-        positions = self._positions(ids, ends)
+        counted = self._config.packed_positions(ids, ends)
+        # The kernels count from 0 where they get no positions.
+        positions = np.zeros(0, np.uint32) if counted is None else counted.astype(np.uint32)
         tokens, offsets = ids.astype(np.uint32, copy=False), ends.astype(np.int64, copy=False)
         return self._kernels.pooled(tokens, positions, offsets, list(modes), skip, threads)
-
-    def _positions(self, ids: Ids, ends: Ids) -> npt.NDArray[np.uint32]:
-        """Return the positions of tokens, [tokens]; an empty array where they count from 0, the kernels' default."""
-        if type(self._config).default_positions is BertConfig.default_positions:
-            return np.zeros(0, np.uint32)
-        rows = [
-            self._config.default_positions(ids[None, start:end], end - start)[0]
-            for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-        ]
-        return np.concatenate(rows).astype(np.uint32)
 
 
 class RustDense:

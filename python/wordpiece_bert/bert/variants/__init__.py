@@ -3,56 +3,86 @@
 The classes have the names that transformers gives them.
 """
 
-from wordpiece_bert.bert.variants.albert import (
-    AlbertConfig,
-    AlbertForMaskedLM,
-    AlbertForMultipleChoice,
-    AlbertForQuestionAnswering,
-    AlbertForSequenceClassification,
-    AlbertForTokenClassification,
-    AlbertModel,
-)
-from wordpiece_bert.bert.variants.distilbert import (
-    DistilBertConfig,
-    DistilBertForMaskedLM,
-    DistilBertForMultipleChoice,
-    DistilBertForQuestionAnswering,
-    DistilBertForSequenceClassification,
-    DistilBertForTokenClassification,
-    DistilBertModel,
-)
-from wordpiece_bert.bert.variants.electra import (
-    ElectraConfig,
-    ElectraForMaskedLM,
-    ElectraForPreTraining,
-    ElectraForQuestionAnswering,
-    ElectraForSequenceClassification,
-    ElectraForTokenClassification,
-    ElectraModel,
-)
-from wordpiece_bert.bert.variants.gte import (
-    GteConfig,
-    GteForMaskedLM,
-    GteForSequenceClassification,
-    GteForTokenClassification,
-    GteModel,
-)
-from wordpiece_bert.bert.variants.mpnet import (
-    MPNetConfig,
-    MPNetForMaskedLM,
-    MPNetForMultipleChoice,
-    MPNetForQuestionAnswering,
-    MPNetForSequenceClassification,
-    MPNetForTokenClassification,
-    MPNetModel,
-)
-from wordpiece_bert.bert.variants.nomic import (
-    NomicBertConfig,
-    NomicBertForMaskedLM,
-    NomicBertForSequenceClassification,
-    NomicBertForTokenClassification,
-    NomicBertModel,
-)
+from wordpiece_bert._internal.lazy import lazy_names
+
+TYPE_CHECKING = False  # as in the package `wordpiece_bert`
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.variants.albert import (
+        AlbertConfig,
+        AlbertForMaskedLM,
+        AlbertForMultipleChoice,
+        AlbertForQuestionAnswering,
+        AlbertForSequenceClassification,
+        AlbertForTokenClassification,
+        AlbertModel,
+    )
+    from wordpiece_bert.bert.variants.distilbert import (
+        DistilBertConfig,
+        DistilBertForMaskedLM,
+        DistilBertForMultipleChoice,
+        DistilBertForQuestionAnswering,
+        DistilBertForSequenceClassification,
+        DistilBertForTokenClassification,
+        DistilBertModel,
+    )
+    from wordpiece_bert.bert.variants.dpr import (
+        DPRConfig,
+        DPRContextEncoder,
+        DPRQuestionEncoder,
+        DPRReader,
+    )
+    from wordpiece_bert.bert.variants.electra import (
+        ElectraConfig,
+        ElectraForMaskedLM,
+        ElectraForPreTraining,
+        ElectraForQuestionAnswering,
+        ElectraForSequenceClassification,
+        ElectraForTokenClassification,
+        ElectraModel,
+    )
+    from wordpiece_bert.bert.variants.gte import (
+        GteConfig,
+        GteForMaskedLM,
+        GteForSequenceClassification,
+        GteForTokenClassification,
+        GteModel,
+    )
+    from wordpiece_bert.bert.variants.megatron import (
+        MegatronBertConfig,
+        MegatronBertForMaskedLM,
+        MegatronBertForSequenceClassification,
+        MegatronBertModel,
+    )
+    from wordpiece_bert.bert.variants.mpnet import (
+        MPNetConfig,
+        MPNetForMaskedLM,
+        MPNetForMultipleChoice,
+        MPNetForQuestionAnswering,
+        MPNetForSequenceClassification,
+        MPNetForTokenClassification,
+        MPNetModel,
+    )
+    from wordpiece_bert.bert.variants.nomic import (
+        NomicBertConfig,
+        NomicBertForMaskedLM,
+        NomicBertForSequenceClassification,
+        NomicBertForTokenClassification,
+        NomicBertModel,
+    )
+    from wordpiece_bert.bert.variants.roberta import (
+        RobertaConfig,
+        RobertaForMaskedLM,
+        RobertaForQuestionAnswering,
+        RobertaForSequenceClassification,
+        RobertaForTokenClassification,
+        RobertaModel,
+        XLMRobertaConfig,
+        XLMRobertaForMaskedLM,
+        XLMRobertaForQuestionAnswering,
+        XLMRobertaForSequenceClassification,
+        XLMRobertaForTokenClassification,
+        XLMRobertaModel,
+    )
 
 __all__ = [
     "AlbertConfig",
@@ -62,6 +92,10 @@ __all__ = [
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
     "AlbertModel",
+    "DPRConfig",
+    "DPRContextEncoder",
+    "DPRQuestionEncoder",
+    "DPRReader",
     "DistilBertConfig",
     "DistilBertForMaskedLM",
     "DistilBertForMultipleChoice",
@@ -88,9 +122,89 @@ __all__ = [
     "MPNetForSequenceClassification",
     "MPNetForTokenClassification",
     "MPNetModel",
+    "MegatronBertConfig",
+    "MegatronBertForMaskedLM",
+    "MegatronBertForSequenceClassification",
+    "MegatronBertModel",
     "NomicBertConfig",
     "NomicBertForMaskedLM",
     "NomicBertForSequenceClassification",
     "NomicBertForTokenClassification",
     "NomicBertModel",
+    "RobertaConfig",
+    "RobertaForMaskedLM",
+    "RobertaForQuestionAnswering",
+    "RobertaForSequenceClassification",
+    "RobertaForTokenClassification",
+    "RobertaModel",
+    "XLMRobertaConfig",
+    "XLMRobertaForMaskedLM",
+    "XLMRobertaForQuestionAnswering",
+    "XLMRobertaForSequenceClassification",
+    "XLMRobertaForTokenClassification",
+    "XLMRobertaModel",
 ]
+
+# The module of each name above, imported when the name is first used: a model needs one variant.
+_MODULES = {
+    "AlbertConfig": "albert",
+    "AlbertForMaskedLM": "albert",
+    "AlbertForMultipleChoice": "albert",
+    "AlbertForQuestionAnswering": "albert",
+    "AlbertForSequenceClassification": "albert",
+    "AlbertForTokenClassification": "albert",
+    "AlbertModel": "albert",
+    "DPRConfig": "dpr",
+    "DPRContextEncoder": "dpr",
+    "DPRQuestionEncoder": "dpr",
+    "DPRReader": "dpr",
+    "DistilBertConfig": "distilbert",
+    "DistilBertForMaskedLM": "distilbert",
+    "DistilBertForMultipleChoice": "distilbert",
+    "DistilBertForQuestionAnswering": "distilbert",
+    "DistilBertForSequenceClassification": "distilbert",
+    "DistilBertForTokenClassification": "distilbert",
+    "DistilBertModel": "distilbert",
+    "ElectraConfig": "electra",
+    "ElectraForMaskedLM": "electra",
+    "ElectraForPreTraining": "electra",
+    "ElectraForQuestionAnswering": "electra",
+    "ElectraForSequenceClassification": "electra",
+    "ElectraForTokenClassification": "electra",
+    "ElectraModel": "electra",
+    "GteConfig": "gte",
+    "GteForMaskedLM": "gte",
+    "GteForSequenceClassification": "gte",
+    "GteForTokenClassification": "gte",
+    "GteModel": "gte",
+    "MPNetConfig": "mpnet",
+    "MPNetForMaskedLM": "mpnet",
+    "MPNetForMultipleChoice": "mpnet",
+    "MPNetForQuestionAnswering": "mpnet",
+    "MPNetForSequenceClassification": "mpnet",
+    "MPNetForTokenClassification": "mpnet",
+    "MPNetModel": "mpnet",
+    "MegatronBertConfig": "megatron",
+    "MegatronBertForMaskedLM": "megatron",
+    "MegatronBertForSequenceClassification": "megatron",
+    "MegatronBertModel": "megatron",
+    "NomicBertConfig": "nomic",
+    "NomicBertForMaskedLM": "nomic",
+    "NomicBertForSequenceClassification": "nomic",
+    "NomicBertForTokenClassification": "nomic",
+    "NomicBertModel": "nomic",
+    "RobertaConfig": "roberta",
+    "RobertaForMaskedLM": "roberta",
+    "RobertaForQuestionAnswering": "roberta",
+    "RobertaForSequenceClassification": "roberta",
+    "RobertaForTokenClassification": "roberta",
+    "RobertaModel": "roberta",
+    "XLMRobertaConfig": "roberta",
+    "XLMRobertaForMaskedLM": "roberta",
+    "XLMRobertaForQuestionAnswering": "roberta",
+    "XLMRobertaForSequenceClassification": "roberta",
+    "XLMRobertaForTokenClassification": "roberta",
+    "XLMRobertaModel": "roberta",
+}
+
+__getattr__, __dir__ = lazy_names(globals(), _MODULES)

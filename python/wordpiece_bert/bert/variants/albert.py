@@ -71,7 +71,12 @@ class AlbertConfig(BertConfig):
     embedding_size: int = 128
     num_hidden_groups: int = 1
     inner_group_num: int = 1
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
+    classifier_dropout: float | None = 0.1
     model_type: str = "albert"
+
+    _names_in_file: ClassVar[Mapping[str, str]] = {"classifier_dropout": "classifier_dropout_prob"}
 
     _sizes: ClassVar[tuple[str, ...]] = (*BertConfig._sizes, "embedding_size", "num_hidden_groups", "inner_group_num")
 

@@ -51,10 +51,17 @@ class DistilBertConfig(BertConfig):
     """Sizes and settings of a DistilBERT model: the fields of `BertConfig`, read from DistilBERT's names for them.
 
     There are no token types, and ε of the layer norms is always 1e-12.
+
+    Attributes
+    ----------
+    seq_classif_dropout, qa_dropout : float
+        The dropout rates of training before the classifier of sequences, and before that of question answering.
     """
 
     num_hidden_layers: int = 6
     type_vocab_size: int = 0
+    seq_classif_dropout: float = 0.2
+    qa_dropout: float = 0.1
     model_type: str = "distilbert"
 
     _names_in_file: ClassVar[Mapping[str, str]] = {
@@ -63,8 +70,10 @@ class DistilBertConfig(BertConfig):
         "num_attention_heads": "n_heads",
         "intermediate_size": "hidden_dim",
         "hidden_act": "activation",
+        "hidden_dropout_prob": "dropout",
+        "attention_probs_dropout_prob": "attention_dropout",
     }
-    _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size", "layer_norm_eps")
+    _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size", "layer_norm_eps", "classifier_dropout")
     _sizes: ClassVar[tuple[str, ...]] = BertConfig._sizes[:-1]
     has_pooler: ClassVar[bool] = False
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
@@ -21,6 +19,7 @@ from wordpiece_bert.bert.heads.kinds import (
 )
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.variants.names import renamed
+from wordpiece_bert.bert.variants.positions import counted_positions, packed_positions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,11 +83,19 @@ class MPNetConfig(BertConfig):
         length : int
             S, the number of positions.
         """
-        if input_ids is None:
-            return np.arange(_PAD + 1, _PAD + 1 + length, dtype=np.int64)[None, :]
-        tokens = (input_ids != _PAD).astype(np.int64)  # [B, S]
-        positions: Ids = np.cumsum(tokens, axis=1) * tokens + _PAD
-        return positions
+        return counted_positions(input_ids, length, _PAD)
+
+    def packed_positions(self, ids: Ids, ends: Ids) -> Ids:
+        """Return the positions of rows of ids one after the other, [tokens].
+
+        Parameters
+        ----------
+        ids : ndarray of int
+            The ids of all rows, [tokens].
+        ends : ndarray of int
+            Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
+        """
+        return packed_positions(ids, ends, _PAD)
 
 
 class MPNetModel(BertModel):

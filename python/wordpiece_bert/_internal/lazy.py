@@ -1,0 +1,49 @@
+"""Packages whose names are imported when they are first used (PEP 562)."""
+
+import importlib
+
+TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for it would take longer than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(
+    namespace: dict[str, object], modules: "Mapping[str, str]", submodules: "Iterable[str]" = ()
+) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
+    """Return the ``__getattr__`` and ``__dir__`` of a package that imports its names when they are first used.
+
+    A submodule is an attribute of the package, too, without an import of its own.
+
+    Parameters
+    ----------
+    namespace
+        The package's ``globals()``. A name is stored there when it has been imported.
+    modules
+        Name -> the module that defines it, relative to the package.
+    submodules
+        Submodules that ``dir()`` lists even before they are imported.
+    """
+    package = str(namespace["__name__"])
+
+    def load(name: str) -> object:
+        """Import a name when it is first used; later uses find it in the package."""
+        if name in modules:
+            value = getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+            namespace[name] = value
+            return value
+        submodule = f"{package}.{name}"
+        if not name.startswith("_"):
+            try:
+                return importlib.import_module(submodule)
+            except ModuleNotFoundError as error:
+                if error.name != submodule:
+                    raise
+        message = f"module {package!r} has no attribute {name!r}"
+        raise AttributeError(message)
+
+    def names() -> list[str]:
+        return sorted({*namespace, *modules, *submodules})
+
+    return load, names

@@ -1,0 +1,55 @@
+"""MegatronBERT: BERT whose norms come before the sub-layers (Shoeybi et al. 2019, section 5.3), as GatorTron.
+
+The embeddings have no norm, each sub-layer normalizes its input, and a last norm follows the last layer
+(`functional.norm_first_layer`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.heads.bert import BertForMaskedLM, BertForSequenceClassification
+from wordpiece_bert.bert.model import BertModel
+
+__all__ = [
+    "MegatronBertConfig",
+    "MegatronBertForMaskedLM",
+    "MegatronBertForSequenceClassification",
+    "MegatronBertModel",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MegatronBertConfig(BertConfig):
+    """Sizes and settings of a MegatronBERT model: the fields of `BertConfig`."""
+
+    vocab_size: int = 29_056
+    hidden_size: int = 1024
+    num_hidden_layers: int = 24
+    num_attention_heads: int = 16
+    intermediate_size: int = 4096
+    model_type: str = "megatron-bert"
+
+    @property
+    def norm_first(self) -> bool:
+        """Return True."""
+        return True
+
+
+class MegatronBertModel(BertModel):
+    """The MegatronBERT encoder; the last of the hidden_states is the one after the last norm."""
+
+    config_class = MegatronBertConfig
+
+
+class MegatronBertForMaskedLM(BertForMaskedLM):
+    """MegatronBERT that predicts masked tokens: logits [B, S, V]."""
+
+    _base_model_class = MegatronBertModel
+
+
+class MegatronBertForSequenceClassification(BertForSequenceClassification):
+    """MegatronBERT that classifies texts or pairs: logits [B, labels], over the pooler."""
+
+    _base_model_class = MegatronBertModel

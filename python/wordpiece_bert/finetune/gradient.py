@@ -1,0 +1,179 @@
+"""The loss of a model and its gradient with respect to every parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert.bert.heads.kinds import MultipleChoice
+from wordpiece_bert.bert.inputs import as_array, check_inputs
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.dropout import Dropout, GivenDropout
+from wordpiece_bert.finetune.encoder import EncoderPass
+from wordpiece_bert.finetune.heads import head_of
+from wordpiece_bert.finetune.network import Gradients, Network, Parameters
+from wordpiece_bert.finetune.tokens import lay_out
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["ValueAndGrad", "compute", "value_and_grad"]
+
+#: The inputs of a model's call, in its order.
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds")
+
+
+@dataclass(frozen=True, eq=False)
+class ValueAndGrad:
+    """A loss and its gradients.
+
+    Attributes
+    ----------
+    loss : float
+        The mean loss of the batch.
+    gradients : dict of str to array
+        The gradient of each parameter that the loss depends on, by the names of `Model.named_parameters`, float32.
+    inputs_embeds : array or None
+        The gradient with respect to the word vectors, whether they came from the word table or from the caller,
+        float32 [B, S, E]; 0 at positions that were not computed. None if the embeddings are not trained.
+    """
+
+    loss: float
+    gradients: dict[str, Array] = field(repr=False)
+    inputs_embeds: Array | None = field(default=None, repr=False)
+
+
+def value_and_grad(
+    model: Model,
+    input_ids: npt.ArrayLike | None = None,
+    attention_mask: npt.ArrayLike | None = None,
+    token_type_ids: npt.ArrayLike | None = None,
+    position_ids: npt.ArrayLike | None = None,
+    inputs_embeds: npt.ArrayLike | None = None,
+    labels: npt.ArrayLike | None = None,
+    *,
+    next_sentence_label: npt.ArrayLike | None = None,
+    start_positions: npt.ArrayLike | None = None,
+    end_positions: npt.ArrayLike | None = None,
+    dropout_masks: Mapping[str, npt.ArrayLike] | None = None,
+    gradient_checkpointing: bool = False,
+) -> ValueAndGrad:
+    """Compute the loss of a model with a head, and its gradient.
+
+    Parameters
+    ----------
+    model
+        A model with a head, of BERT or one of its variants. It is not changed.
+    input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
+        The inputs of the model's call.
+    labels
+        The labels as the model's class documents them.
+    next_sentence_label
+        The second labels of `BertForPreTraining`.
+    start_positions, end_positions
+        The labels of a model for question answering.
+    dropout_masks
+        Masks of dropout by site, 1 where a number is kept: ``"embeddings"``, ``"layer.0.attention.output"``,
+        ``"layer.0.output"`` [B, S, H], ``"layer.0.attention_probs"`` [B, N, S, S], ``"head"`` and ``"head2"`` [B, H],
+        or [B, S, H] for heads that read every token. The rates are those of the configuration. A site without a mask
+        has no dropout.
+    gradient_checkpointing
+        Keep only the input of each layer, and compute the rest again: less memory, a third more time, the same numbers.
+
+    Returns
+    -------
+    ValueAndGrad
+        The loss, which equals that of the model's call without dropout, and the gradients.
+
+    Raises
+    ------
+    InputError
+        The model has no head, labels are missing, out of range or all ignored, or an input is wrong.
+    ConfigError
+        A dropout rate of the configuration is not from 0 to below 1.
+    """
+    network = Network(model)
+    batch: dict[str, Any] = {
+        "input_ids": input_ids,
+        "attention_mask": attention_mask,
+        "token_type_ids": token_type_ids,
+        "position_ids": position_ids,
+        "inputs_embeds": inputs_embeds,
+        "labels": labels,
+        "next_sentence_label": next_sentence_label,
+        "start_positions": start_positions,
+        "end_positions": end_positions,
+    }
+    dropout = None if dropout_masks is None else GivenDropout(dropout_masks)
+    return compute(
+        network,
+        network.parameters(model),
+        {name: value for name, value in batch.items() if value is not None},
+        dropout,
+        gradient_checkpointing=gradient_checkpointing,
+    )
+
+
+def compute(
+    network: Network,
+    parameters: Parameters,
+    batch: Mapping[str, npt.ArrayLike],
+    dropout: Dropout | None = None,
+    *,
+    gradient_checkpointing: bool = False,
+    trained_from: int | None = None,
+) -> ValueAndGrad:
+    """Compute loss and gradients of one batch, for the parameters given; the arguments of `value_and_grad` by name."""
+    head = head_of(network.model_class, network)
+    if missing := [name for name in head.label_names if name not in batch]:
+        message = f"{network.model_class.__name__} needs {' and '.join(missing)} for its loss"
+        raise InputError(message)
+    if unknown := [name for name in batch if name not in (*_INPUTS, *head.label_names)]:
+        message = f"{network.model_class.__name__} takes no {unknown[0]}; its labels are {', '.join(head.label_names)}"
+        raise InputError(message)
+    flat = _flat(batch) if issubclass(network.model_class, MultipleChoice) else batch
+    inputs = check_inputs(network.config, *(flat.get(name) for name in _INPUTS))
+    if inputs.shape[0] == 0:
+        message = "the batch has no rows: the loss is not defined"
+        raise InputError(message)
+    mask = np.ones(inputs.shape, np.bool_) if inputs.mask is None else inputs.mask  # [B, S]
+    labels = {name: batch[name] for name in head.label_names}
+    tokens = lay_out(inputs, head.read(mask, labels))
+    encoder = EncoderPass(
+        network,
+        parameters,
+        tokens,
+        dropout,
+        gradient_checkpointing=gradient_checkpointing,
+        trained_from=trained_from,
+    )
+    gradient = Gradients()
+    with np.errstate(under="ignore"):
+        result = head.run(encoder.x, tokens, labels, parameters, dropout, gradient)
+    de = encoder.backward(result.dx, gradient)
+    if de is not None:
+        de = tokens.padded(de)  # [B, S, E]
+        if issubclass(network.model_class, MultipleChoice):
+            de = de.reshape(len(as_array("labels", labels["labels"])), -1, *de.shape[1:])  # [B, choices, S, E]
+    return ValueAndGrad(result.loss, dict(gradient), de)
+
+
+def _flat(batch: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
+    """Return the inputs [B, choices, ...] of multiple choice as [B · choices, ...]."""
+    flat: dict[str, npt.ArrayLike] = {}
+    for name, value in batch.items():
+        array = as_array(name, value)
+        if name in _INPUTS:
+            if array.ndim != (4 if name == "inputs_embeds" else 3):
+                message = f"{name} must have shape [batch, choices, length], not {list(array.shape)}"
+                raise InputError(message)
+            array = array.reshape(-1, *array.shape[2:])
+        flat[name] = array
+    return flat

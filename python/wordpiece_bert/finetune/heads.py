@@ -1,0 +1,464 @@
+"""The losses of BERT's heads and their gradients, head by head.
+
+Each class here belongs to one kind of head in `wordpiece_bert.bert.heads` and knows three things of it: which positions
+it reads, its loss, and the gradients of the loss with respect to its parameters and to the encoder's output x_L.
+
+Comments denote shapes by the letters of `wordpiece_bert.bert.functional`; M are the tokens of the batch, n the labels
+that are not ignored, C the classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+
+from wordpiece_bert.bert import functional, gradients
+from wordpiece_bert.bert.heads.bert import (
+    _MASKED_LM,
+    _NEXT_SENTENCE,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+)
+from wordpiece_bert.bert.heads.kinds import (
+    MaskedLM,
+    MaskedLMNames,
+    MultipleChoice,
+    QuestionAnswering,
+    SequenceClassification,
+    TokenClassification,
+)
+from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
+from wordpiece_bert.bert.losses import IGNORED, log_softmax
+from wordpiece_bert.bert.variants.electra import _DENSE, _PREDICTION, ElectraForPreTraining
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.network import Gradients, Network, affine, dropout_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.functional import Array, Ids, Mask
+    from wordpiece_bert.finetune.dropout import Dropout
+    from wordpiece_bert.finetune.tokens import Tokens
+
+__all__ = ["Head", "HeadLoss", "head_of"]
+
+
+class HeadLoss(NamedTuple):
+    """The loss of a batch, and its gradient with respect to the encoder's output."""
+
+    loss: float
+    dx: Array  # [M, H]
+
+
+class Head(Protocol):
+    """The training side of a head."""
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The names of the labels in a call."""
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        """Return the positions that the head reads, booleans [B, S]; `mask` is the attention mask."""
+
+    def run(
+        self,
+        x: Array,
+        tokens: Tokens,
+        labels: Mapping[str, npt.ArrayLike],
+        parameters: Mapping[str, Array],
+        dropout: Dropout | None,
+        gradient: Gradients,
+    ) -> HeadLoss:
+        """Compute the loss over x_L [M, H], and add the gradients of the head's parameters to `gradient`."""
+
+
+def head_of(model_class: type[Model], network: Network) -> Head:
+    """Return the training side of a class's head.
+
+    Raises
+    ------
+    InputError
+        The class has no head.
+    """
+    if issubclass(model_class, MaskedLM):
+        return _MaskedLMHead(network, model_class._names)
+    if issubclass(model_class, BertForPreTraining):
+        return _PreTrainingHead(network)
+    if issubclass(model_class, BertForNextSentencePrediction):
+        return _FirstTokenHead(network, classifier=_NEXT_SENTENCE, hidden=None, kind="next sentence", dropout=False)
+    if issubclass(model_class, SequenceClassification | MultipleChoice):
+        kind = "sequence" if issubclass(model_class, SequenceClassification) else "choice"
+        return _FirstTokenHead(network, classifier=model_class._classifier, hidden=model_class._hidden, kind=kind)
+    if issubclass(model_class, TokenClassification):
+        return _TokenHead(network)
+    if issubclass(model_class, QuestionAnswering):
+        return _QuestionAnsweringHead(network)
+    if issubclass(model_class, ElectraForPreTraining):
+        return _DiscriminatorHead(network)
+    message = f"{model_class.__name__} has no head with a loss; train a model with a head, such as BertForMaskedLM"
+    raise InputError(message)
+
+
+# --- losses and their gradients
+
+
+def _cross_entropy(logits: Array, labels: Ids, name: str, ignored: int = IGNORED) -> tuple[float, Array]:
+    """Mean of −ln p[label] over the n labels that are not ignored: dlogits = (p − onehot)/n.
+
+    logits [..., C], labels [...] -> the loss, dlogits [..., C].
+    """
+    counted = labels != ignored
+    n = int(counted.sum())
+    if n == 0:
+        message = f"all {labels.size} {name} of the batch are ignored ({ignored}): the loss is not defined"
+        raise InputError(message)
+    log_p = log_softmax(logits[counted])  # [n, C]
+    index = np.arange(n), labels[counted]
+    loss = float(-log_p[index].mean(dtype=np.float64))
+    rows = np.exp(log_p)
+    rows[index] -= 1.0
+    rows /= n
+    dlogits = np.zeros_like(logits)
+    dlogits[counted] = rows
+    return loss, dlogits
+
+
+def _binary_cross_entropy(logits: Array, targets: Array) -> tuple[float, Array]:
+    """Mean of the binary cross entropies: dlogits = (σ(x) − t)/count. logits and targets of the same shape."""
+    terms = np.maximum(logits, 0) - logits * targets + np.log1p(np.exp(-np.abs(logits)))
+    return float(terms.mean(dtype=np.float64)), (functional.sigmoid(logits) - targets) / np.float32(logits.size)
+
+
+def _mean_squared_error(predictions: Array, targets: Array) -> tuple[float, Array]:
+    """Mean of (x − t)²: dx = 2(x − t)/count. Both of the same shape."""
+    difference = predictions - targets
+    return float(np.square(difference).mean(dtype=np.float64)), difference * np.float32(2.0 / difference.size)
+
+
+# --- heads
+
+
+class _Head:
+    """What heads share."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def _linear(self, parameters: Mapping[str, Array], name: str, x: Array) -> Array:
+        return functional.linear(x, *affine(parameters, name))
+
+    def _linear_backward(
+        self, parameters: Mapping[str, Array], name: str, dy: Array, x: Array, gradient: Gradients
+    ) -> Array:
+        dx, dw, db = gradients.linear_backward(dy, x, parameters[f"{name}.weight"])
+        gradient.add_affine(name, dw, db)
+        return dx
+
+    def _classifier_rate(self) -> float:
+        """Return the dropout rate before a classifier: `classifier_dropout`, else `hidden_dropout_prob`."""
+        config = self._network.config
+        if config.model_type == "distilbert":
+            return dropout_rate(config, "hidden_dropout_prob")
+        name = "hidden_dropout_prob" if config.classifier_dropout is None else "classifier_dropout"
+        return dropout_rate(config, name)
+
+
+class _MaskedLMHead(_Head):
+    """logits = decoder(LN(activation(dense(x)))), only at the labelled positions."""
+
+    label_names = ("labels",)
+
+    def __init__(self, network: Network, names: MaskedLMNames) -> None:
+        super().__init__(network)
+        self._names = names
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        labelled: Mask = self._labels(labels["labels"], mask.shape) != IGNORED
+        return labelled
+
+    def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
+        return check_labels("labels", value, shape, self._network.config.vocab_size, IGNORED)
+
+    def run(
+        self,
+        x: Array,
+        tokens: Tokens,
+        labels: Mapping[str, npt.ArrayLike],
+        parameters: Mapping[str, Array],
+        dropout: Dropout | None,
+        gradient: Gradients,
+    ) -> HeadLoss:
+        del dropout  # there is none
+        names, config = self._names, self._network.config
+        name = names.activation or config.hidden_act
+        targets = self._labels(labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+        chosen = np.flatnonzero(targets != IGNORED)  # [n]
+        z = self._linear(parameters, names.dense, x[chosen])  # [n, H]
+        kept = gradients.standardize(functional.ACTIVATIONS[name](z), config.layer_norm_eps)
+        weight, bias = affine(parameters, names.norm)
+        t = gradients.scale_and_shift(kept.x_hat, weight, bias)  # [n, H]
+        decoder = f"{names.decoder}.weight"
+        if decoder not in parameters:  # it is the word table
+            decoder = self._network.name("embeddings.word_embeddings.weight")
+        decoder_bias = f"{names.decoder}.bias" if f"{names.decoder}.bias" in parameters else names.bias
+        logits = functional.linear(t, parameters[decoder], parameters[decoder_bias])  # [n, V]
+        loss, dlogits = _cross_entropy(logits, targets[chosen], "labels")
+        dt, dw, db = gradients.linear_backward(dlogits, t, parameters[decoder])
+        gradient.add(decoder, dw)
+        gradient.add(decoder_bias, db)
+        g, dweight, dbias = gradients.scale_and_shift_backward(dt, kept.x_hat, weight)
+        gradient.add_affine(names.norm, dweight, dbias)
+        dz = gradients.activation_backward(gradients.standardize_backward(g, kept), z, name)
+        dx = np.zeros_like(x)
+        dx[chosen] = self._linear_backward(parameters, names.dense, dz, x[chosen], gradient)
+        return HeadLoss(loss, dx)
+
+
+class _FirstTokenHead(_Head):
+    """Scores from one vector of each sequence: next sentence, sequence classification, multiple choice."""
+
+    def __init__(
+        self, network: Network, *, classifier: str, hidden: tuple[str, str] | None, kind: str, dropout: bool = True
+    ) -> None:
+        super().__init__(network)
+        self._classifier, self._hidden, self._kind, self._has_dropout = classifier, hidden, kind, dropout
+        self.label_names = ("labels",)
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        del labels
+        return _first_column(mask)
+
+    def run(
+        self,
+        x: Array,
+        tokens: Tokens,
+        labels: Mapping[str, npt.ArrayLike],
+        parameters: Mapping[str, Array],
+        dropout: Dropout | None,
+        gradient: Gradients,
+    ) -> HeadLoss:
+        firsts = tokens.firsts()  # [B]
+        x_first = x[firsts]  # [B, H]
+        vector, back = self._pool(x_first, parameters, dropout, gradient)  # [B, H]
+        logits = self._linear(parameters, self._classifier, vector)  # [B, C]
+        loss, dlogits = self._loss(logits, labels["labels"])
+        dvector = self._linear_backward(parameters, self._classifier, dlogits, vector, gradient)
+        dx = np.zeros_like(x)
+        dx[firsts] = back(dvector)
+        return HeadLoss(loss, dx)
+
+    def _rate(self) -> float:
+        config = self._network.config
+        if config.model_type == "distilbert":
+            return dropout_rate(config, "seq_classif_dropout")
+        return self._classifier_rate()
+
+    def _pool(
+        self, x: Array, parameters: Mapping[str, Array], dropout: Dropout | None, gradient: Gradients
+    ) -> tuple[Array, Any]:
+        """Return the vectors that the classifier reads, [B, H], and the function from their gradient to that of x."""
+
+        def mask(site: str) -> Array | np.float32:
+            drawn = None
+            if self._has_dropout and dropout is not None:
+                drawn = dropout.vectors(site, len(x), x.shape[1], self._rate())
+            return np.float32(1.0) if drawn is None else drawn
+
+        after = self._network.config.model_type
+        if self._hidden is None:  # the pooler, then dropout
+            name = self._network.name("pooler.dense.weight").removesuffix(".weight")
+            y = functional.tanh(self._linear(parameters, name, x))  # [B, H]
+            m = mask("head")
+
+            def through_pooler(dy: Array) -> Array:
+                dx, dw, db = gradients.pooler_backward(dy * m, y, x, parameters[f"{name}.weight"])
+                gradient.add_affine(name, dw, db)
+                return dx
+
+            return y * m, through_pooler
+        dense, activation = self._hidden
+        # DistilBERT: dropout after the activation; ELECTRA and MPNet: before the dense layer and after the activation.
+        before, behind = (np.float32(1.0), mask("head")) if after == "distilbert" else (mask("head"), mask("head2"))
+        x_in = x * before
+        z = self._linear(parameters, dense, x_in)
+
+        def through_dense(dy: Array) -> Array:
+            dz = gradients.activation_backward(dy * behind, z, activation)
+            return self._linear_backward(parameters, dense, dz, x_in, gradient) * before
+
+        return functional.ACTIVATIONS[activation](z) * behind, through_dense
+
+    def _loss(self, logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
+        batch = len(logits)
+        if self._kind == "next sentence":
+            return _cross_entropy(logits, check_labels("labels", labels, (batch,), 2, IGNORED), "labels")
+        if self._kind == "choice":
+            rows = len(as_array("labels", labels))
+            if rows == 0 or batch % rows:
+                _refuse(f"labels has {rows} entries for {batch} choices in total")
+            scores = logits.reshape(rows, -1)  # [B, choices]
+            classes = check_labels("labels", labels, (rows,), scores.shape[1], IGNORED)
+            loss, dscores = _cross_entropy(scores, classes, "labels")
+            return loss, dscores.reshape(logits.shape)
+        problem = self._network.config.problem_type
+        if problem is None and self._network.config.num_labels == 1:
+            problem = "regression"
+        elif problem is None:
+            integers = np.issubdtype(as_array("labels", labels).dtype, np.integer)
+            problem = "single_label_classification" if integers else "multi_label_classification"
+        if problem == "regression":
+            return _mean_squared_error(logits, check_targets("labels", labels, logits.shape))
+        if problem == "multi_label_classification":
+            return _binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
+        classes = check_labels("labels", labels, (batch,), logits.shape[1], IGNORED)
+        return _cross_entropy(logits, classes, "labels")
+
+
+class _PreTrainingHead(_Head):
+    """Masked-language and next-sentence head together; the loss is the sum."""
+
+    label_names = ("labels", "next_sentence_label")
+
+    def __init__(self, network: Network) -> None:
+        super().__init__(network)
+        self._words = _MaskedLMHead(network, _MASKED_LM)
+        self._next = _FirstTokenHead(
+            network, classifier=_NEXT_SENTENCE, hidden=None, kind="next sentence", dropout=False
+        )
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        return self._words.read(mask, labels) | _first_column(mask)
+
+    def run(
+        self,
+        x: Array,
+        tokens: Tokens,
+        labels: Mapping[str, npt.ArrayLike],
+        parameters: Mapping[str, Array],
+        dropout: Dropout | None,
+        gradient: Gradients,
+    ) -> HeadLoss:
+        words = self._words.run(x, tokens, labels, parameters, dropout, gradient)
+        follows = {"labels": labels["next_sentence_label"]}
+        second = self._next.run(x, tokens, follows, parameters, dropout, gradient)
+        return HeadLoss(words.loss + second.loss, words.dx + second.dx)
+
+
+class _TokenHead(_Head):
+    """Token classification: a dense layer over every labelled token."""
+
+    label_names = ("labels",)
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        labelled: Mask = self._labels(labels["labels"], mask.shape) != IGNORED
+        return labelled
+
+    def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
+        return check_labels("labels", value, shape, self._network.config.num_labels, IGNORED)
+
+    def run(
+        self,
+        x: Array,
+        tokens: Tokens,
+        labels: Mapping[str, npt.ArrayLike],
+        parameters: Mapping[str, Array],
+        dropout: Dropout | None,
+        gradient: Gradients,
+    ) -> HeadLoss:
+        targets = self._labels(labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+        mask = None
+        if dropout is not None:
+            mask = dropout.tokens("head", tokens, x.shape[1], self._classifier_rate())
+        dropped = x if mask is None else x * mask
+        logits = self._linear(parameters, "classifier", dropped)  # [M, C]
+        loss, dlogits = _cross_entropy(logits, targets, "labels")
+        dx = self._linear_backward(parameters, "classifier", dlogits, dropped, gradient)
+        return HeadLoss(loss, dx if mask is None else dx * mask)
+
+
+class _QuestionAnsweringHead(_Head):
+    """Scores of each token as the first and as the last of the answer; the loss is the mean of both."""
+
+    label_names = ("start_positions", "end_positions")
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        del labels
+        return np.ones_like(mask)  # the softmax runs over all places, padding included
+
+    def run(
+        self,
+        x: Array,
+        tokens: Tokens,
+        labels: Mapping[str, npt.ArrayLike],
+        parameters: Mapping[str, Array],
+        dropout: Dropout | None,
+        gradient: Gradients,
+    ) -> HeadLoss:
+        config = self._network.config
+        mask = None
+        if dropout is not None and config.model_type == "distilbert":
+            mask = dropout.tokens("head", tokens, x.shape[1], dropout_rate(config, "qa_dropout"))
+        dropped = x if mask is None else x * mask
+        scores = tokens.padded(self._linear(parameters, "qa_outputs", dropped))  # [B, S, 2]
+        loss, parts = 0.0, []
+        for index, name in enumerate(self.label_names):
+            part, dpart = self._position_loss(np.ascontiguousarray(scores[..., index]), labels[name], name)
+            loss += part / 2
+            parts.append(dpart * np.float32(0.5))
+        dscores = np.stack(parts, axis=-1)[tokens.rows, tokens.columns]  # [M, 2]
+        dx = self._linear_backward(parameters, "qa_outputs", dscores, dropped, gradient)
+        return HeadLoss(loss, dx if mask is None else dx * mask)
+
+    @staticmethod
+    def _position_loss(logits: Array, value: npt.ArrayLike, name: str) -> tuple[float, Array]:
+        """Cross entropy over the places; positions are clipped to 0 … S, of which S is ignored."""
+        batch, length = logits.shape
+        positions = as_array(name, value)
+        if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
+            _refuse(f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}")
+        return _cross_entropy(logits, np.clip(positions.reshape(batch), 0, length), name, ignored=length)
+
+
+class _DiscriminatorHead(_Head):
+    """ELECTRA's discriminator: binary cross entropy over the visible tokens."""
+
+    label_names = ("labels",)
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        del labels
+        return np.zeros_like(mask)
+
+    def run(
+        self,
+        x: Array,
+        tokens: Tokens,
+        labels: Mapping[str, npt.ArrayLike],
+        parameters: Mapping[str, Array],
+        dropout: Dropout | None,
+        gradient: Gradients,
+    ) -> HeadLoss:
+        del dropout  # there is none
+        targets = check_targets("labels", labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+        name = self._network.config.hidden_act
+        z = self._linear(parameters, _DENSE, x)  # [M, H]
+        t = functional.ACTIVATIONS[name](z)
+        logits = self._linear(parameters, _PREDICTION, t)  # [M, 1]
+        loss, dlogits = _binary_cross_entropy(logits[:, 0], targets)
+        dt = self._linear_backward(parameters, _PREDICTION, dlogits[:, None], t, gradient)
+        dz = gradients.activation_backward(dt, z, name)
+        dx = self._linear_backward(parameters, _DENSE, dz, x, gradient)
+        return HeadLoss(loss, dx)
+
+
+def _first_column(mask: Mask) -> Mask:
+    first = np.zeros_like(mask)
+    first[:, 0] = True
+    return first
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

@@ -1,0 +1,678 @@
+"""Losses of sentence encoders and their gradients, over vectors that have been pooled.
+
+Names, keywords and defaults are those of sentence-transformers 6.2, without the model. A loss takes columns of vectors:
+column k holds the vectors of the k-th text of each example. Comments denote shapes by B, the examples, and D, the
+dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+
+import numpy as np
+
+from wordpiece_bert._internal.checks import finite_number, whole_number
+from wordpiece_bert.bert.functional import Array, normalize
+from wordpiece_bert.bert.gradients import linear_backward, normalize_backward
+from wordpiece_bert.bert.losses import log_softmax
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+__all__ = [
+    "CoSENTLoss",
+    "ContrastiveLoss",
+    "CosineSimilarityLoss",
+    "LossGradient",
+    "MatryoshkaLoss",
+    "MultipleNegativesRankingLoss",
+    "SoftmaxLoss",
+    "TripletLoss",
+]
+
+#: The least norm by which vectors are divided for a cosine in losses that use torch's cosine_similarity.
+_COSINE_LEAST = 1e-8
+#: What torch's pairwise_distance adds to each component of a difference.
+_PAIRWISE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class LossGradient:
+    """A loss over vectors and its gradients.
+
+    Attributes
+    ----------
+    loss : float
+        The loss of the batch.
+    embeddings : list of array
+        The gradient with respect to each column, float32 [B, D] each.
+    gradients : dict of str to array
+        The gradients of the loss's own parameters; empty for most losses.
+    """
+
+    loss: float
+    embeddings: list[Array] = field(repr=False)
+    gradients: dict[str, Array] = field(default_factory=dict, repr=False)
+
+
+class Loss(Protocol):
+    """A loss over columns of vectors."""
+
+    def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
+        """Return the loss of a batch and its gradients.
+
+        Parameters
+        ----------
+        columns
+            Vectors [B, D] for each column.
+        labels
+            One label for each example, [B]; None for losses without labels.
+        """
+
+    def state_dict(self) -> dict[str, Array]:
+        """Return the loss's own parameters; empty for most losses."""
+
+    def load_state_dict(self, state: Mapping[str, npt.ArrayLike]) -> None:
+        """Set the loss's own parameters.
+
+        Parameters
+        ----------
+        state
+            Arrays by name, as `state_dict` returns them.
+        """
+
+
+class _Loss:
+    """A loss without parameters of its own."""
+
+    def state_dict(self) -> dict[str, Array]:
+        """Return the loss's own parameters: none."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, npt.ArrayLike]) -> None:
+        """Set the loss's own parameters, of which there are none.
+
+        Parameters
+        ----------
+        state
+            An empty mapping.
+
+        Raises
+        ------
+        InputError
+            `state` is not empty.
+        """
+        if state:
+            _refuse(f"{type(self).__name__} has no parameters, but the state has {', '.join(state)}")
+
+
+class MultipleNegativesRankingLoss(_Loss):
+    """Cross entropy of the right partner among all texts of the batch (Henderson et al. 2017).
+
+    The columns are anchors, positives and any number of columns of hard negatives. The logits are scale·cosine of each
+    anchor with every text of the other columns; the right one is its own positive.
+
+    Parameters
+    ----------
+    scale
+        The factor of the cosines, above 0: the inverse of a temperature.
+    directions
+        ``"query_to_doc"``, always; ``"doc_to_query"`` adds the anchors as candidates for each positive;
+        ``"query_to_query"`` and ``"doc_to_doc"`` add the other examples' anchors, for the anchor, and their other
+        columns, for the positive.
+    partition_mode
+        ``"joint"``: one normalizing sum over all candidates of an example; ``"per_direction"``: the mean over the
+        directions of the logarithms of their sums.
+    hardness_mode
+        None; or the candidates whose logits get hardness_strength·cosine in addition, as a constant:
+        ``"in_batch_negatives"``, ``"hard_negatives"`` (the example's own) or ``"all_negatives"``.
+    hardness_strength
+        The factor of these cosines.
+
+    Raises
+    ------
+    InputError
+        An option is out of range, or no `directions` begin with ``"query_to_doc"``.
+    """
+
+    _DIRECTIONS = ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")
+    _HARDNESS = (None, "in_batch_negatives", "hard_negatives", "all_negatives")
+
+    def __init__(
+        self,
+        scale: float = 20.0,
+        directions: Sequence[str] = ("query_to_doc",),
+        partition_mode: Literal["joint", "per_direction"] = "joint",
+        hardness_mode: Literal["in_batch_negatives", "hard_negatives", "all_negatives"] | None = None,
+        hardness_strength: float = 0.0,
+    ) -> None:
+        self.scale = finite_number("scale", scale, above=0)
+        self.directions = tuple(directions)
+        for direction in self.directions:
+            _choice("directions", direction, self._DIRECTIONS)
+        if "query_to_doc" not in self.directions:
+            _refuse(f"directions is {list(self.directions)}: 'query_to_doc' must be one of them")
+        self.partition_mode = _choice("partition_mode", partition_mode, ("joint", "per_direction"))
+        self.hardness_mode = _choice("hardness_mode", hardness_mode, self._HARDNESS)
+        self.hardness_strength = finite_number("hardness_strength", hardness_strength)
+
+    def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
+        """Return loss and gradients.
+
+        Parameters
+        ----------
+        columns
+            Vectors [B, D] for each column.
+        labels
+            Ignored.
+        """
+        del labels
+        vectors = _columns(columns, 2, None, type(self).__name__)
+        batch = len(vectors[0])
+        units = [normalize(v) for v in vectors]
+        blocks, sources = self._blocks(units)
+        positive = np.arange(batch)  # in the first block, example i's positive is candidate i
+        parts = [np.concatenate(blocks, axis=1)] if self.partition_mode == "joint" else blocks  # [B, candidates]
+        # The mean over the parts of ln Σ exp(logits), less the logit of the positive.
+        at = positive, positive
+        log_z = [_log_sum_exp(part) for part in parts]  # [B, 1] each
+        mean = sum(log_z[1:], log_z[0])[:, 0] / np.float32(len(parts))  # [B]
+        loss = float((mean - blocks[0][at]).mean(dtype=np.float64))
+        dparts = [np.exp(part - z) / np.float32(batch * len(parts)) for part, z in zip(parts, log_z, strict=True)]
+        widths = np.cumsum([block.shape[1] for block in blocks])[:-1]
+        dblocks = np.split(dparts[0], widths, axis=1) if self.partition_mode == "joint" else dparts
+        dblocks[0][at] -= np.float32(1 / batch)
+        dunits = [np.zeros_like(u) for u in units]
+        for dblock, (a, b) in zip(dblocks, sources, strict=True):
+            # the block is scale·unit[a]·unit[b]ᵀ
+            count = len(dblock)
+            others = np.concatenate([units[k] for k in b])
+            dunits[a] += self.scale * dblock @ others
+            dothers = self.scale * dblock.T @ units[a]
+            for j, k in enumerate(b):
+                dunits[k] += dothers[j * count : (j + 1) * count]
+        gradients = [normalize_backward(du, v) for du, v in zip(dunits, vectors, strict=True)]
+        return LossGradient(loss, gradients)
+
+    def _blocks(self, units: list[Array]) -> tuple[list[Array], list[tuple[int, list[int]]]]:
+        """Return the logits of each direction, [B, candidates], and the columns that each is a product of."""
+        documents = list(range(1, len(units)))
+        blocks, sources = [], []
+        for direction in ("query_to_doc", *(d for d in self.directions if d != "query_to_doc")):
+            a, b = {
+                "query_to_doc": (0, documents),
+                "query_to_query": (0, [0]),
+                "doc_to_query": (1, [0]),
+                "doc_to_doc": (1, documents),
+            }[direction]
+            cosines = units[a] @ np.concatenate([units[k] for k in b]).T  # [B, candidates]
+            logits = np.float32(self.scale) * cosines
+            own = np.arange(len(logits))[:, None] == np.tile(np.arange(len(logits)), len(b))  # [B, candidates]
+            if direction == "query_to_doc":
+                logits = logits + self._hardness(cosines, len(documents))
+            else:
+                logits = logits + self._hardness(cosines, 0)
+            if direction in ("query_to_query", "doc_to_doc"):
+                logits[own] = -np.inf  # an example's own vectors are no candidates
+            blocks.append(logits.astype(units[0].dtype))
+            sources.append((a, b))
+        return blocks, sources
+
+    def _hardness(self, cosines: Array, documents: int) -> Array:
+        """Return what is added to the logits of negatives; `documents` is 0 in directions without hard negatives."""
+        batch, candidates = cosines.shape
+        if self.hardness_mode is None or self.hardness_strength == 0:
+            return np.zeros_like(cosines)
+        own = np.zeros((batch, candidates), np.bool_)
+        for k in range(max(documents, 1)):
+            own[np.arange(batch), k * batch + np.arange(batch)] = True
+        positive = np.zeros_like(own)
+        positive[np.arange(batch), np.arange(batch)] = True
+        chosen = {
+            "in_batch_negatives": ~own,
+            "hard_negatives": own & ~positive & (documents > 0),
+            "all_negatives": ~positive,
+        }[self.hardness_mode]
+        return np.where(chosen, np.float32(self.hardness_strength) * cosines, np.float32(0))
+
+
+class CosineSimilarityLoss(_Loss):
+    """Mean squared error between the cosines of two columns and the labels (Reimers and Gurevych 2019)."""
+
+    def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
+        """Return loss and gradients.
+
+        Parameters
+        ----------
+        columns
+            Vectors [B, D] for each column.
+        labels
+            Numbers [B].
+        """
+        u, v = _columns(columns, 2, 2, type(self).__name__)
+        y = _numbers(labels, len(u))
+        cosine, backward = _cosine(u, v, _COSINE_LEAST)
+        difference = cosine - y
+        du, dv = backward(difference * np.float32(2 / len(u)))
+        return LossGradient(float(np.square(difference).mean(dtype=np.float64)), [du, dv])
+
+
+class CoSENTLoss(_Loss):
+    """ln(1 + Σ exp(scale·(cᵢ − cⱼ))) over all pairs of examples whose labels satisfy yᵢ < yⱼ (Su 2022).
+
+    c is the cosine of an example's two vectors. Examples with equal labels form no pair; the loss is no mean.
+
+    Parameters
+    ----------
+    scale
+        The factor of the cosines, above 0.
+    """
+
+    def __init__(self, scale: float = 20.0) -> None:
+        self.scale = finite_number("scale", scale, above=0)
+
+    def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
+        """Return loss and gradients.
+
+        Parameters
+        ----------
+        columns
+            Vectors [B, D] for each column.
+        labels
+            Numbers [B].
+        """
+        u, v = _columns(columns, 2, 2, type(self).__name__)
+        y = _numbers(labels, len(u))
+        cosine, backward = _cosine(u, v, 1e-12)
+        s = self.scale * cosine.astype(np.float64)  # [B]
+        difference = np.where(y[:, None] < y[None, :], s[:, None] - s[None, :], -np.inf)  # [B, B]
+        top = max(0.0, float(difference.max()))
+        e = np.exp(difference - top)
+        total = np.exp(-top) + e.sum()
+        w = e / total  # [B, B]
+        dcosine = self.scale * (w.sum(axis=1) - w.sum(axis=0))
+        du, dv = backward(dcosine.astype(u.dtype))
+        return LossGradient(float(top + np.log(total)), [du, dv])
+
+
+class SoftmaxLoss(_Loss):
+    """Cross entropy of a classifier over [u; v; |u − v|], as in Sentence-BERT (Reimers and Gurevych 2019, section 3).
+
+    Parameters
+    ----------
+    embedding_dimension
+        D.
+    num_labels
+        C, classes.
+    concatenation_sent_rep, concatenation_sent_difference, concatenation_sent_multiplication
+        Whether u and v, |u − v|, and u·v (elementwise) are features.
+    seed
+        The seed of the classifier's first weights: uniform in ±1/√features, as in torch's Linear.
+
+    Raises
+    ------
+    InputError
+        A size is not positive, or there are no features.
+    """
+
+    def __init__(
+        self,
+        embedding_dimension: int,
+        num_labels: int,
+        concatenation_sent_rep: bool = True,  # noqa: FBT001, FBT002 (sentence-transformers' signature)
+        concatenation_sent_difference: bool = True,  # noqa: FBT001, FBT002
+        concatenation_sent_multiplication: bool = False,  # noqa: FBT001, FBT002
+        *,
+        seed: int = 0,
+    ) -> None:
+        for name, value in (("embedding_dimension", embedding_dimension), ("num_labels", num_labels)):
+            whole_number(name, value, 1)
+        self._rep, self._difference = concatenation_sent_rep, concatenation_sent_difference
+        self._product = concatenation_sent_multiplication
+        parts = 2 * bool(concatenation_sent_rep) + bool(concatenation_sent_difference)
+        parts += bool(concatenation_sent_multiplication)
+        if parts == 0:
+            _refuse("SoftmaxLoss has no features: at least one concatenation must be True")
+        self._dimension, self._labels = int(embedding_dimension), int(num_labels)
+        width = parts * self._dimension
+        bound = 1 / math.sqrt(width)
+        random = np.random.default_rng(seed)
+        self._weight = random.uniform(-bound, bound, (self._labels, width)).astype(np.float32)
+        self._bias = random.uniform(-bound, bound, self._labels).astype(np.float32)
+
+    def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
+        """Return loss and gradients.
+
+        Parameters
+        ----------
+        columns
+            Vectors [B, D] for each column.
+        labels
+            Classes, integers [B].
+        """
+        u, v = _columns(columns, 2, 2, type(self).__name__)
+        if u.shape[1] != self._dimension:
+            _refuse(f"vectors have {u.shape[1]} dimensions, but embedding_dimension is {self._dimension}")
+        y = _classes(labels, len(u), self._labels)
+        features = self._features(u, v)  # [B, width]
+        logits = features @ self._weight.T + self._bias  # [B, C]
+        log_p = log_softmax(logits)
+        rows = np.arange(len(u))
+        loss = float(-log_p[rows, y].mean(dtype=np.float64))
+        dlogits = np.exp(log_p)
+        dlogits[rows, y] -= 1
+        dlogits /= len(u)
+        dfeatures, dw, db = linear_backward(dlogits, features, self._weight)
+        parts = np.split(dfeatures, dfeatures.shape[1] // self._dimension, axis=1)
+        du, dv = np.zeros_like(u), np.zeros_like(v)
+        if self._rep:
+            du += parts.pop(0)
+            dv += parts.pop(0)
+        if self._difference:
+            signed = parts.pop(0) * np.sign(u - v)  # the derivative of |x| counts as 0 at 0
+            du += signed
+            dv -= signed
+        if self._product:
+            part = parts.pop(0)
+            du += part * v
+            dv += part * u
+        return LossGradient(loss, [du, dv], {"classifier.weight": dw, "classifier.bias": db})
+
+    def _features(self, u: Array, v: Array) -> Array:
+        parts = [u, v] if self._rep else []
+        if self._difference:
+            parts.append(np.abs(u - v))
+        if self._product:
+            parts.append(u * v)
+        return np.concatenate(parts, axis=1)
+
+    def state_dict(self) -> dict[str, Array]:
+        """Return the classifier's weight and bias; they are not copied, so an optimizer may change them."""
+        return {"classifier.weight": self._weight, "classifier.bias": self._bias}
+
+    def load_state_dict(self, state: Mapping[str, npt.ArrayLike]) -> None:
+        """Set the classifier's weight and bias.
+
+        Parameters
+        ----------
+        state
+            Both arrays, as `state_dict` returns them.
+
+        Raises
+        ------
+        InputError
+            A name or a shape is wrong.
+        """
+        own = self.state_dict()
+        if state.keys() != own.keys():
+            _refuse(f"the state has {', '.join(state) or 'nothing'}, not {', '.join(own)}")
+        for name, value in state.items():
+            array = np.asarray(value, np.float32)
+            if array.shape != own[name].shape:
+                _refuse(f"{name} has shape {list(array.shape)}, not {list(own[name].shape)}")
+            own[name][...] = array
+
+
+class TripletLoss(_Loss):
+    """Mean of relu(D(a, p) − D(a, n) + margin) for anchors a, positives p and negatives n (Schroff et al. 2015).
+
+    Parameters
+    ----------
+    distance_metric
+        ``"euclidean"``, ``"cosine"`` (1 − cosine) or ``"manhattan"``.
+    triplet_margin
+        The margin, 0 or above.
+    """
+
+    def __init__(
+        self,
+        distance_metric: Literal["euclidean", "cosine", "manhattan"] = "euclidean",
+        triplet_margin: float = 5.0,
+    ) -> None:
+        self._distance = _distance(distance_metric, 0.0, 1e-12)
+        self.distance_metric = distance_metric
+        self.triplet_margin = finite_number("triplet_margin", triplet_margin, least=0)
+
+    def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
+        """Return loss and gradients.
+
+        Parameters
+        ----------
+        columns
+            Vectors [B, D] for each column.
+        labels
+            Ignored.
+        """
+        del labels
+        a, p, n = _columns(columns, 3, 3, type(self).__name__)
+        near, near_back = self._distance(a, p)
+        far, far_back = self._distance(a, n)
+        terms = near - far + np.float32(self.triplet_margin)  # [B]
+        weight = (terms > 0).astype(a.dtype) / a.dtype.type(len(a))
+        da, dp = near_back(weight)
+        da2, dn = far_back(-weight)
+        return LossGradient(float(np.maximum(terms, 0).mean(dtype=np.float64)), [da + da2, dp, dn])
+
+
+class ContrastiveLoss(_Loss):
+    """½(y·D² + (1 − y)·relu(margin − D)²) for pairs that are similar (y = 1) or not (Hadsell et al. 2006).
+
+    Parameters
+    ----------
+    distance_metric
+        ``"cosine"`` (1 − cosine), ``"euclidean"`` or ``"manhattan"``, the last two with 1e-6 added to each component
+        of the difference, as in torch's pairwise_distance.
+    margin
+        The distance from which dissimilar pairs have no loss.
+    size_average
+        Whether the loss is the mean of the pairs, not the sum.
+    """
+
+    def __init__(
+        self,
+        distance_metric: Literal["cosine", "euclidean", "manhattan"] = "cosine",
+        margin: float = 0.5,
+        size_average: bool = True,  # noqa: FBT001, FBT002 (sentence-transformers' signature)
+    ) -> None:
+        self._distance = _distance(distance_metric, _PAIRWISE, _COSINE_LEAST)
+        self.distance_metric = distance_metric
+        self.margin = finite_number("margin", margin, least=0)
+        self.size_average = bool(size_average)
+
+    def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
+        """Return loss and gradients.
+
+        Parameters
+        ----------
+        columns
+            Vectors [B, D] for each column.
+        labels
+            Numbers [B].
+        """
+        u, v = _columns(columns, 2, 2, type(self).__name__)
+        y = _numbers(labels, len(u))
+        d, backward = self._distance(u, v)
+        inside = np.maximum(np.float32(self.margin) - d, 0)
+        terms = 0.5 * (y * np.square(d) + (1 - y) * np.square(inside))
+        share = np.float32(1 / len(u) if self.size_average else 1.0)
+        du, dv = backward((y * d - (1 - y) * inside) * share)
+        return LossGradient(float(terms.sum(dtype=np.float64)) * float(share), [du, dv])
+
+
+class MatryoshkaLoss(_Loss):
+    """Σ weight·loss(normalize(first d dimensions)) over several d (Kusupati et al. 2022).
+
+    Parameters
+    ----------
+    loss
+        The loss of the shortened vectors.
+    matryoshka_dims
+        The numbers of dimensions.
+    matryoshka_weights
+        The weight of each; 1 by default.
+
+    Raises
+    ------
+    InputError
+        A number is not positive, or the lists have different lengths.
+    """
+
+    def __init__(
+        self, loss: Loss, matryoshka_dims: Sequence[int], matryoshka_weights: Sequence[float] | None = None
+    ) -> None:
+        weights = [1.0] * len(matryoshka_dims) if matryoshka_weights is None else [*matryoshka_weights]
+        if len(weights) != len(matryoshka_dims) or not weights:
+            _refuse(f"{len(weights)} matryoshka_weights for {len(matryoshka_dims)} matryoshka_dims")
+        for d in matryoshka_dims:
+            whole_number("matryoshka_dims", d, 1)
+        self.loss = loss
+        order = sorted(range(len(weights)), key=lambda i: -int(matryoshka_dims[i]))
+        self.matryoshka_dims = [int(matryoshka_dims[i]) for i in order]  # widest first
+        self.matryoshka_weights = [finite_number("matryoshka_weights", weights[i]) for i in order]
+
+    def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
+        """Return loss and gradients.
+
+        Parameters
+        ----------
+        columns
+            Vectors [B, D] for each column.
+        labels
+            Those of the inner loss.
+        """
+        vectors = _columns(columns, 1, None, type(self).__name__)
+        width = vectors[0].shape[1]
+        if self.matryoshka_dims[0] > width:
+            _refuse(f"matryoshka_dims has {self.matryoshka_dims[0]}, but vectors have {width} dimensions")
+        total, dvectors = 0.0, [np.zeros_like(v) for v in vectors]
+        gradients: dict[str, Array] = {}
+        for d, weight in zip(self.matryoshka_dims, self.matryoshka_weights, strict=True):
+            cut = [v[:, :d] for v in vectors]
+            part = self.loss.value_and_grad([normalize(v) for v in cut], labels)
+            total += weight * part.loss
+            for dv, v, dunit in zip(dvectors, cut, part.embeddings, strict=True):
+                dv[:, :d] += np.float32(weight) * normalize_backward(dunit, v)
+            for name, gradient in part.gradients.items():
+                gradients[name] = gradients.get(name, 0) + np.float32(weight) * gradient
+        return LossGradient(total, dvectors, gradients)
+
+    def state_dict(self) -> dict[str, Array]:
+        """Return the parameters of the inner loss."""
+        return self.loss.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, npt.ArrayLike]) -> None:
+        """Set the parameters of the inner loss.
+
+        Parameters
+        ----------
+        state
+            Arrays by name, as `state_dict` returns them.
+        """
+        self.loss.load_state_dict(state)
+
+
+def _log_sum_exp(x: Array) -> Array:
+    """Return ln Σ exp(x) over the last axis, [..., 1]."""
+    top = x.max(axis=-1, keepdims=True)
+    y: Array = top + np.log(np.exp(x - top).sum(axis=-1, keepdims=True))
+    return y
+
+
+# --- distances of pairs, with their gradients
+
+
+def _cosine(u: Array, v: Array, least: float) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+    """Return the cosines of u and v [B, D], with norms of at least `least`, and their backward pass."""
+
+    def unit(x: Array) -> Array:
+        y: Array = x / np.maximum(np.sqrt(np.square(x).sum(axis=1, keepdims=True)), least)
+        return y
+
+    a, b = unit(u), unit(v)
+
+    def backward(dc: Array) -> tuple[Array, Array]:
+        return normalize_backward(dc[:, None] * b, u, least), normalize_backward(dc[:, None] * a, v, least)
+
+    return (a * b).sum(axis=1), backward
+
+
+def _distance(
+    metric: str, added: float, least: float
+) -> Callable[[Array, Array], tuple[Array, Callable[[Array], tuple[Array, Array]]]]:
+    """Return a function from u and v [B, D] to their distances [B] and the backward pass of these."""
+    _choice("distance_metric", metric, ("euclidean", "cosine", "manhattan"))
+
+    def cosine(u: Array, v: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+        c, backward = _cosine(u, v, least)
+        return 1 - c, lambda dd: backward(-dd)
+
+    def norm(u: Array, v: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+        difference = u - v + np.float32(added)
+        if metric == "manhattan":
+            d, slope = np.abs(difference).sum(axis=1), np.sign(difference)
+        else:
+            d = np.sqrt(np.square(difference).sum(axis=1))
+            slope = np.divide(difference, d[:, None], out=np.zeros_like(difference), where=d[:, None] > 0)
+
+        def backward(dd: Array) -> tuple[Array, Array]:
+            du = dd[:, None] * slope
+            return du, -du
+
+        return d, backward
+
+    return cosine if metric == "cosine" else norm
+
+
+# --- checks of arguments
+
+
+def _columns(columns: Sequence[npt.ArrayLike], least: int, most: int | None, loss: str) -> list[Array]:
+    vectors = [np.asarray(column) for column in columns]
+    if len(vectors) < least or (most is not None and len(vectors) > most):
+        wanted = f"{least}" if most == least else f"at least {least}"
+        _refuse(f"{loss} takes {wanted} columns, not {len(vectors)}")
+    shape = vectors[0].shape
+    for index, v in enumerate(vectors):
+        if v.ndim != 2 or v.shape != shape or v.dtype.kind != "f":
+            _refuse(f"column {index} has {v.dtype} of shape {list(v.shape)}; all must be floats [B, D] of one shape")
+    if shape[0] == 0:
+        _refuse("the batch has no examples: the loss is not defined")
+    return [v if v.dtype in (np.float32, np.float64) else v.astype(np.float32) for v in vectors]
+
+
+def _numbers(labels: npt.ArrayLike | None, batch: int) -> Array:
+    if labels is None:
+        _refuse("this loss needs labels, numbers [B]")
+    y = np.asarray(labels)
+    if y.shape != (batch,) or y.dtype.kind not in "fiub":
+        _refuse(f"labels must be numbers [{batch}], not {y.dtype} of shape {list(y.shape)}")
+    if not np.isfinite(y).all():
+        _refuse(f"labels[{int(np.argmin(np.isfinite(y)))}] is not finite")
+    return y.astype(np.float32)
+
+
+def _classes(labels: npt.ArrayLike | None, batch: int, count: int) -> npt.NDArray[np.int64]:
+    if labels is None:
+        _refuse("this loss needs labels, integers [B]")
+    y = np.asarray(labels)
+    if y.shape != (batch,) or y.dtype.kind not in "iu":
+        _refuse(f"labels must be integers [{batch}], not {y.dtype} of shape {list(y.shape)}")
+    if ((y < 0) | (y >= count)).any():
+        bad = int(np.argmax((y < 0) | (y >= count)))
+        _refuse(f"labels[{bad}] is {y[bad]}, outside 0 to {count - 1}")
+    return y.astype(np.int64)
+
+
+def _choice(name: str, value: Any, choices: Sequence[Any]) -> Any:  # noqa: ANN401
+    if value not in choices:
+        _refuse(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
+    return value
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

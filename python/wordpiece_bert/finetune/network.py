@@ -1,0 +1,94 @@
+"""A model as training sees it: its class, its configuration, and the names of its parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wordpiece_bert._internal.checks import finite_number
+from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.bert.checkpoint.names import POOLER
+from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["Gradients", "Network", "Parameters", "affine", "dropout_rate"]
+
+#: Arrays by the names of a checkpoint, those of `Model.named_parameters`.
+Parameters = dict[str, "Array"]
+
+
+class Network:
+    """What training knows of a model besides the numbers of its parameters.
+
+    Attributes
+    ----------
+    model_class : type of Model
+        A class with a head, or `BertModel` or a variant of it.
+    config : BertConfig
+        Its sizes and settings.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model_class = type(model)
+        self.config: BertConfig = model.config
+        if isinstance(model, HeadModel):
+            base, prefix = type(model.base_model), type(model.base_model)._prefix
+        elif isinstance(model, BertModel):
+            base, prefix = type(model), ""
+        else:
+            message = f"a model of this package is needed, not {type(model).__name__}"
+            raise InputError(message)
+        names = [*bert_shapes(self.config), *POOLER]
+        self._names = {name: prefix + base._name_in_checkpoint(name, self.config) for name in names}
+
+    def name(self, name: str) -> str:
+        """Return the name in this model's checkpoint for one of BERT's names, without prefix."""
+        return self._names[name]
+
+    def parameters(self, model: Model) -> Parameters:
+        """Return the parameters as float32 arrays, read-only views where the model has them so."""
+        return dict(model.named_parameters())
+
+
+class Gradients(dict[str, "Array"]):
+    """Gradients by parameter, which add up where a parameter is used more than once."""
+
+    def add(self, name: str, gradient: Array) -> None:
+        """Add the gradient of one use of a parameter."""
+        if name in self:
+            self[name] = self[name] + gradient
+        else:
+            self[name] = gradient
+
+    def add_affine(self, name: str, weight: Array, bias: Array) -> None:
+        """Add the gradients of a dense layer's or a norm's weight and bias."""
+        self.add(f"{name}.weight", weight)
+        self.add(f"{name}.bias", bias)
+
+
+def dropout_rate(config: BertConfig, name: str) -> float:
+    """Return a dropout rate of the configuration, checked.
+
+    Raises
+    ------
+    ConfigError
+        It is not a number from 0 to below 1.
+    """
+    value = getattr(config, name)
+    try:
+        return finite_number(name, value, least=0, below=1)
+    except InputError as error:
+        message = f"{error}; it is the configuration's dropout rate"
+        raise ConfigError(message) from None
+
+
+def affine(parameters: Mapping[str, Array], name: str) -> tuple[Array, Array]:
+    """Return weight and bias of a dense layer or a norm."""
+    return parameters[f"{name}.weight"], parameters[f"{name}.bias"]
