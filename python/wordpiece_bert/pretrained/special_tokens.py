@@ -43,6 +43,8 @@ class StatedToken:
     rstrip: bool = False
     normalized: bool | None = None
     special: bool = False
+    #: Whether it is stated as a plain string: as in transformers, it then differs from an object with the same flags.
+    plain: bool = False
 
     def fields(self, *, special: bool = False) -> AddedTokenFields:
         """Return the token with all flags. It is special if the file or the argument says so."""
@@ -164,7 +166,7 @@ def tokens_to_add(present: dict[int, StatedToken], declared: DeclaredTokens) -> 
 
 def special_token(content: str) -> StatedToken:
     """Return the token that a plain string states."""
-    return StatedToken(content=content, special=True)
+    return StatedToken(content=content, special=True, plain=True)
 
 
 def parse_token(value: object, where: str) -> StatedToken:
