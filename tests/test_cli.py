@@ -619,12 +619,71 @@ def test_progress_is_shown_within_a_group_of_texts(
         assert main(["embed", "a.txt", "-o", "v.npy"]) == 0
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) > 3
-        assert re.fullmatch(r"100%, .* of .*, 10 texts, [\d,]+ tokens/s, 0:00 left", lines[0])
+        # After each pass, with the share of the texts that are done.
+        shown = [re.fullmatch(r" *(\d+)%, .* of .*, (\d+) texts?, [\d,]+ tokens/s, .* left", one) for one in lines[:-1]]
+        done = [(int(one[1]), int(one[2])) for one in shown if one]
+        assert len(done) == len(shown)
+        assert done == sorted(done)
+        assert 0 < done[0][0] < 50
+        assert done[0][1] < 5
+        assert done[-1] == (100, 10)
         assert lines[-1].startswith("v.npy: 10 vectors")
         assert main(["embed", "a.txt", "-o", "v.npy", "-q"]) == 0
         assert capsys.readouterr().err == ""
     finally:
         line_interval.reset(token)
+
+
+def test_progress_of_report_and_of_printed_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.txt").write_text("word by word\n" * 600)
+    token = line_interval.set(0)
+    try:
+        assert main(["report", "a.txt", "--vocab", MODEL]) == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) > 2
+        assert re.fullmatch(r"minilm: +\d+%, .* of 7.8 kB, 256 texts, .*/s, .* left", lines[1])
+        assert lines[-1].startswith("minilm: 100%, 7.8 kB of 7.8 kB, 600 texts, ")
+        assert main(["encode", "a.txt"]) == 0
+        assert capsys.readouterr().err.splitlines()[-1].startswith("100%, 7.8 kB of 7.8 kB, 600 texts, ")
+        for command in (["report", "a.txt", "--vocab", MODEL], ["encode", "a.txt"], ["info", MODEL]):
+            assert main([*command, "-q"]) == 0
+            assert capsys.readouterr().err == ""
+        assert main(["report", "a.txt", "--vocab", MODEL, "--verbose"]) == 0
+        assert capsys.readouterr().err.startswith("minilm: 30,522 tokens\n")
+        assert main(["info", MODEL, "--verbose"]) == 0
+        assert capsys.readouterr().err == f"minilm: {find_model(MODEL)}\n"
+    finally:
+        line_interval.reset(token)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train a.txt -o base.txt --base base.txt",
+        "train a.txt -o link.txt --base base.txt",
+        "train a.txt -o folder --base folder",
+        "train a.txt -o new.txt --base base.txt --token-counts base.txt",
+        "train a.txt -o new.txt --base base.txt --pieces a.txt",
+        "encode a.txt -o link.jsonl --vocab base.txt",
+        "embed a.txt -o folder/weights.npy -m folder",
+        "report a.txt --vocab base.txt --plot picture.svg",
+        "report picture.svg --vocab folder --plot picture.svg",
+        "inspect a -m folder -o folder/tokenizer.json",
+        "inspect a -m minilm --beside folder -o folder/tokenizer.json",
+    ],
+)
+def test_an_output_that_is_a_vocabulary_model_or_text_is_refused(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.txt").write_text("a b c\n")
+    Path("base.txt").write_text("[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\na\nb\n")
+    for link in ("link.txt", "link.jsonl", "picture.svg"):
+        Path(link).hardlink_to("base.txt")
+    wb.Tokenizer.from_vocab("base.txt").save_pretrained("folder")
+    Path("folder/weights.npy").write_text("w")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert "is one of the inputs" in error_of(capsys, *command.split())
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
 def test_verbose_says_what_is_loaded_and_lists_all_truncated_texts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -298,7 +298,9 @@ class Hub(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> subprocess.CompletedProcess[str]:
+def download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: list[str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Ask for a model with downloads in a new process, because huggingface_hub reads its variables when imported."""
     pytest.importorskip("huggingface_hub", reason="downloads the files")
     monkeypatch.undo()  # the server and the process need sockets
@@ -315,7 +317,12 @@ def download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> subp
     variables.pop("TRANSFORMERS_OFFLINE", None)
     try:
         return subprocess.run(
-            [sys.executable, "-c", code], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=120
+            [sys.executable, *(["-m", "wordpiece_bert", *command] if command else ["-c", code])],
+            env=variables,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
     finally:
         server.shutdown()
@@ -351,3 +358,31 @@ def test_environment_variables_locate_the_cache(tmp_path: Path, monkeypatch: pyt
     assert hugging_face_cache() == tmp_path / "home" / "hub"
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     assert hugging_face_cache() == tmp_path / "cache"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "info org/name",
+        "report a.txt --vocab org/name",
+        "encode a.txt --vocab org/name",
+        "train a.txt -o out --base org/name -n 20",
+        "inspect a -m minilm --views tokens --beside org/name -o page.html",
+    ],
+)
+def test_the_commands_download_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]
+    Hub.files = {
+        "config.json": b'{"model_type": "bert"}',
+        "vocab.txt": "\n".join(words).encode(),
+        "model.safetensors": b"w",
+    }
+    Hub.requested.clear()
+    (tmp_path / "a.txt").write_text("a b ab\n" * 3)
+    refused = download(tmp_path, monkeypatch, "org/name", command.split())
+    assert refused.returncode == 2
+    assert "--download" in refused.stderr
+    assert not Hub.requested
+    result = download(tmp_path, monkeypatch, "org/name", [*command.split(), "--download"])
+    assert result.returncode == 0, result.stderr
+    assert any(path.endswith("vocab.txt") for path in Hub.requested)

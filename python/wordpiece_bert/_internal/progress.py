@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Self, TextIO
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Progress", "line_interval", "notify", "observed", "shows_bars", "size_text"]
+    from wordpiece_bert.corpus.texts import TextReader
+
+__all__ = [
+    "Progress",
+    "ReadingProgress",
+    "line_interval",
+    "notify",
+    "observed",
+    "reading_progress",
+    "shows_bars",
+    "size_text",
+    "stage_progress",
+]
 
 BAR_WIDTH = 24
 # Seconds between two states of a bar.
@@ -127,6 +139,82 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class ReadingProgress:
+    """Follows a `TextReader`, text by text: a call shows how far its texts are done.
+
+    Parameters
+    ----------
+    texts : TextReader
+        The reader.
+    bar : Progress or None
+        Where it is shown; None for nowhere.
+    """
+
+    def __init__(self, texts: TextReader, bar: Progress | None) -> None:
+        self._texts = texts
+        self._bar = bar
+        # The bytes and texts of all blocks before the one that is in work.
+        self._bytes = self._count = 0
+
+    def __call__(self, tokens: int | None = None, *, of_block: int | None = None) -> None:
+        """Show that all texts read so far are done, or the first `of_block` texts of the last block."""
+        read, count = self._texts.bytes_read, self._texts.count
+        if of_block is None:
+            self._bytes, self._count = read, count
+        else:
+            done = min(of_block, count - self._count)
+            read = self._bytes + (read - self._bytes) * done // max(count - self._count, 1)
+            count = self._count + done
+        if self._bar is not None:
+            self._bar.update(read, texts=count, tokens=tokens)
+
+
+@contextmanager
+def reading_progress(texts: TextReader, *, show: bool | None, label: str = "") -> Iterator[ReadingProgress]:
+    """Show the bytes and texts of a reader on standard error.
+
+    Parameters
+    ----------
+    texts : TextReader
+        The reader to follow.
+    show : bool or None
+        Whether to show progress. None shows it on a terminal and in a notebook.
+    label : str, default ""
+        What is done, shown first.
+    """
+    if show is False or (show is None and not shows_bars(sys.stderr)):
+        yield ReadingProgress(texts, None)
+        return
+    with Progress(texts.size, "B", label) as bar:
+        yield ReadingProgress(texts, bar)
+
+
+@contextmanager
+def stage_progress(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Yield a callback for ``progress=`` that shows one stage of counting and training after the other.
+
+    Nothing is shown if `quiet` is set.
+    """
+    if quiet:
+        yield lambda *_: None
+        return
+    bar: Progress | None = None
+
+    def show(stage: str, done: int, total: int | None) -> None:
+        nonlocal bar
+        if bar is None or stage != bar.label or done < bar.done:
+            if bar is not None:
+                bar.close()
+            bar = Progress(total, "B" if stage == "counting" else ("token" if total else "step"), stage)
+        bar.update(done)
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.close()
 
 
 def size_text(size: float) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from wordpiece_bert.corpus.texts import Fields, ReadingOptions
+    from wordpiece_bert._internal.progress import ReadingProgress
+    from wordpiece_bert.corpus.texts import Fields, ReadingOptions, TextReader
     from wordpiece_bert.tokenizer import Tokenizer
 
     #: What ``ArgumentParser.add_subparsers`` returns.
@@ -33,6 +34,7 @@ __all__ = [
     "add_output_control",
     "add_threads",
     "common_options",
+    "files_of",
     "input_files",
     "load_tokenizer",
     "natural",
@@ -47,6 +49,8 @@ FILE_HELP = "UTF-8 text file, also .gz or .zst; - or none is standard input"
 VOCAB_HELP = "vocab.txt, tokenizer.json, a folder, minilm, or org/name in the Hugging Face cache"
 
 STDIN = "-"
+# A progress bar is updated after this many texts that are read one by one.
+TEXTS_PER_UPDATE = 256
 # Equal to `training.options.ALGORITHMS` and `corpus.table.ID_DTYPES`, whose modules import NumPy.
 ALGORITHMS = ("bpe", "top_down", "likelihood")
 ID_DTYPES = ("uint16", "uint32", "int32", "int64")
@@ -213,17 +217,33 @@ def _one_or_two(names: list[str], option: str) -> Fields | None:
     return (names[0], names[1]) if len(names) == 2 else names[0] if names else None
 
 
-def single_texts(files: Iterable[str], reading: ReadingOptions) -> Iterator[str]:
+def single_texts(reader: TextReader, show: ReadingProgress | None = None) -> Iterator[str]:
     """Yield the texts of files one by one; of a pair, both."""
-    from wordpiece_bert.corpus.texts import TextReader
-
-    for block in TextReader(files, **reading):
+    for block in reader:
         texts: list[Any] = block.texts()
-        for text in texts:
+        for number, text in enumerate(texts):
+            if show is not None and number % TEXTS_PER_UPDATE == 0:
+                show(of_block=number)
             if isinstance(text, str):
                 yield text
             else:
                 yield from text
+        if show is not None:
+            show()
+
+
+def files_of(name: str | None) -> list[Path]:
+    """Return the files of a vocabulary or model that is on this machine; none for another name or None."""
+    from wordpiece_bert.errors import WordPieceError
+    from wordpiece_bert.hub import find_model
+
+    if name is None or Path(name).is_file():
+        return [] if name is None else [Path(name)]
+    try:
+        folder = find_model(name)
+    except WordPieceError:  # reported when it is loaded, or it is downloaded then
+        return []
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def load_tokenizer(name: str, *, cased: bool = False, download: bool = False) -> Tokenizer:

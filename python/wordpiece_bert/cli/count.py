@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.progress import stage_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_summary
-from wordpiece_bert.cli.progress import stage_progress
 from wordpiece_bert.errors import InputError, TrainingError
 
 if TYPE_CHECKING:
@@ -133,7 +133,9 @@ def count_files(files: list[str], options: argparse.Namespace, progress: Callabl
     plain = reading == {"separator": "\n", "field": None, "column": None, "errors": reading["errors"]}
     if plain and not any(_is_structured(name) for name in files):
         return WordCounts.from_files(files, errors=reading["errors"], **counting)
-    return WordCounts.from_texts(arguments.single_texts(files, reading), **counting)
+    from wordpiece_bert.corpus.texts import TextReader
+
+    return WordCounts.from_texts(arguments.single_texts(TextReader(files, **reading)), **counting)
 
 
 def _is_structured(name: str) -> bool:

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
     path, kind = _output(options)
     files = arguments.input_files(options.files)
     if path is not None:
-        refuse_input_as_output([path], files)
+        refuse_input_as_output([path], [*files, *arguments.files_of(options.model)])
     if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
         message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
         raise InputError(message)
@@ -146,20 +146,21 @@ def _embed(
     """Write the vectors of all texts; return the locations of truncated texts and the number of tokens."""
     import numpy as np
 
-    from wordpiece_bert._internal.progress import observed
-    from wordpiece_bert.corpus.progress import progress
+    from wordpiece_bert._internal.progress import observed, reading_progress
 
     truncated: list[str] = []
-    tokens = 0
-    with progress(texts, show=not options.quiet) as show:
+    tokens = done = 0
+    with reading_progress(texts, show=not options.quiet) as show:
 
-        def count(_: int, new_tokens: int) -> None:
-            nonlocal tokens
+        def count(rows: int, new_tokens: int) -> None:
+            nonlocal tokens, done
             tokens += new_tokens
-            show(tokens)
+            done += rows
+            show(tokens, of_block=done)
 
         with observed(count):
             for block in texts:
+                done = 0
                 vectors, cut = encoder.encode(
                     block.texts(),
                     batch_size=options.batch_size,

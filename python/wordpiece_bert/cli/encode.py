@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.progress import reading_progress
+from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
@@ -86,6 +88,11 @@ def run(options: argparse.Namespace) -> None:
     if options.padding and options.max_length is None:
         message = "--padding fills rows up to --max-length: give that too"
         raise InputError(message)
+    if options.output:
+        from wordpiece_bert.corpus.writers import written_files
+
+        inputs = [*options.files, *arguments.files_of(options.vocab)]
+        refuse_input_as_output(written_files(options.output), inputs)
     tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
     print_verbose(options, f"{options.vocab}: {len(tokenizer):,} tokens")
     encode_options: EncodeOptions = {
@@ -121,9 +128,15 @@ def _print_files(tokenizer: Tokenizer, encode_options: EncodeOptions, options: a
     texts = TextReader(options.files, block_texts=TEXTS_PER_PRINTED_BLOCK, **arguments.reading_options(options))
     truncated_locations: list[str] = []
     least = options.max_length if options.padding else 1
-    for block in texts:
-        for part in block.parts(least, 1, PRINTED_BLOCK_TOKENS):
-            truncated_locations += map(part.location, _print_rows(tokenizer, part.texts(), encode_options, options))
+    # A bar on the terminal that shows the rows would be in their way.
+    with reading_progress(texts, show=not options.quiet and not sys.stdout.isatty()) as show:
+        for block in texts:
+            done = 0
+            for part in block.parts(least, 1, PRINTED_BLOCK_TOKENS):
+                truncated_locations += map(part.location, _print_rows(tokenizer, part.texts(), encode_options, options))
+                done += len(part)
+                show(of_block=done)
+            show()
     sys.stdout.flush()
     warn_skipped(texts.skipped_count, texts.skipped)
     warn_truncated(len(truncated_locations), truncated_locations, every=options.verbose)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.messages import print_verbose
 from wordpiece_bert.errors import ModelNotFoundError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "target", metavar="VOCAB|MODEL", help="a file, a folder, minilm, or org/name in the Hugging Face cache"
     )
+    arguments.add_download(parser)
+    arguments.add_output_control(parser)
     parser.set_defaults(run=run)
 
 
@@ -40,7 +43,8 @@ def run(options: argparse.Namespace) -> None:
     facts: dict[str, dict[str, object]] = {}
     source = options.target
     if not Path(source).is_file():
-        folder = find_model(source)
+        folder = find_model(source, download=options.download)
+        print_verbose(options, f"{source}: {folder}")
         if (folder / "modules.json").exists():
             sentence = read_folder(folder)
             folder = sentence.transformer

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM, SequenceClassification
 from wordpiece_bert.cli import arguments
@@ -47,7 +48,9 @@ def run(options: argparse.Namespace) -> None:
             message = f"--views: {name!r} is not one of {', '.join(arguments.VIEWS)}"
             raise InputError(message)
     text = sys.stdin.read() if options.text == "-" else options.text
-    loaded = _model(options.model)
+    inputs = [path for name in (options.model, options.beside) for path in arguments.files_of(name)]
+    refuse_input_as_output([options.output], inputs)
+    loaded = _model(options.model, download=options.download)
     tokenizer = arguments.load_tokenizer(options.model) if loaded is None else loaded.tokenizer
     possible = _possible(loaded)
     if wanted and (missing := [name for name in wanted if name not in possible]):
@@ -63,11 +66,11 @@ def run(options: argparse.Namespace) -> None:
     )
 
 
-def _model(name: str) -> Loaded | None:
+def _model(name: str, *, download: bool) -> Loaded | None:
     """Return the model, or None for a vocabulary or a folder without weights."""
     if Path(name).is_file():
         return None
-    folder = find_model(name)
+    folder = find_model(name, download=download)
     if (folder / "modules.json").exists():
         from wordpiece_bert.sentence.folder import read_folder
 
@@ -92,7 +95,7 @@ def _views(
 ) -> list[View]:
     views = []
     if "tokens" in wanted:
-        beside = None if options.beside is None else arguments.load_tokenizer(options.beside)
+        beside = None if options.beside is None else arguments.load_tokenizer(options.beside, download=options.download)
         names = (options.model, options.beside or "")
         limit = options.max_length
         if limit is None and loaded is not None:

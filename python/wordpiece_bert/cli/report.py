@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.progress import reading_progress
+from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.messages import print_verbose
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,23 +45,33 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="plot the reports to a .svg, .png or .pdf file")
     arguments.add_threads(parser)
     arguments.add_download(parser)
+    arguments.add_output_control(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure each vocabulary on the texts, and print the reports."""
+    from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.training import vocab_report
 
     files = arguments.input_files(options.files)
     if arguments.STDIN in files and len(options.vocab) > 1:
         message = "standard input can be read only once, and each vocabulary reads the texts: save them to a file"
         raise InputError(message)
+    if options.plot:
+        vocabularies = (path for name in options.vocab for path in arguments.files_of(name))
+        refuse_input_as_output([options.plot], [*files, *vocabularies])
     reading = arguments.reading_options(options)
     reports = []
     for name in options.vocab:
         tokenizer = arguments.load_tokenizer(name, cased=options.cased, download=options.download)
-        texts = arguments.single_texts(files, reading)
-        reports.append(vocab_report(tokenizer, texts, name=name, min_count=options.min_count, threads=options.threads))
+        print_verbose(options, f"{name}: {len(tokenizer):,} tokens")
+        reader = TextReader(files, **reading)
+        with reading_progress(reader, show=not options.quiet, label=name) as show:
+            texts = arguments.single_texts(reader, show)
+            reports.append(
+                vocab_report(tokenizer, texts, name=name, min_count=options.min_count, threads=options.threads)
+            )
     first, *others = reports
     if options.plot:
         first.plot(options.plot, *others)

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.progress import stage_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments, count, train_arguments
 from wordpiece_bert.cli.messages import print_summary
-from wordpiece_bert.cli.progress import stage_progress
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
     names = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
     written = [options.output] if as_file else [options.output / name for name in names]
     written += [path for path in (options.token_counts, options.pieces) if path]
-    refuse_input_as_output(written, options.files)
+    refuse_input_as_output(written, [*options.files, *arguments.files_of(options.base)])
     training = _training_options(options)
     with stage_progress(quiet=options.quiet) as progress:
         counts = _load_counts(options) if options.counts else count.count_files(options.files, options, progress)
@@ -82,7 +82,9 @@ def _training_options(options: argparse.Namespace) -> dict[str, Any]:
         given["fill_unused"] = True
     if options.base is not None:
         is_vocab_txt = Path(options.base).is_file() and not options.base.endswith(".json")
-        given["base"] = arguments.load_tokenizer(options.base, cased=options.cased and is_vocab_txt)
+        given["base"] = arguments.load_tokenizer(
+            options.base, cased=options.cased and is_vocab_txt, download=options.download
+        )
     elif options.pieces:
         message = "--pieces writes the pieces of new tokens under --base: give that too"
         raise InputError(message)

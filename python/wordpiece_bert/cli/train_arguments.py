@@ -36,6 +36,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--max-word-chars", type=arguments.positive, metavar="N", help="skip words longer than N characters"
     )
     parser.add_argument("--token-counts", type=Path, metavar="FILE.tsv", help="write how often each token is used")
+    arguments.add_download(parser)
     _add_start_arguments(parser)
     _add_merge_arguments(parser)
     _add_top_down_arguments(parser)

@@ -12,10 +12,10 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.notebook import fields_html
+from wordpiece_bert._internal.progress import reading_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert._internal.texts import warn_cut_by_file
 from wordpiece_bert.batch import RaggedBatch
-from wordpiece_bert.corpus.progress import progress
 from wordpiece_bert.corpus.table import Table, id_dtype
 from wordpiece_bert.corpus.texts import ReadingOptions, StrPath, TextReader
 from wordpiece_bert.corpus.writers import table_writer, written_files
@@ -256,7 +256,7 @@ def write_encoded(
 
     with (
         table_writer(Path(output), encoder.row_length, table_of(encoder.encode(_no_texts()), 0)) as writer,
-        progress(texts, show=show_progress_bar) as show,
+        reading_progress(texts, show=show_progress_bar) as show,
     ):
         writer.begin()
         for block, batch in encoder:
