@@ -224,6 +224,65 @@ def test_every_parameter_is_in_the_signature_and_documented(name: str) -> None:
     assert not undocumented, f"the docstring of {name} does not name {sorted(undocumented)}"
 
 
+#: The modules whose reference has every argument of every function; in the others it may say "...", or nothing.
+COMPLETE = (
+    "wordpiece_bert",
+    "wordpiece_bert.corpus",
+    "wordpiece_bert.hub",
+    "wordpiece_bert.sentence",
+    "wordpiece_bert.tasks",
+    "wordpiece_bert.training",
+    "wordpiece_bert.training.spark",
+)
+
+
+def signatures_in_the_reference() -> list[tuple[str, str]]:
+    """Each signature that the reference writes down, with the heading above it."""
+    found = []
+    for module in COMPLETE:
+        text = section(module, 2)
+        for heading in ["", *re.findall(r"^### (\w+)$", text, re.MULTILINE)]:
+            under = section(heading, 3, text) if heading else text.partition("\n### ")[0]
+            codes = [
+                code
+                for item in re.findall(r"^- ((?:`[^`]+`(?:, )?)+)", under, re.MULTILINE)
+                for code in re.findall(r"`([^`]+)`", item)
+            ]
+            own = re.findall(rf"^`({heading}\(.*?\))`", under, re.MULTILINE) if heading else []
+            found += [(f"{module} {heading}".strip(), code) for code in [*codes, *own] if "(" in code]
+    return found
+
+
+@pytest.mark.parametrize(("where", "code"), signatures_in_the_reference())
+def test_signatures_in_the_reference_are_complete_and_true(where: str, code: str) -> None:
+    module, _, heading = where.partition(" ")
+    owner = importlib.import_module(module)
+    under = section(heading, 3, section(module, 2)) if heading else section(module, 2).partition("\n### ")[0]
+    if heading and not code.startswith(f"{heading}("):
+        owner = getattr(owner, heading)
+    parameters = inspect.signature(getattr(owner, code.partition("(")[0])).parameters
+    known = {name: one for name, one in parameters.items() if name not in ("self", "cls") and not name.startswith("_")}
+    tree = ast.parse(f"def f{code[code.index('(') :].replace('...', '_more=...')}: pass").body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    arguments = [*tree.args.posonlyargs, *tree.args.args]
+    defaults = dict(
+        zip([one.arg for one in arguments][len(arguments) - len(tree.args.defaults) :], tree.args.defaults, strict=True)
+    )
+    defaults |= {
+        one.arg: value for one, value in zip(tree.args.kwonlyargs, tree.args.kw_defaults, strict=True) if value
+    }
+    written = [one.arg for one in [*arguments, *tree.args.kwonlyargs]]
+    shortened = "_more" in written
+    for name, default in defaults.items():
+        if name != "_more":
+            assert ast.literal_eval(default) == known[name].default, f"{code}: the default of {name}"
+    missing = known.keys() - set(written) - ({tree.args.vararg.arg} if tree.args.vararg else set())
+    if shortened:  # then the options are in a table below
+        missing -= set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", under))))
+    assert not missing, f"{where}: the reference of {code} has no {sorted(missing)}"
+    assert set(written) - {"_more"} <= known.keys(), f"{where}: {code}"
+
+
 def test_defaults_of_the_options_of_training_are_those_of_the_signature() -> None:
     signature = inspect.signature(wb.train_vocab).parameters
     for defaults in (training_options.MERGING, training_options.TOP_DOWN):
