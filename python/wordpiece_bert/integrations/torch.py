@@ -1,0 +1,124 @@
+"""Batches for the DataLoader of PyTorch; with ``return_tensors="np"``, for jax and others, it needs no package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["PaddingCollator", "TextCollator"]
+
+
+@dataclass(frozen=True)
+class PaddingCollator:
+    """Pads rows that are encoded already: the ``collate_fn`` of a DataLoader.
+
+    It can be pickled, for the workers of a DataLoader.
+    """
+
+    #: The tokenizer.
+    tokenizer: Tokenizer
+    #: True for the longest row of a batch, ``"max_length"`` for `max_length`.
+    padding: bool | Literal["longest", "max_length"] = True
+    #: The length for ``"max_length"``.
+    max_length: int | None = None
+    #: Round the length up to a multiple of this.
+    pad_to_multiple_of: int | None = None
+    #: ``"pt"`` for tensors that share the memory of the arrays, ``"np"`` for arrays.
+    return_tensors: Literal["np", "pt"] = "pt"
+
+    def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Pad rows to one batch.
+
+        Parameters
+        ----------
+        features : sequence of mapping
+            Rows with ``input_ids`` and other values; ``label`` becomes ``labels``.
+
+        Returns
+        -------
+        dict
+            Tensors or arrays by name.
+        """
+        rows = [{"labels" if name == "label" else name: value for name, value in row.items()} for row in features]
+        inputs = self.tokenizer.pad(
+            rows,
+            padding=self.padding,
+            max_length=self.max_length,
+            pad_to_multiple_of=self.pad_to_multiple_of,
+            return_tensors=self.return_tensors,
+        )
+        return dict(inputs)
+
+
+@dataclass(frozen=True)
+class TextCollator:
+    """Encodes and pads texts: the ``collate_fn`` of a DataLoader over texts, or over examples with a text.
+
+    It can be pickled, for the workers of a DataLoader, each of which encodes on one thread by default.
+    """
+
+    #: The tokenizer.
+    tokenizer: Tokenizer
+    #: The name of the text in an example, and of the second text of a pair.
+    column: str = "text"
+    pair: str | None = None
+    #: As for ``tokenizer(...)``.
+    padding: bool | Literal["longest", "max_length"] = True
+    truncation: bool = True
+    max_length: int | None = None
+    pad_to_multiple_of: int | None = None
+    #: ``"pt"`` for tensors that share the memory of the arrays, ``"np"`` for arrays.
+    return_tensors: Literal["np", "pt"] = "pt"
+    #: The number of threads.
+    threads: int | None = 1
+
+    def __call__(self, examples: Sequence[Any]) -> dict[str, Any]:
+        """Encode and pad texts to one batch.
+
+        Parameters
+        ----------
+        examples : sequence of str or mapping
+            Texts, or examples with a text; ``label`` becomes ``labels``, and other values are left out.
+
+        Returns
+        -------
+        dict
+            Tensors or arrays by name.
+
+        Raises
+        ------
+        InputError
+            An example has no such text.
+        """
+        texts: list[tuple[str, Any]] = []
+        labels: list[Any] = []
+        for index, example in enumerate(examples):
+            if isinstance(example, str):
+                texts.append((example, None))
+                continue
+            try:
+                texts.append((example[self.column], None if self.pair is None else example[self.pair]))
+            except KeyError as cause:
+                message = f"example {index} has no {cause.args[0]!r}; it has {', '.join(map(str, example))}"
+                raise InputError(message) from None
+            labels += [example[name] for name in ("labels", "label") if name in example][:1]
+        seconds = [second for _, second in texts]
+        inputs = self.tokenizer(
+            [first for first, _ in texts],
+            None if self.pair is None else seconds,
+            padding=self.padding,
+            truncation=self.truncation,
+            max_length=self.max_length,
+            pad_to_multiple_of=self.pad_to_multiple_of,
+            threads=self.threads,
+        )
+        if labels:
+            inputs["labels"] = labels
+        return dict(inputs.convert_to_tensors(self.return_tensors))
