@@ -72,6 +72,8 @@ _PLAIN = CallOptions()
 # Size of the cache of checked options, in combinations of options.
 _CACHED_OPTIONS = 64
 
+_INT64 = np.dtype(np.int64)
+
 # A text with more windows than this is reported.
 _MANY_WINDOWS = 10_000
 
@@ -2192,9 +2194,13 @@ def _fields(token: AddedToken | AddedTokenFields) -> tuple[str, bool, bool, bool
 
 def _kept(texts: Any) -> Any:  # noqa: ANN401
     """Return texts such that they can be read again: an iterator or a list as a new list, others as they are."""
+    if texts is None:
+        return None
+    if isinstance(texts, list):
+        return texts.copy()
     # An Arrow stream, such as pyarrow's RecordBatchReader, is an iterator too, but its rows are texts only to the core.
     is_iterator = isinstance(texts, Iterator) and not hasattr(texts, "__arrow_c_stream__")
-    return list(texts) if is_iterator or isinstance(texts, list) else texts
+    return list(texts) if is_iterator else texts
 
 
 def _items(texts: Any) -> Any:  # noqa: ANN401
@@ -2231,9 +2237,11 @@ def _requested(**columns: bool) -> list[str]:
 
 
 def _dtype(dtype_like: npt.DTypeLike) -> np.dtype[Any]:
+    if isinstance(dtype_like, str) and dtype_like == "int64":
+        return _INT64
     with contextlib.suppress(TypeError):
         dtype = np.dtype(dtype_like)
-        if dtype in (np.dtype(np.int64), np.dtype(np.int32)):
+        if dtype in (_INT64, np.dtype(np.int32)):
             return dtype
     message = f"dtype must be 'int64' or 'int32', not {dtype_like!r}"
     raise InputError(message)

@@ -76,6 +76,20 @@ impl<T: Scratch, const SLOTS: usize> ScratchPool<T, SLOTS> {
         });
         ScratchGuard { scratch: Some(waiting.unwrap_or_default()), pool: self }
     }
+
+    /// Keeps buffers for the next use; frees them if all slots are taken.
+    #[inline]
+    fn put(&self, scratch: Box<T>) {
+        let waiting = Box::into_raw(scratch);
+        for slot in &self.slots {
+            let empty = ptr::null_mut();
+            if slot.compare_exchange(empty, waiting, Ordering::Release, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
+        // SAFETY: `waiting` comes from `Box::into_raw` above and no slot accepted it, so this is its only owner.
+        drop(unsafe { Box::from_raw(waiting) });
+    }
 }
 
 impl<T, const SLOTS: usize> Drop for ScratchPool<T, SLOTS> {
@@ -98,6 +112,16 @@ pub struct ScratchGuard<'a, T: Scratch, const SLOTS: usize = 64> {
     pool: &'a ScratchPool<T, SLOTS>,
 }
 
+impl<T: Scratch, const SLOTS: usize> ScratchGuard<'_, T, SLOTS> {
+    /// Returns the buffers to the pool untrimmed, after a use that cannot have made them large.
+    #[inline]
+    pub fn put_back(mut self) {
+        if let Some(scratch) = self.scratch.take() {
+            self.pool.put(scratch);
+        }
+    }
+}
+
 impl<T: Scratch, const SLOTS: usize> Deref for ScratchGuard<'_, T, SLOTS> {
     type Target = T;
 
@@ -117,15 +141,7 @@ impl<T: Scratch, const SLOTS: usize> Drop for ScratchGuard<'_, T, SLOTS> {
         // A panic may have left the buffers inconsistent: those are freed.
         let Some(mut scratch) = self.scratch.take().filter(|_| !std::thread::panicking()) else { return };
         scratch.trim();
-        let waiting = Box::into_raw(scratch);
-        for slot in &self.pool.slots {
-            let empty = ptr::null_mut();
-            if slot.compare_exchange(empty, waiting, Ordering::Release, Ordering::Relaxed).is_ok() {
-                return;
-            }
-        }
-        // SAFETY: `waiting` comes from `Box::into_raw` above and no slot accepted it, so this is its only owner.
-        drop(unsafe { Box::from_raw(waiting) });
+        self.pool.put(scratch);
     }
 }
 

@@ -50,10 +50,11 @@ pub(super) struct WordBounds {
 }
 
 impl WordBounds {
-    /// Appends `n` zeros to both lists.
-    pub fn pad(&mut self, n: usize) {
-        self.starts.resize(self.starts.len() + n, 0);
-        self.ends.resize(self.ends.len() + n, 0);
+    /// Appends `N` zeros to both lists.
+    #[inline]
+    pub fn pad<const N: usize>(&mut self) {
+        self.starts.extend_from_slice(&[0; N]);
+        self.ends.extend_from_slice(&[0; N]);
     }
 
     /// Removes all but the first `n` of both lists.

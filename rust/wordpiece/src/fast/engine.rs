@@ -360,7 +360,9 @@ impl FastPath {
     /// Appends the ids of words of the state's buffer; with `count`, sets its `counts` to their numbers.
     ///
     /// All words must be closed: not empty, in order, and without overlap, as the buffer has them.
-    #[inline]
+    ///
+    /// Always inlined: for a text of a few words the call itself is measurable.
+    #[inline(always)]
     pub(super) fn look_up(
         &self,
         words: &mut WordBounds,
@@ -371,7 +373,7 @@ impl FastPath {
     ) {
         let FastState { table, buffer, matching, counts, .. } = state;
         let n = words.ends.len();
-        words.pad(GROUP);
+        words.pad::<GROUP>();
         // SAFETY: the words are those of the buffer, or parts of them, which are not empty, do not overlap and are
         // in order; `text_with_slack` has 64 bytes after the text.
         let ranges = unsafe { WordRanges::new(buffer.text_with_slack(), &words.starts, &words.ends) };
@@ -499,7 +501,7 @@ mod tests {
         let mut out = Pieces::default();
         fast.tokenize_around(&text, REQUEST, &matcher, &mut state, &mut out, &NoTokens);
         state.segments = (0..100_000).map(|i| Segment { added_token: None, range: i..i + 1 }).collect();
-        state.cut_words.pad(100_000);
+        state.cut_words.pad::<100_000>();
         state.text_ends = vec![0; 100_000];
         let max = 1 << 20;
         assert!(state.scratch_bytes() > max);

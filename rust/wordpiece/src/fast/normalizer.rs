@@ -56,9 +56,9 @@ impl FastNormalizer {
     /// A last word stays open: whether it ends here depends on what follows.
     pub fn normalize(&self, part: &str, mut at: usize, end: usize, buffer: &mut NormalizedBuffer) -> Option<usize> {
         while at < end {
-            let checked = at.saturating_add(CHECK_INTERVAL).min(end);
-            let checked = (checked..part.len()).find(|&end| part.is_char_boundary(end)).unwrap_or(part.len());
-            if buffer.text().len().saturating_add(MAX_GROWTH * (checked - at)) > self.max_len {
+            let checked = char_boundary(part, if end - at > CHECK_INTERVAL { at + CHECK_INTERVAL } else { end });
+            // Neither sum overflows: both terms are sizes of allocations.
+            if buffer.text().len() + MAX_GROWTH * (checked - at) > self.max_len {
                 return None;
             }
             at = self.normalize_unchecked(part, at, checked, buffer)?;
@@ -136,6 +136,15 @@ impl FastNormalizer {
             _ => buffer.push_word(bytes, 1, 1),
         }
     }
+}
+
+/// Returns the first position from byte `at` on that is between characters.
+#[inline(always)]
+fn char_boundary(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
 }
 
 /// Returns the character at byte `at`, and where the next one begins. `at` must be a character boundary before the end.

@@ -294,17 +294,17 @@ impl BlockOutput {
     /// `position + len ≤ 64`, and `text` must have 64 initialised bytes that can be read and written.
     #[inline(always)]
     unsafe fn overwrite(self, position: usize, new: [u8; 4], len: usize) {
-        // SAFETY: four bytes are read and written only if they end inside the block, and those after the first `len`
-        // are written back as they were; otherwise `len` bytes are written, which end inside the block by the contract.
+        // At the end of the block, its last four bytes: the character is among them. Without a branch, and without
+        // copying `len` bytes: that would be a call, around which no vector register keeps its value.
+        let at = position.min(BLOCK - 4);
+        let shift = 8 * (position - at);
+        let replaced = (low_bits(8 * len) as u32) << shift;
+        // SAFETY: `at + 4 ≤ 64`. Bytes that are not of the character are written back as they were; `new` has zeros
+        // after its own bytes, of which there are at most `len`.
         unsafe {
-            let to = self.text.add(position);
-            if position + 4 <= BLOCK {
-                let replaced = low_bits(8 * len) as u32;
-                let old = u32::from_le_bytes(to.cast::<[u8; 4]>().read());
-                to.cast::<[u8; 4]>().write((u32::from_le_bytes(new) | old & !replaced).to_le_bytes());
-            } else {
-                to.copy_from_nonoverlapping(new.as_ptr(), len);
-            }
+            let to = self.text.add(at).cast::<[u8; 4]>();
+            let old = u32::from_le_bytes(to.read());
+            to.write((u32::from_le_bytes(new) << shift | old & !replaced).to_le_bytes());
         }
     }
 

@@ -66,16 +66,16 @@ impl FastPath {
             return 0;
         }
         let mut bounds = state.buffer.take_words();
-        let mut pieces = std::mem::take(&mut state.pieces);
-        pieces.clear();
-        self.look_up(&mut bounds, matcher, state, &mut pieces.ids, true);
-        let FastState { buffer, counts, text_ends, .. } = state;
+        state.pieces.clear();
+        // Only the list that the lookup writes: taking all of them out costs more than a short text.
+        let mut ids = std::mem::take(&mut state.pieces.ids);
+        self.look_up(&mut bounds, matcher, state, &mut ids, true);
+        let FastState { buffer, counts, text_ends, pieces: Pieces { words, spans, .. }, .. } = state;
         if fields.word_ids {
-            number_words(text_ends, counts, &mut pieces.words);
+            number_words(text_ends, counts, words);
         }
-        let Pieces { ids, words, spans, .. } = &mut pieces;
         if fields.spans {
-            self.token_lengths.push_spans(buffer, &bounds, counts, ids, spans);
+            self.token_lengths.push_spans(buffer, &bounds, counts, &ids, spans);
         }
         let (mut word, mut piece) = (0, 0);
         for (i, &end) in text_ends.iter().enumerate() {
@@ -86,7 +86,7 @@ impl FastPath {
             (word, piece) = (end, range.end);
         }
         state.buffer.put_words_back(bounds);
-        state.pieces = pieces;
+        state.pieces.ids = ids;
         state.text_ends.len()
     }
 }

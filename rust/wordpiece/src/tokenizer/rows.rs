@@ -67,6 +67,8 @@ impl Tokenizer {
                 push_special_ids(plain.after, &mut ids);
             });
             if done == 1 {
+                // A plain text is short.
+                scratch.put_back();
                 return Ok(ids);
             }
         }
