@@ -114,6 +114,10 @@ pre_tokenizers = st.sampled_from(
         ),
         {"type": "Digits", "individual_digits": True},
         {"type": "Digits", "individual_digits": False},
+        *(
+            {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": regex}
+            for prefix, regex in ((True, True), (False, True), (True, False))
+        ),
         {
             "type": "Sequence",
             "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Punctuation", "behavior": "Isolated"}],

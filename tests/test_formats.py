@@ -97,6 +97,7 @@ PARTS: dict[str, list[Any]] = {
         },
         {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
         {"type": "CharDelimiterSplit", "delimiter": " "},
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
     ],
     "post_processor": [
         None,
@@ -122,6 +123,7 @@ PARTS: dict[str, list[Any]] = {
             ],
         },
         {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False},
+        {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
     ],
 }
 MODEL = {
@@ -243,7 +245,8 @@ def test_damaged_files_are_read_as_by_the_reference_or_refused(
             {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Nmt"}]}},
             'normalizer.normalizers[1]: "Nmt" is not supported',
         ),
-        ({"pre_tokenizer": {"type": "ByteLevel"}}, 'pre_tokenizer: "ByteLevel" is not supported'),
+        ({"pre_tokenizer": {"type": "UnicodeScripts"}}, 'pre_tokenizer: "UnicodeScripts" is not supported'),
+        ({"post_processor": {"type": "ByteLevel"}}, 'post_processor: "ByteLevel" is not supported'),
         ({"decoder": {"type": "CTC"}}, 'decoder: "CTC" is not supported'),
         ({"model": MODEL | {"type": "BPE"}}, 'model: "BPE" is not supported'),
         ({"model": {"type": "WordPiece"}}, 'model: the field "vocab" is missing'),

@@ -15,6 +15,7 @@
 //! # Ok::<(), wordpiece::Error>(())
 //! ```
 
+use crate::byte_level::{self, ByteLevel};
 use crate::error::Result;
 use crate::pattern::Pattern;
 use crate::split::{Metaspace, PrependScheme};
@@ -52,6 +53,8 @@ pub enum Decoder {
     },
     /// Turns the visible replacement character back into spaces.
     Metaspace(Metaspace),
+    /// Concatenates all tokens and turns their characters back into bytes. Bytes that are not UTF-8 become U+FFFD.
+    ByteLevel(ByteLevel),
 }
 
 /// The replacements of `cleanup`, applied to each token in this order. They are those of the reference, odd ones such as
@@ -128,6 +131,7 @@ impl Decoder {
                     *token = replaced;
                 }
             }
+            Decoder::ByteLevel(_) => *tokens = vec![byte_level::decode(tokens)],
             Decoder::Metaspace(Metaspace { replacement, prepend, .. }) => {
                 for (i, token) in tokens.iter_mut().enumerate() {
                     let drop = i == 0 && *prepend != PrependScheme::Never;

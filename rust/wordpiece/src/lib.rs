@@ -33,6 +33,7 @@
 
 mod added;
 mod batch;
+mod byte_level;
 mod decode;
 mod definition;
 mod error;

@@ -5,7 +5,7 @@
 //! in `tokenizers` 0.23.3; [`PreTokenizer::Bert`] is the splitting of `BasicTokenizer` (Devlin et al., 2018).
 //!
 //! Invariants: the ranges are ascending, do not overlap, are never empty and lie on character boundaries. Only
-//! [`PreTokenizer::Metaspace`] changes the text.
+//! [`PreTokenizer::Metaspace`] and [`PreTokenizer::ByteLevel`] change the text.
 //!
 //! Cost: one pass over the text per pre-tokenizer; those that search for a pattern take as long as the pattern does.
 //!
@@ -14,6 +14,8 @@
 
 use std::ops::Range;
 
+pub use crate::byte_level::ByteLevel;
+use crate::byte_level::{self, char_of};
 use crate::error::Result;
 use crate::normalize::Normalized;
 use crate::pattern::Pattern;
@@ -49,6 +51,8 @@ pub enum PreTokenizer {
     CharDelimiter(char),
     /// At spaces, which are replaced by a visible character that begins each word, as in SentencePiece.
     Metaspace(Metaspace),
+    /// By GPT-2's pattern; each byte is replaced by a visible character.
+    ByteLevel(ByteLevel),
     /// Several pre-tokenizers; each splits the words of the one before.
     Sequence(Vec<PreTokenizer>),
 }
@@ -110,6 +114,10 @@ impl PreTokenizer {
     pub(crate) fn split(&self, text: &mut Normalized, words: &mut Vec<Range<usize>>) -> Result<()> {
         match self {
             PreTokenizer::Sequence(steps) => return steps.iter().try_for_each(|step| step.split(text, words)),
+            PreTokenizer::ByteLevel(byte_level) => {
+                byte_level.rewrite(text, words);
+                return Ok(());
+            }
             PreTokenizer::Metaspace(metaspace) => metaspace.rewrite(text, words),
             _ => {}
         }
@@ -166,7 +174,7 @@ impl PreTokenizer {
                 split_at(piece, range.start, matches, SplitBehavior::MergedWithNext, false, words);
             }
             PreTokenizer::Metaspace(_) => words.push(range),
-            PreTokenizer::Sequence(_) => unreachable!("split() applies each step of a sequence"),
+            PreTokenizer::ByteLevel(_) | PreTokenizer::Sequence(_) => unreachable!("split() applies them itself"),
         }
         Ok(())
     }
@@ -313,6 +321,37 @@ impl Metaspace {
             *range = out.text.len()..out.text.len() + piece.text.len();
             out.text.push_str(&piece.text);
             out.spans.append(&mut piece.spans);
+        }
+        *text = out;
+    }
+}
+
+impl ByteLevel {
+    /// Splits each range, and replaces the bytes of the words.
+    fn rewrite(&self, text: &mut Normalized, words: &mut Vec<Range<usize>>) {
+        let mut out = Normalized { aligned: text.aligned, base: text.base, ..Normalized::default() };
+        let mut cut = Vec::new();
+        for range in std::mem::take(words) {
+            let mut piece = text.slice(range);
+            // Of all white space only the space counts, as in the reference.
+            if self.add_prefix_space && !piece.text.starts_with(' ') {
+                piece.prepend(" ");
+            }
+            cut.clear();
+            match self.use_regex {
+                true => byte_level::split(&piece.text, &mut cut),
+                false => cut.push(0..piece.text.len()),
+            }
+            for word in &cut {
+                let mut word = piece.slice(word.clone());
+                // The first byte of a character replaces it; the others are inserted, and so derive from it too.
+                let bytes = word.text.bytes().map(|byte| (char_of(byte), isize::from(byte & 0xC0 == 0x80)));
+                let changes: Vec<(char, isize)> = bytes.collect();
+                word.transform(changes, 0);
+                words.push(out.text.len()..out.text.len() + word.text.len());
+                out.text.push_str(&word.text);
+                out.spans.append(&mut word.spans);
+            }
         }
         *text = out;
     }

@@ -42,7 +42,15 @@ fn input() -> impl Strategy<Value = reference::Input> {
 }
 
 fn vocab() -> impl Strategy<Value = Vec<(String, u32)>> {
-    let piece = prop_oneof!["[abé#.]{1,3}", "##[abé#.]{1,3}", "[中ßi\u{301}]", "##[ßi\u{301}\u{307}]"];
+    let piece = prop_oneof![
+        2 => "[abé#.]{1,3}",
+        2 => "##[abé#.]{1,3}",
+        2 => "[中ßi\u{301}]",
+        2 => "##[ßi\u{301}\u{307}]",
+        // Byte-level characters of spaces and of multi-byte characters.
+        1 => "[ĠĊÃ©Ìģäab]{1,2}",
+        1 => "##[ĠÃ©Ìģ¸ŃÅab]",
+    ];
     prop::collection::btree_set(piece, 0..24).prop_map(|pieces| {
         let special = ["[UNK]", "[CLS]", "[SEP]", "[A]"].map(str::to_owned);
         special.into_iter().chain(pieces).zip(0..).collect()
@@ -87,6 +95,8 @@ fn pre_tokenizer() -> impl Strategy<Value = Option<reference::PreTokenizer>> {
         Just(PreTokenizer::WhitespaceSplit),
         behavior.prop_map(PreTokenizer::Punctuation),
         any::<bool>().prop_map(|individual| PreTokenizer::Digits { individual }),
+        (any::<bool>(), any::<bool>())
+            .prop_map(|(add_prefix_space, use_regex)| PreTokenizer::ByteLevel { add_prefix_space, use_regex }),
     ];
     prop_oneof![
         4 => Just(Some(PreTokenizer::Bert)),

@@ -206,13 +206,14 @@ fn normalizer(u: &mut Unstructured<'_>) -> Result<reference::Normalizer> {
 
 fn pre_tokenizer(u: &mut Unstructured<'_>) -> Result<reference::PreTokenizer> {
     use reference::Behavior::{Contiguous, Isolated, Removed};
-    use reference::PreTokenizer::{Bert, Digits, Punctuation, Sequence, Whitespace, WhitespaceSplit};
+    use reference::PreTokenizer::{Bert, ByteLevel, Digits, Punctuation, Sequence, Whitespace, WhitespaceSplit};
     let step = |u: &mut Unstructured<'_>| {
-        Ok(match u.int_in_range(0..=4)? {
+        Ok(match u.int_in_range(0..=5)? {
             0 => Bert,
             1 => Whitespace,
             2 => WhitespaceSplit,
-            3 => Punctuation(*u.choose(&[Removed, Isolated, Contiguous])?),
+            3 => ByteLevel { add_prefix_space: bool::arbitrary(u)?, use_regex: bool::arbitrary(u)? },
+            4 => Punctuation(*u.choose(&[Removed, Isolated, Contiguous])?),
             _ => Digits { individual: bool::arbitrary(u)? },
         })
     };

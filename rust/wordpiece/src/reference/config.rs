@@ -152,6 +152,13 @@ pub enum PreTokenizer {
         /// Whether each numeric character is a word, rather than each run of them.
         individual: bool,
     },
+    /// By GPT-2's pattern; each byte becomes a visible character.
+    ByteLevel {
+        /// Insert a space before a text that does not begin with one.
+        add_prefix_space: bool,
+        /// Split by the pattern; otherwise the text is one word.
+        use_regex: bool,
+    },
     /// Several pre-tokenizers; each splits the words of the one before.
     Sequence(Vec<PreTokenizer>),
 }

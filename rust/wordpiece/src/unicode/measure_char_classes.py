@@ -19,6 +19,8 @@ punctuation       BertPreTokenizer isolates it: ASCII symbols, and P* of Unicode
 whitespace        BertPreTokenizer drops it: White_Space
 word_regex        single_word added tokens do not match before it: \w of the regex crate, Unicode 16.0
 numeric           Digits isolates it: Nd, Nl, No, Unicode 17.0
+letter_regex      ByteLevel keeps it in the word of a letter: \p{L} of Unicode 16.0
+number_regex      ByteLevel keeps it in the word of a digit: \p{N} of Unicode 16.0
 combining_mark    StripAccents drops it: Mn, Mc, Me of Unicode 9.0
 combining_class   [code point, class] where the class is not 0, Unicode 9.0
 lowercase         BertNormalizer(lowercase) turns it into these, Unicode 17.0
@@ -117,6 +119,7 @@ def measure() -> dict[str, object]:
     nfd, strip = normalizers.NFD().normalize_str, normalizers.StripAccents().normalize_str
     split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
     digits = pre_tokenizers.Digits(individual_digits=True).pre_tokenize_str
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
     words = Tokenizer(models.WordPiece({"u": 0}, unk_token="u"))
     words.add_tokens([AddedToken("zz", single_word=True, normalized=False)])
 
@@ -129,6 +132,8 @@ def measure() -> dict[str, object]:
         "whitespace",
         "word_regex",
         "numeric",
+        "letter_regex",
+        "number_regex",
         "combining_mark",
     )
     seen: dict[str, list[int]] = {name: [] for name in names}
@@ -164,6 +169,10 @@ def measure() -> dict[str, object]:
             seen["whitespace"].append(c)
         if len(digits("a" + ch + "b")) == 3:
             seen["numeric"].append(c)
+        if len(byte_level("a" + ch)) == 1:
+            seen["letter_regex"].append(c)
+        if len(byte_level("1" + ch)) == 1:
+            seen["number_regex"].append(c)
         if words.encode("zz" + ch).ids[0] == 0:  # the added token (id 1) did not match, so the text is one unknown word
             seen["word_regex"].append(c)
     about = (

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | removed by cleaning, punctuation, nonspacing mark | Unicode 8.0 |
 //! | canonical decomposition, combining class, combining mark | Unicode 9.0 |
-//! | word character (`\w`) | Unicode 16.0 |
+//! | word character (`\w`), letter (`\p{L}`), number in GPT-2's pattern (`\p{N}`) | Unicode 16.0 |
 //! | lower case, number | Unicode 17.0 |
 //!
 //! The standard library is not used, because its answers change with the compiler. The tables were measured on `tokenizers`,
@@ -70,6 +70,10 @@ impl CharClass {
     pub const DECOMPOSES: Self = Self(tables::DECOMPOSES);
     /// [`combining_class`] is not 0, so canonical ordering can move the character.
     pub const REORDERS: Self = Self(tables::REORDERS);
+    /// L* of Unicode 16.0: the letters of GPT-2's pattern.
+    pub const LETTER: Self = Self(tables::LETTER);
+    /// N* of Unicode 16.0: the numbers of GPT-2's pattern. [`CharClass::NUMERIC`] is of a later version.
+    pub const NUMBER: Self = Self(tables::NUMBER);
 
     /// The empty set.
     pub const NONE: Self = Self(0);

@@ -61,6 +61,10 @@ fn pre_tokenizer(table: &Value) -> PreTokenizer {
             Some(other) => panic!("the reference implementation has no behavior {other}"),
         }),
         Some("Digits") => PreTokenizer::Digits { individual: flag(table, "individual_digits") },
+        Some("ByteLevel") => PreTokenizer::ByteLevel {
+            add_prefix_space: flag(table, "add_prefix_space"),
+            use_regex: flag(table, "use_regex"),
+        },
         Some("Sequence") => PreTokenizer::Sequence(list(table, "pretokenizers").iter().map(pre_tokenizer).collect()),
         _ => panic!("the reference implementation has no pre-tokenizer {table}"),
     }

@@ -5,7 +5,7 @@ pub mod engines;
 use wordpiece::inputs::{PadLength, Padding, PostProcessor, SequenceId, Side, SpecialToken, Template, TemplatePiece};
 use wordpiece::inputs::{Truncation, TruncationStrategy};
 use wordpiece::normalize::{BertNormalizer, Normalizer};
-use wordpiece::split::{PreTokenizer, SplitBehavior};
+use wordpiece::split::{ByteLevel, PreTokenizer, SplitBehavior};
 use wordpiece::{AddedToken, Definition, EncodeOptions, Encoding, Input, Text, Vocab, reference};
 
 /// Returns the definition of the same tokenizer.
@@ -93,6 +93,11 @@ fn pre_tokenizer(pre_tokenizer: &reference::PreTokenizer) -> PreTokenizer {
             reference::Behavior::Contiguous => SplitBehavior::Contiguous,
         }),
         Reference::Digits { individual } => PreTokenizer::Digits { individual: *individual },
+        Reference::ByteLevel { add_prefix_space, use_regex } => PreTokenizer::ByteLevel(ByteLevel {
+            add_prefix_space: *add_prefix_space,
+            trim_offsets: true,
+            use_regex: *use_regex,
+        }),
         Reference::Sequence(steps) => PreTokenizer::Sequence(steps.iter().map(self::pre_tokenizer).collect()),
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::inputs::{PostProcessor, SequenceId, SpecialToken, Template, TemplatePiece};
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::pattern::Pattern;
-use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
+use crate::split::{ByteLevel, Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
 
 /// The deepest nesting of sequences, which is that of the reference.
 const MAX_DEPTH: usize = 62;
@@ -83,6 +83,7 @@ pub(super) fn pre_tokenizer(path: String, value: &RawValue, depth: usize) -> Res
         },
         "CharDelimiterSplit" => PreTokenizer::CharDelimiter(object.character("delimiter")?),
         "Metaspace" => PreTokenizer::Metaspace(metaspace(&object)?),
+        "ByteLevel" => PreTokenizer::ByteLevel(byte_level(&object)?),
         "Sequence" => PreTokenizer::Sequence(sequence(&object, "pretokenizers", depth, pre_tokenizer)?),
         other => return Err(object.unsupported(other)),
     })
@@ -144,6 +145,7 @@ pub(super) fn decoder(path: String, value: &RawValue, depth: usize) -> Result<De
         },
         "Replace" => Decoder::Replace { pattern: pattern(&object)?, content: object.text("content")? },
         "Metaspace" => Decoder::Metaspace(metaspace(&object)?),
+        "ByteLevel" => Decoder::ByteLevel(byte_level(&object)?),
         other => return Err(object.unsupported(other)),
     })
 }
@@ -190,6 +192,16 @@ fn metaspace(object: &Object) -> Result<Metaspace> {
     }
     let split: Option<bool> = object.optional("split", "true, false or null")?;
     Ok(Metaspace { replacement, prepend, split: split.unwrap_or(true) })
+}
+
+/// Reads the fields of `ByteLevel`, which is a pre-tokenizer and a decoder.
+fn byte_level(object: &Object) -> Result<ByteLevel> {
+    Ok(ByteLevel {
+        add_prefix_space: object.flag("add_prefix_space")?,
+        trim_offsets: object.flag("trim_offsets")?,
+        // Older files do not have this field.
+        use_regex: if object.has("use_regex") { object.flag("use_regex")? } else { true },
+    })
 }
 
 /// Reads the fields of `TemplateProcessing` and checks that they are consistent.

@@ -17,8 +17,8 @@
 //! let definition = Definition::bert(Vocab::new([("[UNK]", 0), ("un", 1)])?);
 //! let json = tokenizer_json::write(&definition);
 //! assert_eq!(tokenizer_json::read(&json)?, definition);
-//! let error = tokenizer_json::read(&json.replace("BertPreTokenizer", "ByteLevel")).unwrap_err();
-//! assert_eq!(error.to_string(), r#"pre_tokenizer: "ByteLevel" is not supported"#);
+//! let error = tokenizer_json::read(&json.replace("BertPreTokenizer", "FixedLength")).unwrap_err();
+//! assert_eq!(error.to_string(), r#"pre_tokenizer: "FixedLength" is not supported"#);
 //! # Ok::<(), wordpiece::Error>(())
 //! ```
 

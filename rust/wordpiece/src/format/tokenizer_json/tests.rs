@@ -12,7 +12,7 @@ use crate::inputs::{
 };
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::pattern::Pattern;
-use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
+use crate::split::{ByteLevel, Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
 use crate::vocab::Vocab;
 
 /// Returns a small file in which the values at some JSON pointers are replaced.
@@ -81,8 +81,8 @@ fn all_but_the_model_may_be_missing() {
 fn an_unsupported_component_is_rejected_by_name_and_path() {
     let step = json!({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Precompiled"}]});
     assert_eq!(refusal("/normalizer", step), r#"normalizer.normalizers[1]: "Precompiled" is not supported"#);
-    let step = json!({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}]});
-    assert_eq!(refusal("/pre_tokenizer", step), r#"pre_tokenizer.pretokenizers[0]: "ByteLevel" is not supported"#);
+    let step = json!({"type": "Sequence", "pretokenizers": [{"type": "UnicodeScripts"}]});
+    assert_eq!(refusal("/pre_tokenizer", step), r#"pre_tokenizer.pretokenizers[0]: "UnicodeScripts" is not supported"#);
     assert_eq!(
         refusal("/post_processor", json!({"type": "ByteLevel"})),
         r#"post_processor: "ByteLevel" is not supported"#
@@ -302,6 +302,14 @@ fn normalizer() -> impl Strategy<Value = Normalizer> {
     leaf.prop_recursive(3, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(Sequence))
 }
 
+fn byte_level() -> impl Strategy<Value = ByteLevel> {
+    any::<[bool; 3]>().prop_map(|[add_prefix_space, trim_offsets, use_regex]| ByteLevel {
+        add_prefix_space,
+        trim_offsets,
+        use_regex,
+    })
+}
+
 fn pre_tokenizer() -> impl Strategy<Value = PreTokenizer> {
     use PreTokenizer::*;
     let leaf = prop_oneof![
@@ -315,6 +323,7 @@ fn pre_tokenizer() -> impl Strategy<Value = PreTokenizer> {
         }),
         any::<char>().prop_map(CharDelimiter),
         metaspace().prop_map(PreTokenizer::Metaspace),
+        byte_level().prop_map(PreTokenizer::ByteLevel),
     ];
     leaf.prop_recursive(3, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(Sequence))
 }
@@ -327,6 +336,7 @@ fn decoder() -> impl Strategy<Value = Decoder> {
         (any::<char>(), 0..9usize, 0..9usize).prop_map(|(content, start, stop)| Strip { content, start, stop }),
         (pattern(), text()).prop_map(|(pattern, content)| Replace { pattern, content }),
         metaspace().prop_map(Decoder::Metaspace),
+        byte_level().prop_map(Decoder::ByteLevel),
     ];
     leaf.prop_recursive(3, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(Sequence))
 }

@@ -18,7 +18,7 @@ use crate::inputs::{
 };
 use crate::normalize::Normalizer;
 use crate::pattern::Pattern;
-use crate::split::{Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
+use crate::split::{ByteLevel, Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
 
 /// Writes a `tokenizer.json`, indented by two spaces.
 ///
@@ -215,6 +215,7 @@ pub(super) fn pre_tokenizer(pre_tokenizer: &PreTokenizer) -> Node<'_> {
             object([("type", text("CharDelimiterSplit")), ("delimiter", character(*delimiter))])
         }
         PreTokenizer::Metaspace(options) => metaspace(options),
+        PreTokenizer::ByteLevel(options) => byte_level(options),
         PreTokenizer::Sequence(steps) => {
             object([("type", text("Sequence")), ("pretokenizers", list(steps, self::pre_tokenizer))])
         }
@@ -281,6 +282,7 @@ fn decoder(decoder: &Decoder) -> Node<'_> {
         ]),
         Decoder::Replace { pattern, content } => replace(pattern, content),
         Decoder::Metaspace(options) => metaspace(options),
+        Decoder::ByteLevel(options) => byte_level(options),
     }
 }
 
@@ -315,5 +317,15 @@ fn metaspace(metaspace: &Metaspace) -> Node<'_> {
         ("replacement", character(metaspace.replacement)),
         ("prepend_scheme", text(scheme)),
         ("split", Node::Flag(metaspace.split)),
+    ])
+}
+
+/// Returns `ByteLevel`, which is the same as a pre-tokenizer and as a decoder.
+fn byte_level<'a>(byte_level: &ByteLevel) -> Node<'a> {
+    object([
+        ("type", text("ByteLevel")),
+        ("add_prefix_space", Node::Flag(byte_level.add_prefix_space)),
+        ("trim_offsets", Node::Flag(byte_level.trim_offsets)),
+        ("use_regex", Node::Flag(byte_level.use_regex)),
     ])
 }
