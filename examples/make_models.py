@@ -14,6 +14,7 @@ reads single components. Nothing is trained, and nothing is random.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from wordpiece_bert.bert import (
     BertForTokenClassification,
 )
 from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.bert.checkpoint.safetensors import write_safetensors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -221,6 +223,16 @@ def make_sentences(folder: Path) -> Path:
     return save(folder, BertModel, config, weights)
 
 
+def make_static(folder: Path) -> Path:
+    """A static model in the layout of model2vec: the vector of each word is one-hot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    Tokenizer.from_vocab(VOCAB).save(folder / "tokenizer.json")
+    write_safetensors(folder / "model.safetensors", {"embeddings": np.eye(WIDTH, dtype=np.float32)})
+    config = {"model_type": "model2vec", "normalize": True}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
 MAKERS = {
     "reviews": make_reviews,
     "entities": make_entities,
@@ -228,6 +240,7 @@ MAKERS = {
     "words": make_words,
     "ranker": make_ranker,
     "sentences": make_sentences,
+    "static": make_static,
 }
 
 

@@ -148,6 +148,43 @@ class TextBlock:
     def encode(self, tokenizer: Tokenizer, options: Options, columns: list[str], threads: int | None) -> Rows: ...
 
 @final
+class StaticEmbeddings:
+    def __new__(
+        cls,
+        table: npt.NDArray[np.float32],
+        mapping: npt.NDArray[np.uint32] | None,
+        weights: npt.NDArray[np.float32] | None,
+    ) -> Self: ...
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+    def arrays(
+        self,
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint32] | None, npt.NDArray[np.float32] | None]: ...
+    def __reduce__(self) -> tuple[type[StaticEmbeddings], tuple[Any, ...]]: ...
+    def tokens(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]: ...
+    def encode(
+        self,
+        tokenizer: Tokenizer,
+        texts: object,
+        options: Options,
+        max_chars: int | None,
+        dropped: int | None,
+        least_length: float | None,
+        threads: int | None,
+        instruction_set: str | None,
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], int]: ...
+    def encode_block(
+        self,
+        tokenizer: Tokenizer,
+        block: TextBlock,
+        options: Options,
+        max_chars: int | None,
+        dropped: int | None,
+        least_length: float | None,
+        threads: int | None,
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], int]: ...
+
+@final
 class PackedLayer:
     def __new__(
         cls,

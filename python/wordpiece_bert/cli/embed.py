@@ -76,7 +76,9 @@ def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.corpus.vectors import vector_writer
+    from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence import SentenceEncoder
+    from wordpiece_bert.sentence.static_folder import is_static_folder
 
     start = time.perf_counter()
     path, kind = _output(options)
@@ -86,13 +88,16 @@ def run(options: argparse.Namespace) -> None:
     if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
         message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
         raise InputError(message)
-    texts = TextReader(files, block_texts=BATCHES_PER_GROUP * options.batch_size, **arguments.reading_options(options))
+    # A static model takes blocks of the usual size, straight from the file.
+    static = is_static_folder(find_model(options.model, download=options.download))
+    block_texts = None if static else BATCHES_PER_GROUP * options.batch_size
+    texts = TextReader(files, block_texts=block_texts, **arguments.reading_options(options))
     encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads, download=options.download)
     loaded = time.perf_counter()
+    cut = "" if encoder.max_seq_length == sys.maxsize else f", at most {encoder.max_seq_length} tokens a text"
+    what = "static embeddings, " if static else ""
     print_verbose(
-        options,
-        f"{options.model}: {encoder.dimension} dimensions, at most {encoder.max_seq_length} tokens a text, loaded in "
-        f"{loaded - start:.2f} s",
+        options, f"{options.model}: {what}{encoder.dimension} dimensions{cut}, loaded in {loaded - start:.2f} s"
     )
     with vector_writer(path, encoder.dimension, kind) as writer:
         writer.begin()
@@ -147,6 +152,8 @@ def _embed(
     import numpy as np
 
     from wordpiece_bert._internal.progress import observed, reading_progress
+    from wordpiece_bert.bert import functional
+    from wordpiece_bert.sentence import StaticEncoder
 
     truncated: list[str] = []
     tokens = done = 0
@@ -161,12 +168,17 @@ def _embed(
         with observed(count):
             for block in texts:
                 done = 0
-                vectors, cut = encoder.encode(
-                    block.texts(),
-                    batch_size=options.batch_size,
-                    normalize_embeddings=options.normalize,
-                    return_truncated=True,
-                )
+                if isinstance(encoder, StaticEncoder):
+                    vectors, cut, more = encoder._encode_block(block)
+                    tokens += more
+                    vectors = functional.normalize(vectors) if options.normalize else vectors
+                else:
+                    vectors, cut = encoder.encode(
+                        block.texts(),
+                        batch_size=options.batch_size,
+                        normalize_embeddings=options.normalize,
+                        return_truncated=True,
+                    )
                 writer.append(vectors)
                 truncated += map(block.location, np.flatnonzero(cut).tolist())
                 show(tokens)

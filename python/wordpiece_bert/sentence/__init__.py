@@ -19,11 +19,13 @@ if TYPE_CHECKING:
         paraphrase_mining_embeddings,
         semantic_search,
     )
+    from wordpiece_bert.sentence.static import StaticEncoder
 
 __all__ = [
     "CrossEncoder",
     "SearchHit",
     "SentenceEncoder",
+    "StaticEncoder",
     "TokenVectors",
     "TruncationWarning",
     "pairwise_similarity",
@@ -39,6 +41,7 @@ _MODULES = {
     "CrossEncoder": "cross_encoder",
     "SearchHit": "search",
     "SentenceEncoder": "encoder",
+    "StaticEncoder": "static",
     "TokenVectors": "encoder",
     "pairwise_similarity": "metrics",
     "paraphrase_mining": "search",

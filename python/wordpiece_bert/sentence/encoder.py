@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from wordpiece_bert.sentence.quantization import check_precision, quantize_embed
 from wordpiece_bert.sentence.roles import QueryAndDocumentCalls
 from wordpiece_bert.sentence.save import write_modules
 from wordpiece_bert.sentence.source import Source
+from wordpiece_bert.sentence.static_folder import is_static_folder
 from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -98,6 +100,23 @@ class SentenceEncoder(QueryAndDocumentCalls):
     DeprecationWarning
         The encoder is made of a model and a tokenizer, not loaded.
     """
+
+    def __new__(
+        cls,
+        model: str | os.PathLike[str] | BertModel | None = None,
+        *_: object,
+        revision: str | None = None,
+        download: bool = False,
+        **__: object,
+    ) -> Self:
+        """Choose the class for a folder: this one, or `StaticEncoder`."""
+        chosen: type[Self] = cls
+        if cls is SentenceEncoder and isinstance(model, str | os.PathLike):
+            folder = find_model(model, revision=revision, download=download)
+            if is_static_folder(folder):
+                # By name: the module of the subclass imports this one.
+                chosen = importlib.import_module("wordpiece_bert.sentence.static").StaticEncoder
+        return object.__new__(chosen)
 
     def __init__(
         self,
@@ -459,18 +478,14 @@ class SentenceEncoder(QueryAndDocumentCalls):
             first.
         """
         check_device(device)
-        if pool is not None:
-            message = "pool must be None: one process uses all CPUs; set their number with threads=... of the encoder"
-            raise InputError(message)
+        check_pool(pool)
         single, items = check_texts(one_of(texts=texts, sentences=sentences, inputs=inputs))
         batch_size = whole_number("batch_size", batch_size, 1)
         prefix = self._prompt(prompt, prompt_name)
         rows = self._rows(items, prefix, windows, stride)
         progress = bool(show_progress_bar)
         if output_value != "sentence_embedding":
-            if precision != "float32" or normalize_embeddings or truncate_dim is not None:
-                message = "precision, normalize_embeddings and truncate_dim are for sentence vectors, not token vectors"
-                raise InputError(message)
+            self._check_token_output(output_value, precision, truncate_dim, normalized=normalize_embeddings)
             if windows is not None:
                 message = "windows are for sentence vectors; token vectors cannot be combined"
                 raise InputError(message)
@@ -479,22 +494,14 @@ class SentenceEncoder(QueryAndDocumentCalls):
             result = self._token_vectors(rows, batch_size, progress=progress)
         elif output_value is None:
             result = self._features(rows, batch_size, self._skipped(prefix), progress=progress)
-        elif output_value == "sentence_embedding":
+        else:
             check_precision(precision)
-            width = self._width(truncate_dim)
+            self._width(truncate_dim)
             vectors = self._sentence_vectors(rows, batch_size, self._skipped(prefix), progress=progress)
             if windows is not None:
                 vectors = self._combined(vectors, rows, windows, len(items))
-            vectors = vectors[:, :width]
-            if normalize_embeddings:
-                vectors = normalize(vectors)
-            result = quantize_embeddings(vectors, precision)
-            if not (convert_to_numpy or convert_to_tensor):
-                result = list(result)
-        else:
-            message = f"output_value must be 'sentence_embedding', 'token_embeddings' or None, not {output_value!r}"
-            raise InputError(message)
-
+            arrays = convert_to_numpy or convert_to_tensor
+            result = self._presented(vectors, precision, truncate_dim, normalized=normalize_embeddings, arrays=arrays)
         if single:
             result = result[0]
         if convert_to_tensor:
@@ -657,6 +664,29 @@ class SentenceEncoder(QueryAndDocumentCalls):
             return self._folder.truncate_dim or width
         return whole_number("truncate_dim", truncate_dim, 1, width, meaning="the width of a vector")
 
+    def _presented(
+        self, vectors: Array, precision: str, truncate_dim: int | None, *, normalized: bool, arrays: bool
+    ) -> Any:  # noqa: ANN401
+        """Convert vectors [n, d] to what the arguments of `encode` ask for: an array, or a list of arrays."""
+        check_precision(precision)
+        vectors = vectors[:, : self._width(truncate_dim)]
+        if normalized:
+            vectors = normalize(vectors)
+        result = quantize_embeddings(vectors, precision)
+        return result if arrays else list(result)
+
+    @staticmethod
+    def _check_token_output(
+        output_value: object, precision: str, truncate_dim: int | None, *, normalized: bool
+    ) -> None:
+        """Check the arguments of `encode` for an output of token vectors."""
+        if output_value not in ("token_embeddings", None):
+            message = f"output_value must be 'sentence_embedding', 'token_embeddings' or None, not {output_value!r}"
+            raise InputError(message)
+        if precision != "float32" or normalized or truncate_dim is not None:
+            message = "precision, normalize_embeddings and truncate_dim are for sentence vectors, not token vectors"
+            raise InputError(message)
+
     def _rows(self, items: list[str], prefix: str, windows: Combination | None, stride: int) -> RaggedBatch:
         """Tokenize all texts: one row for each, or one for each of its windows."""
         if windows is None:
@@ -760,6 +790,13 @@ def _restore(cls: type[SentenceEncoder], source: Source, max_seq_length: int) ->
     encoder = cls.from_pretrained(name, **options)
     encoder.max_seq_length = max_seq_length
     return encoder
+
+
+def check_pool(pool: object) -> None:
+    """Check that a `pool` argument is None: there are no pools of processes."""
+    if pool is not None:
+        message = "pool must be None: one process uses all CPUs; set their number with threads=... of the encoder"
+        raise InputError(message)
 
 
 def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:

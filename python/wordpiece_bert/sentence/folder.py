@@ -23,7 +23,7 @@ from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS
 from wordpiece_bert.sentence.metrics import METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from wordpiece_bert.bert.config import BertConfig
@@ -36,8 +36,16 @@ __all__ = [
     "Pooling",
     "SentenceFolder",
     "WeightedLayers",
+    "expect",
+    "list_modules",
+    "read_dense",
     "read_folder",
+    "read_layer_norm",
+    "read_model_settings",
+    "read_normalize",
     "read_prompts",
+    "refuse",
+    "setting",
 ]
 
 _MODULES = ("Transformer", "WeightedLayerPooling", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
@@ -173,10 +181,10 @@ def read_folder(folder: Path) -> SentenceFolder:
         longest = _longest(folder, {}, config)
         return SentenceFolder(transformer=folder, dimension=config.hidden_size, max_seq_length=longest)
 
-    modules = _modules(listing)
+    modules = list_modules(listing, _MODULES)
     weighted = modules.pop(1) if len(modules) > 1 and modules[1][0] == "WeightedLayerPooling" else None
     if [kind for kind, _ in modules[:2]] != ["Transformer", "Pooling"]:
-        _refuse(listing, f"must begin with a Transformer and a Pooling, not with {[kind for kind, _ in modules[:2]]}")
+        refuse(listing, f"must begin with a Transformer and a Pooling, not with {[kind for kind, _ in modules[:2]]}")
     transformer = modules[0][1]
     config = read_config(transformer)
     layers = None
@@ -188,14 +196,14 @@ def read_folder(folder: Path) -> SentenceFolder:
     rest: list[Dense | LayerNorm | Normalize] = []
     for kind, module_folder in modules[2:]:
         if kind == "Dense":
-            rest.append(dense := _dense(module_folder, width))
+            rest.append(dense := read_dense(module_folder, width))
             width = len(dense.weight)
         elif kind == "LayerNorm":
-            rest.append(_layer_norm(module_folder, width))
+            rest.append(read_layer_norm(module_folder, width))
         elif kind == "Normalize":
-            rest.append(_normalize(module_folder))
+            rest.append(read_normalize(module_folder))
         elif kind != "Dropout":
-            _refuse(listing, f"has a second {kind}; only {', '.join(_AFTER_POOLING)} may follow the Pooling")
+            refuse(listing, f"has a second {kind}; only {', '.join(_AFTER_POOLING)} may follow the Pooling")
     return SentenceFolder(
         transformer=transformer,
         layers=layers,
@@ -203,27 +211,39 @@ def read_folder(folder: Path) -> SentenceFolder:
         modules=tuple(rest),
         dimension=width,
         max_seq_length=_longest(transformer, settings, config),
-        do_lower_case=_value(settings, "do_lower_case", bool, transformer, default=False),
-        **_model_settings(folder / "config_sentence_transformers.json", width),
+        do_lower_case=setting(settings, "do_lower_case", bool, transformer, default=False),
+        **read_model_settings(folder / "config_sentence_transformers.json", width),
     )
 
 
-def _modules(listing: Path) -> list[tuple[str, Path]]:
-    """Return the kind and the folder of each module."""
+def list_modules(listing: Path, supported: Sequence[str] | None) -> list[tuple[str, Path]]:
+    """Read ``modules.json``: the kind and the folder of each module.
+
+    Parameters
+    ----------
+    listing
+        The file.
+    supported
+        The kinds that are supported; None accepts any.
+
+    Raises
+    ------
+    ConfigError
+        The file is malformed, or a module is of another kind.
+    """
     entries = read_json(listing, ConfigError)
     if not isinstance(entries, list):
-        _refuse(listing, "must be a list of modules")
+        refuse(listing, "must be a list of modules")
     modules = []
     for i, entry in enumerate(entries):
         if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
-            _refuse(listing, f"module {i} must be an object with a type, not {quoted(entry)}")
+            refuse(listing, f"module {i} must be an object with a type, not {quoted(entry)}")
         package, _, kind = entry["type"].rpartition(".")
-        if package.partition(".")[0] != "sentence_transformers" or kind not in _MODULES:
-            supported = ", ".join(_MODULES)
-            _refuse(
-                listing, f"module {i} is a {quoted(entry['type'])}; supported are sentence_transformers' {supported}"
-            )
-        path = _value(entry, "path", str, listing, default="")
+        known = package.partition(".")[0] == "sentence_transformers" and (supported is None or kind in supported)
+        if supported is not None and not known:
+            names = ", ".join(supported)
+            refuse(listing, f"module {i} is a {quoted(entry['type'])}; supported are sentence_transformers' {names}")
+        path = setting(entry, "path", str, listing, default="")
         modules.append((kind, inside(listing.parent, path, str(listing), ConfigError)))
     return modules
 
@@ -234,25 +254,25 @@ def _transformer_settings(transformer: Path) -> JsonObject:
         file = transformer / name
         if file.is_file():
             settings = read_object(file, ConfigError)
-            _expect(settings, "transformer_task", "feature-extraction", file)
-            _expect(settings, "module_output_name", "token_embeddings", file)
+            expect(settings, "transformer_task", "feature-extraction", file)
+            expect(settings, "module_output_name", "token_embeddings", file)
             return settings
     return {}
 
 
 def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int:
     """Return the longest row in tokens: max_seq_length, or the tokenizer's model_max_length, limited by the model's."""
-    longest: int | None = _value(settings, "max_seq_length", int, transformer)
+    longest: int | None = setting(settings, "max_seq_length", int, transformer)
     file = transformer / "tokenizer_config.json"
     if longest is None and file.is_file():
         # A tokenizer without a limit has 1e30 here, as an integer or as a float.
         value = read_object(file, ConfigError).get("model_max_length")
         if value is not None:
             if isinstance(value, bool) or not isinstance(value, int | float):
-                _refuse(file, f"model_max_length is {quoted(value)}, expected a number")
+                refuse(file, f"model_max_length is {quoted(value)}, expected a number")
             longest = int(value)
     if longest is not None and longest < 1:
-        _refuse(transformer, f"the longest row is {longest} tokens; it must be 1 or more")
+        refuse(transformer, f"the longest row is {longest} tokens; it must be 1 or more")
     if longest is None or longest > LARGEST_SIZE:
         return config.usual_longest_row
     return min(longest, config.longest_row)
@@ -260,10 +280,10 @@ def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int
 
 def _weighted_layers(folder: Path, config: BertConfig) -> WeightedLayers:
     file = folder / "config.json"
-    start = _value(read_object(file, ConfigError), "layer_start", int, file, default=4)
+    start = setting(read_object(file, ConfigError), "layer_start", int, file, default=4)
     count = config.encoder_layers + 1 - start
     if start < 0 or count < 1:
-        _refuse(file, f"layer_start is {start}, but the Transformer has {config.encoder_layers} layers")
+        refuse(file, f"layer_start is {start}, but the Transformer has {config.encoder_layers} layers")
     return WeightedLayers(start, _weights(folder, {"layer_weights": (count,)}, file)["layer_weights"])
 
 
@@ -271,30 +291,31 @@ def _pooling(file: Path, hidden_size: int) -> Pooling:
     config = read_object(file, ConfigError)
     width = config.get("embedding_dimension", config.get("word_embedding_dimension", hidden_size))
     if width != hidden_size:
-        _refuse(file, f"pools vectors of {quoted(width)} numbers, but the Transformer's hidden_size is {hidden_size}")
+        refuse(file, f"pools vectors of {quoted(width)} numbers, but the Transformer's hidden_size is {hidden_size}")
     modes = config.get("pooling_mode")
     if modes is None:
-        chosen = [mode for key, mode in OLD_POOLING.items() if _value(config, key, bool, file, default=False)]
+        chosen = [mode for key, mode in OLD_POOLING.items() if setting(config, key, bool, file, default=False)]
         modes = chosen or ["mean"]
     elif isinstance(modes, str):
         modes = [modes]
     if not isinstance(modes, list) or not modes or not all(mode in POOLING_MODES for mode in modes):
-        _refuse(file, f"pooling_mode is {quoted(modes)}; the modes are {', '.join(POOLING_MODES)}")
-    return Pooling(tuple(modes), _value(config, "include_prompt", bool, file, default=True))
+        refuse(file, f"pooling_mode is {quoted(modes)}; the modes are {', '.join(POOLING_MODES)}")
+    return Pooling(tuple(modes), setting(config, "include_prompt", bool, file, default=True))
 
 
-def _dense(folder: Path, width: int) -> Dense:
+def read_dense(folder: Path, width: int) -> Dense:
+    """Read a Dense module that takes vectors of `width` numbers."""
     file = folder / "config.json"
     config = read_object(file, ConfigError)
     _expect_sentence_embedding(config, file)
-    size_in, size_out = (_value(config, key, int, file, default=0) for key in ("in_features", "out_features"))
+    size_in, size_out = (setting(config, key, int, file, default=0) for key in ("in_features", "out_features"))
     if size_in != width:
-        _refuse(file, f"in_features is {size_in}, but the module before returns vectors of {width} numbers")
-    name = _value(config, "activation_function", str, file, default="torch.nn.modules.activation.Tanh")
+        refuse(file, f"in_features is {size_in}, but the module before returns vectors of {width} numbers")
+    name = setting(config, "activation_function", str, file, default="torch.nn.modules.activation.Tanh")
     if name not in TORCH_ACTIVATIONS:
-        _refuse(file, f"activation_function is {quoted(name)}; supported are {', '.join(TORCH_ACTIVATIONS)}")
-    has_bias = _value(config, "bias", bool, file, default=True)
-    use_residual = _value(config, "use_residual", bool, file, default=False)
+        refuse(file, f"activation_function is {quoted(name)}; supported are {', '.join(TORCH_ACTIVATIONS)}")
+    has_bias = setting(config, "bias", bool, file, default=True)
+    use_residual = setting(config, "use_residual", bool, file, default=False)
 
     shapes: dict[str, tuple[int, ...]] = {"linear.weight": (size_out, size_in)}
     if has_bias:
@@ -311,10 +332,11 @@ def _dense(folder: Path, width: int) -> Dense:
     )
 
 
-def _layer_norm(folder: Path, width: int) -> LayerNorm:
+def read_layer_norm(folder: Path, width: int) -> LayerNorm:
+    """Read a LayerNorm module that takes vectors of `width` numbers."""
     file = folder / "config.json"
-    if _value(read_object(file, ConfigError), "dimension", int, file, default=0) != width:
-        _refuse(file, f"dimension must be {width}, the width of the module before")
+    if setting(read_object(file, ConfigError), "dimension", int, file, default=0) != width:
+        refuse(file, f"dimension must be {width}, the width of the module before")
     arrays = _weights(folder, {"norm.weight": (width,), "norm.bias": (width,)}, file)
     return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
 
@@ -331,24 +353,25 @@ def _weights(folder: Path, shapes: dict[str, tuple[int, ...]], file: Path) -> di
     return {name: tensors[name] for name in shapes}
 
 
-def _normalize(folder: Path) -> Normalize:
+def read_normalize(folder: Path) -> Normalize:
+    """Read a Normalize module."""
     file = folder / "config.json"
     if file.is_file():  # written since version 6
         _expect_sentence_embedding(read_object(file, ConfigError), file)
     return Normalize()
 
 
-def _model_settings(file: Path, width: int) -> JsonObject:
+def read_model_settings(file: Path, width: int) -> JsonObject:
     """Read prompts, similarity and the default of truncate_dim; the oldest folders do not have this file."""
     config = read_object(file, ConfigError) if file.is_file() else {}
-    _expect(config, "model_type", "SentenceTransformer", file)
+    expect(config, "model_type", "SentenceTransformer", file)
     prompts, default = _prompts(config, file)
-    metric = _value(config, "similarity_fn_name", str, file) or "cosine"
+    metric = setting(config, "similarity_fn_name", str, file) or "cosine"
     if metric not in METRICS:
-        _refuse(file, f"similarity_fn_name is {quoted(metric)}; supported are {', '.join(METRICS)}")
-    truncate_dim = _value(config, "truncate_dim", int, file)
+        refuse(file, f"similarity_fn_name is {quoted(metric)}; supported are {', '.join(METRICS)}")
+    truncate_dim = setting(config, "truncate_dim", int, file)
     if truncate_dim is not None and not 1 <= truncate_dim <= width:
-        _refuse(file, f"truncate_dim is {truncate_dim}, but the vectors have {width} numbers")
+        refuse(file, f"truncate_dim is {truncate_dim}, but the vectors have {width} numbers")
     return {
         "prompts": prompts,
         "default_prompt_name": default,
@@ -366,38 +389,39 @@ def read_prompts(folder: Path) -> tuple[dict[str, str], str | None]:
 def _prompts(config: JsonObject, file: Path) -> tuple[dict[str, str], str | None]:
     # As in sentence-transformers 6.2, every model has these two prompts, empty by default.
     prompts = {"query": "", "document": ""}
-    for name, text in (_value(config, "prompts", dict, file) or {}).items():
+    for name, text in (setting(config, "prompts", dict, file) or {}).items():
         if text is not None and not isinstance(text, str):
-            _refuse(file, f"the prompt {quoted(name)} is {quoted(text)}, expected a string")
+            refuse(file, f"the prompt {quoted(name)} is {quoted(text)}, expected a string")
         prompts[name] = text or ""
-    default = _value(config, "default_prompt_name", str, file)
+    default = setting(config, "default_prompt_name", str, file)
     if default is not None and default not in prompts:
-        _refuse(file, f"default_prompt_name is {quoted(default)}, but the prompts are {list(prompts)}")
+        refuse(file, f"default_prompt_name is {quoted(default)}, but the prompts are {list(prompts)}")
     return prompts, default
 
 
-def _value(config: JsonObject, key: str, kind: type, file: Path, *, default: Any = None) -> Any:  # noqa: ANN401
+def setting(config: JsonObject, key: str, kind: type, file: Path, *, default: Any = None) -> Any:  # noqa: ANN401
     """Return a field, checked to have exactly this type; the default if it is absent or null."""
     value = config.get(key)
     if value is None:
         return default
     if type(value) is not kind:  # isinstance would accept a bool as an int
-        _refuse(file, f"{key} is {quoted(value)}, expected {kind.__name__}")
+        refuse(file, f"{key} is {quoted(value)}, expected {kind.__name__}")
     return value
 
 
-def _expect(config: JsonObject, key: str, only: str, file: Path) -> None:
+def expect(config: JsonObject, key: str, only: str, file: Path) -> None:
     """Raise a `ConfigError` if a field is present and is not the only value that is supported."""
     value = config.get(key)
     if value is not None and value != only:
-        _refuse(file, f"{key} is {quoted(value)}; only {only!r} is supported")
+        refuse(file, f"{key} is {quoted(value)}; only {only!r} is supported")
 
 
 def _expect_sentence_embedding(config: JsonObject, file: Path) -> None:
-    _expect(config, "module_input_name", "sentence_embedding", file)
-    _expect(config, "module_output_name", "sentence_embedding", file)
+    expect(config, "module_input_name", "sentence_embedding", file)
+    expect(config, "module_output_name", "sentence_embedding", file)
 
 
-def _refuse(file: Path, what: str) -> NoReturn:
+def refuse(file: Path, what: str) -> NoReturn:
+    """Raise a `ConfigError` about a file."""
     message = f"{file}: {what}"
     raise ConfigError(message)

@@ -9,14 +9,14 @@ import numpy as np
 
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS
-from wordpiece_bert.sentence.folder import OLD_POOLING, Dense, LayerNorm, Pooling
+from wordpiece_bert.sentence.folder import OLD_POOLING, Dense, LayerNorm, Normalize, Pooling
 
 if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.sentence.folder import Normalize, SentenceFolder
+    from wordpiece_bert.sentence.folder import SentenceFolder
 
-__all__ = ["write_modules"]
+__all__ = ["write_modules", "write_modules_after_static"]
 
 
 def write_modules(output: AtomicFolder, folder: SentenceFolder, *, hidden_size: int, max_seq_length: int) -> None:
@@ -44,8 +44,36 @@ def write_modules(output: AtomicFolder, folder: SentenceFolder, *, hidden_size: 
     modules.append(("Pooling", _pooling(folder.pooling, hidden_size), {}))
     modules += map(_module, folder.modules)
 
+    _write(output, "Transformer", modules, folder)
+    row = {"max_seq_length": max_seq_length, "do_lower_case": folder.do_lower_case}
+    output.write_text("sentence_bert_config.json", _dump(row))
+
+
+def write_modules_after_static(output: AtomicFolder, folder: SentenceFolder, *, normalized: bool) -> None:
+    """Write everything of a static model of sentence-transformers except the table and the tokenizer.
+
+    Parameters
+    ----------
+    output
+        The folder, which is that of the table as well.
+    folder
+        The modules and settings.
+    normalized
+        Whether a Normalize comes before the modules.
+    """
+    first = [_module(Normalize())] if normalized else []
+    _write(output, "StaticEmbedding", [*first, *map(_module, folder.modules)], folder)
+
+
+def _write(
+    output: AtomicFolder,
+    first: str,
+    modules: list[tuple[str, dict[str, Any], dict[str, Array]]],
+    folder: SentenceFolder,
+) -> None:
+    """Write modules after the first, their list, and the settings of the model."""
     listing: list[dict[str, Any]] = [
-        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
+        {"idx": 0, "name": "0", "path": "", "type": f"sentence_transformers.models.{first}"}
     ]
     for index, (kind, settings, arrays) in enumerate(modules, 1):
         path = f"{index}_{kind}"
@@ -54,8 +82,6 @@ def write_modules(output: AtomicFolder, folder: SentenceFolder, *, hidden_size: 
         if arrays:
             output.write(f"{path}/model.safetensors", safetensors_chunks(arrays))
     output.write_text("modules.json", _dump(listing))
-    row = {"max_seq_length": max_seq_length, "do_lower_case": folder.do_lower_case}
-    output.write_text("sentence_bert_config.json", _dump(row))
     model: dict[str, Any] = {
         "model_type": "SentenceTransformer",
         "prompts": folder.prompts,

@@ -14,6 +14,7 @@
 //! - [`activation`], [`norm`], [`embeddings`], [`pooling`], [`rotary`]: functions of a matrix.
 //! - [`tile`]: a few rows by one panel of a product; [`gemm`]: dense layers over packed weights; [`attention`].
 //! - [`encoder`]: the whole model, shared among threads.
+//! - [`static_embeddings`]: vectors without an encoder, the mean of rows of a table.
 //!
 //! [`reference`](mod@reference) has the definition of every kernel in float64, which the tests compare with.
 //!
@@ -54,6 +55,7 @@ pub mod numbers;
 pub mod pooling;
 pub mod reference;
 pub mod rotary;
+pub mod static_embeddings;
 pub mod tile;
 
 pub use arch::InstructionSet;

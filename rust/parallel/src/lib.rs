@@ -4,6 +4,7 @@
 //! - [`fork_join`](fork_join()) runs one new thread for each item, in parallel to the calling thread, with cancellation.
 //! - [`thread_pool`] returns a given number of workers, all of one pool. It is safe to call after a fork.
 //! - [`interruptible`] runs a computation that ends early if the calling thread is interrupted; [`checkpoint`] is where.
+//! - [`prefetch`](prefetch()) requests a cache line before it is read.
 //! - [`ScratchPool`] keeps scratch buffers from one call to the next without a lock.
 //! - [`instruction_set`] finds out which SIMD instructions the CPU supports, and proves it with capability tokens.
 //!
@@ -15,6 +16,7 @@ pub mod instruction_set;
 mod interrupt;
 mod map;
 mod pool;
+mod prefetch;
 mod processor;
 mod scratch_pool;
 #[doc(hidden)]
@@ -25,4 +27,5 @@ pub use instruction_set::InstructionSet;
 pub use interrupt::{Interrupted, checkpoint, interruptible};
 pub use map::map_with;
 pub use pool::{Workers, thread_pool};
+pub use prefetch::prefetch;
 pub use scratch_pool::{Scratch, ScratchGuard, ScratchPool};

@@ -286,7 +286,7 @@ pub enum TextSequence<'a> {
 
 impl TextSequence<'_> {
     /// Returns the texts that the core consumes, borrowed.
-    fn texts(&self, py: Python<'_>) -> PyResult<Vec<Text<'_>>> {
+    pub fn texts(&self, py: Python<'_>) -> PyResult<Vec<Text<'_>>> {
         match self {
             TextSequence::List(texts) => texts.iter().map(|text| text.text(py)).collect(),
             TextSequence::Column(column, location) => py.detach(|| column.texts(*location)),

@@ -100,9 +100,25 @@ impl TextBlock {
         TextBlock { texts: 0..block.len(), block: Arc::new(block) }
     }
 
+    /// Returns the texts, borrowed.
+    pub fn inputs(&self) -> Vec<Input<'_>> {
+        let mut inputs = self.block.inputs();
+        inputs.truncate(self.texts.end);
+        inputs.drain(..self.texts.start);
+        inputs
+    }
+
+    /// Gives an error that has the index of a text its location.
+    pub fn locate(&self, error: Error) -> Error {
+        match error {
+            Error::AtIndex { index, error } => error.at_location(self.block.location(self.texts.start + index)),
+            error => error,
+        }
+    }
+
     /// Returns the number of bytes of each text, or of both texts of a pair.
     fn text_bytes(&self) -> Vec<usize> {
-        self.block.inputs()[self.texts.clone()].iter().map(Input::len).collect()
+        self.inputs().iter().map(Input::len).collect()
     }
 }
 
@@ -215,16 +231,11 @@ impl TextBlock {
             let threads = threads::checked("threads", threads)?;
             let columns = batch::columns(&columns)?;
             let rows = detached(py, || {
-                let inputs = self.block.inputs();
-                let inputs = &inputs[self.texts.clone()];
+                let inputs = self.inputs();
                 let pool = threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
-                tokenizer.core.encode_batch::<u32>(inputs, &options.core, &columns, pool)
+                tokenizer.core.encode_batch::<u32>(&inputs, &options.core, &columns, pool)
             })?;
-            let rows = rows.map_err(|error| match error {
-                Error::AtIndex { index, error } => error.at_location(self.block.location(self.texts.start + index)),
-                error => error,
-            });
-            Rows::new(py, rows.map_err(to_py)?, &columns)
+            Rows::new(py, rows.map_err(|error| to_py(self.locate(error)))?, &columns)
         })
     }
 }

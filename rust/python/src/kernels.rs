@@ -476,7 +476,7 @@ pub fn dense<'py>(
 /// # Errors
 ///
 /// InputError if they are in another order: the slice of an array by columns would be its transpose.
-fn by_rows<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+pub fn by_rows<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
     if !array.is_c_contiguous() {
         let message = format!("an array {:?} is not stored row by row: pass np.ascontiguousarray(it)", array.shape());
         return Err(error::input(message));
@@ -489,7 +489,7 @@ fn by_rows<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [
 /// # Errors
 ///
 /// InputError if it cannot be allocated. The constructors of the numpy crate panic in that case.
-fn zeros<'py, D: Dimension>(
+pub fn zeros<'py, D: Dimension>(
     py: Python<'py>,
     shape: impl AsRef<[usize]>,
     rows: usize,
@@ -517,7 +517,7 @@ pub fn kernel_instruction_sets() -> Vec<&'static str> {
 }
 
 /// Returns the instruction set of this name, or the best one of this CPU.
-fn kernels_for(instruction_set: Option<&str>) -> PyResult<InstructionSet> {
+pub fn kernels_for(instruction_set: Option<&str>) -> PyResult<InstructionSet> {
     match instruction_set {
         None => Ok(InstructionSet::detect()),
         Some(name) => instruction_sets::by_name(&InstructionSet::all_available(), name),

@@ -3,7 +3,8 @@
 //! - Texts in: `convert` and `arrow`, with `location` for error messages; `files` reads them from files.
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
-//! - Models and training: `kernels` and `training`; `pretraining` makes and reads the data of pre-training.
+//! - Models and training: `kernels`, `static_embeddings` and `training`; `pretraining` makes and reads the data of
+//!   pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
 //!   raises the exceptions of `wordpiece_bert.errors`.
 //!
@@ -23,6 +24,7 @@ mod kernels;
 mod location;
 mod options;
 mod pretraining;
+mod static_embeddings;
 mod threads;
 mod tokenizer;
 mod training;
@@ -71,6 +73,8 @@ mod _core {
     use super::options::Options;
     #[pymodule_export]
     use super::pretraining::{ExampleReader, ExampleShard, MaskingRules, epoch_order, keyed_draws, text_document_id};
+    #[pymodule_export]
+    use super::static_embeddings::StaticEmbeddings;
     #[pymodule_export]
     use super::threads::set_num_threads;
     #[pymodule_export]

@@ -65,13 +65,13 @@ pub use decode::Decoder;
 pub use definition::Definition;
 pub use error::{Error, ErrorKind, Result};
 pub use inputs::Encoding;
-#[doc(hidden)]
-pub use memory::prefetch;
 pub use offsets::OffsetUnit;
 pub use pattern::Pattern;
 pub use tokenizer::{EncodeOptions, Input, Text, Tokenizer};
 pub use vocab::Vocab;
 pub use wordpiece_parallel::InstructionSet;
+#[doc(hidden)]
+pub use wordpiece_parallel::prefetch;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
-//! Memory for large results, and hints to the operating system and the CPU: huge pages and prefetching.
+//! Memory for large results, and a hint to the operating system: huge pages.
 //!
 //! A result can be much larger than its input: a short text that is padded to the length of a long one, or the overlapping
 //! windows of a text. Such results are allocated with [`try_reserve`], or checked with [`check`] beforehand: a failed
-//! allocation would otherwise abort the process. The hints change nothing in what a program computes, and each does nothing
-//! where it is not supported.
+//! allocation would otherwise abort the process. The hint changes nothing in what a program computes, and does nothing where
+//! it is not supported.
 
 use crate::error::{Error, Result};
 
@@ -74,15 +74,4 @@ pub(crate) fn check_tokens(tokens: usize, rows: usize, length: usize, token_byte
     // The hint keeps the compiler from removing an allocation that nothing uses.
     let allocated = std::hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(bytes);
     allocated.map_err(|_| Error::OutOfMemory { rows, length, bytes })
-}
-
-/// Requests the cache line at an address that will be read soon. Does nothing where the CPU has no such instruction.
-#[inline(always)]
-pub fn prefetch<T>(_address: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint that reads nothing; any address is allowed, valid or not.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(_address.cast());
-    }
 }

@@ -61,6 +61,68 @@ impl Tokenizer {
         concatenate(chunks, target, columns, pool)
     }
 
+    /// Encodes many inputs and computes something from the ids of each, without keeping the ids of the whole batch. Returns
+    /// which inputs were truncated. The result does not depend on the pool.
+    ///
+    /// `outputs` has equally many elements for each input. `write` is called for runs of consecutive inputs, with the ids
+    /// of the run, the end of each input's row in them, and the elements of these inputs. Rows are not padded.
+    ///
+    /// ```
+    /// use wordpiece::{Definition, EncodeOptions, Input, Tokenizer, Vocab};
+    ///
+    /// let vocab = Vocab::new([("[UNK]", 0), ("one", 1), ("two", 2)])?;
+    /// let tokenizer = Tokenizer::new(Definition::bert(vocab))?;
+    /// let inputs = [Input::single("One two"), Input::single("two")];
+    /// let mut lengths = [0; 2];
+    /// tokenizer.encode_into(&inputs, &EncodeOptions::default(), &mut lengths, None, |_ids, ends, lengths| {
+    ///     let mut start = 0;
+    ///     for (length, &end) in lengths.iter_mut().zip(ends) {
+    ///         *length = end - start;
+    ///         start = end;
+    ///     }
+    /// })?;
+    /// assert_eq!(lengths, [2, 1]);
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode_batch`]; some of `outputs` have then been written.
+    ///
+    /// # Panics
+    ///
+    /// If `outputs` cannot be divided equally among the inputs.
+    pub fn encode_into<T: Send>(
+        &self,
+        inputs: &[Input<'_>],
+        options: &EncodeOptions,
+        outputs: &mut [T],
+        pool: Option<Workers>,
+        write: impl Fn(&[u32], &[i64], &mut [T]) + Sync,
+    ) -> Result<Vec<bool>> {
+        let width = outputs.len().checked_div(inputs.len()).unwrap_or(0);
+        assert_eq!(outputs.len(), width * inputs.len(), "equally many outputs for each input");
+        let columns = Columns::default();
+        let encoder = ChunkEncoder::new(self, options, &columns);
+        let mut rest = outputs;
+        // Also on one thread: the ids of a run stay in the cache until they are used.
+        let parts = divide(inputs, run_bytes(inputs, pool)).into_iter().map(|run| {
+            let (part, after) = std::mem::take(&mut rest).split_at_mut(width * run.len());
+            rest = after;
+            (run, part)
+        });
+        let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, (run, part): (Range<usize>, &mut [T])| {
+            let rows = encoder.encode(run.start, &inputs[run], scratch)?.rows;
+            write(&rows.ids, &rows.row_offsets, part);
+            Ok(rows.truncated)
+        };
+        let mut truncated = Vec::with_capacity(inputs.len());
+        for result in map_with(parts.collect(), pool, || self.scratch(), encode) {
+            truncated.append(&mut result?);
+        }
+        Ok(truncated)
+    }
+
     /// Encodes many inputs, with everything that is known about each. The result does not depend on the pool.
     ///
     /// # Errors
@@ -99,8 +161,24 @@ fn map_runs<T: Send>(
     f: impl Fn(usize, &[Input<'_>], &mut EncodeScratch) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
     let Some(pool) = pool else { return f(0, inputs, &mut tokenizer.scratch()) };
+    let runs = divide(inputs, run_bytes(inputs, Some(pool)));
+    let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, run: Range<usize>| f(run.start, &inputs[run], scratch);
+    let mut all = Vec::with_capacity(inputs.len());
+    for result in map_with(runs, Some(pool), || tokenizer.scratch(), encode) {
+        all.append(&mut result?);
+    }
+    Ok(all)
+}
+
+/// Returns how many bytes of text a run should have.
+fn run_bytes(inputs: &[Input<'_>], pool: Option<Workers>) -> usize {
     let total: usize = inputs.iter().map(Input::len).sum();
-    let run_bytes = (total / (RUNS_PER_THREAD * (pool.count() + 1))).clamp(MIN_RUN_BYTES, MAX_RUN_BYTES);
+    let threads = pool.map_or(1, |pool| pool.count() + 1);
+    (total / (RUNS_PER_THREAD * threads)).clamp(MIN_RUN_BYTES, MAX_RUN_BYTES)
+}
+
+/// Divides inputs into runs of at least so many bytes, except for the last.
+fn divide(inputs: &[Input<'_>], run_bytes: usize) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (i, input) in inputs.iter().enumerate() {
@@ -111,10 +189,5 @@ fn map_runs<T: Send>(
         }
     }
     runs.push(start..inputs.len());
-    let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, run: Range<usize>| f(run.start, &inputs[run], scratch);
-    let mut all = Vec::with_capacity(inputs.len());
-    for result in map_with(runs, Some(pool), || tokenizer.scratch(), encode) {
-        all.append(&mut result?);
-    }
-    Ok(all)
+    runs
 }

@@ -2,7 +2,7 @@
 
 use super::counts::WordCounts;
 use crate::error::{Error, Result, TrainingError};
-use crate::memory::prefetch;
+use wordpiece_parallel::prefetch;
 
 /// The numbers before the symbols of a word: its length in symbols, and its count as two halves, the lower one first.
 const HEADER: usize = 3;

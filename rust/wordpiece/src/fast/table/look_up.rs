@@ -10,7 +10,7 @@ use super::store::WordTable;
 use crate::fast::key::{GROUP, KeyGroup, WordKey};
 use crate::fast::line::{INLINE_IDS, LineValue, STORED};
 use crate::fast::primitives::Primitives;
-use crate::memory::prefetch;
+use wordpiece_parallel::prefetch;
 
 /// The words of a text, by where they begin and end.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::word_counts::WordCounts;
 use crate::fast::words::NormalizedWords;
-use crate::memory::prefetch;
+use wordpiece_parallel::prefetch;
 
 /// The most bytes of a word that is stored as a key.
 const KEY_BYTES: usize = 16;

@@ -8,7 +8,7 @@ use super::super::pairs::NumberHasher;
 use super::super::progress::Monitor;
 use super::super::vocab_builder::CONTINUATION_PREFIX;
 use crate::error::Result;
-use crate::memory::prefetch;
+use wordpiece_parallel::prefetch;
 
 /// No suffix.
 const NONE: u32 = u32::MAX;
