@@ -18,6 +18,7 @@ from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import one_of, tensors
 from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors, check_pool
 from wordpiece_bert.sentence.save import write_modules_after_static
+from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.sentence.static_folder import (
     StaticParts,
     read_static_folder,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert._internal.safe_json import JsonObject
     from wordpiece_bert.bert.functional import Array, Mask
-    from wordpiece_bert.sentence.encoder import OutputValue, Texts
+    from wordpiece_bert.sentence.arguments import OutputValue, Texts
     from wordpiece_bert.sentence.static_folder import StaticFolder
 
 __all__ = ["StaticEncoder"]
@@ -86,8 +87,9 @@ class StaticEncoder(SentenceEncoder):
         if dtype not in ("float32", "auto"):
             message = f"dtype must be 'float32' for a static model, which computes in it, not {dtype!r}"
             raise InputError(message)
-        parts = read_static_folder(find_model(model, revision=revision, download=download))
-        self._set_up_static(parts, threads)
+        found = find_model(model, revision=revision, download=download)
+        self._set_up_static(read_static_folder(found), threads)
+        self._source = Source.of(model, found, revision, threads=threads)
 
     @classmethod
     def _from_parts(
@@ -102,6 +104,7 @@ class StaticEncoder(SentenceEncoder):
         self._folder: StaticFolder
         self._folder, self._tokenizer, self._embeddings = parts
         self._threads = threads
+        self._source = None
         self._information = information or {}
         self._max_seq_length = self._folder.max_seq_length
         self._modules = list(self._folder.modules)
