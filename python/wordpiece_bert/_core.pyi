@@ -24,6 +24,7 @@ __all__ = [
     "ReportSums",
     "Reporter",
     "Rows",
+    "StaticEmbeddings",
     "TextBlock",
     "TextReader",
     "Tokenizer",
