@@ -16,9 +16,13 @@ __all__ = [
     "BertNormalizer",
     "Counted",
     "Encoding",
+    "ExampleBlock",
+    "ExampleBuilder",
     "ExampleReader",
     "ExampleShard",
     "MaskingRules",
+    "MdsWriter",
+    "NpyExampleWriter",
     "Options",
     "PackedLayer",
     "ReportSums",
@@ -27,6 +31,8 @@ __all__ = [
     "StaticEmbeddings",
     "TextBlock",
     "TextReader",
+    "TfrecordWriter",
+    "TokenStoreWriter",
     "Tokenizer",
     "Trained",
     "WordCounts",
@@ -41,7 +47,9 @@ __all__ = [
     "epoch_order",
     "kernel_instruction_sets",
     "keyed_draws",
+    "pack_sequences",
     "set_num_threads",
+    "split_sentences",
     "text_document_id",
 ]
 
@@ -122,6 +130,7 @@ class TextReader:
         fields: Sequence[str],
         errors: str,
         block_texts: int | None,
+        second_is_id: bool = False,
     ) -> Self: ...
     def next_block(self) -> TextBlock | None: ...
 
@@ -558,19 +567,114 @@ class ExampleReader:
     ) -> dict[str, Any]: ...
     def lengths(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
 
-# To come, in this form. Each call releases the interpreter, obeys Ctrl-C, and gives the same bytes for any `threads`:
-#
-# class TokenStoreWriter:  # a token store: shards, journal.jsonl, index.json; resumes by itself
-#     def __new__(cls, tokenizer: Tokenizer, folder: str, *, fingerprint: str,
-#         options: str (a JSON object for index.json),
-#         inputs: list[tuple[str, int | None]] (name and size of each file of this part, compared on resuming),
-#         file_numbers: list[int], documents: str ("blank-line" | "line" | "file" | "value"), split: bool,
-#         abbreviations: Sequence[str] | None, dtype: str | None, shard_tokens: int, threads: object) -> Self: ...
-#     finished: bool; first_input: int  # where to begin reading: pass the blocks of inputs[first_input:]
-#     def add(self, block: TextBlock) -> None: ...   # blocks in the order of the files
-#     def finish(self) -> dict[str, int]: ...        # writes index.json last, removes the journal; returns the counts
-# class ExampleBuilder:  # the rows of one pass over one shard, in blocks
-#     def __new__(cls, ids, sentence_offsets, document_offsets, document_ids, *, objective, max_length, ...): ...
-#     def next_block(self) -> ExampleBlock | None: ...
-# class ExampleBlock:  # arrays of some rows by name; counts for the report
-# class NpyExampleWriter, MdsWriter, TfrecordWriter:  # .write(block), .finish()
+# Sentences of a line (sentences="split"), and longest-pack-first: the sequences of each row as placed.
+def split_sentences(line: str, abbreviations: Sequence[str] | None) -> list[str]: ...
+def pack_sequences(lengths: Sequence[int], room: int, max_sequences: int | None) -> list[list[int]]: ...
+
+# A token store: shards, journal.jsonl, index.json. A run that was killed goes on by itself: create the writer with the
+# same arguments, read inputs[first_input:], add their blocks, finish. `options` is the JSON object that index.json
+# records (put the sizes of the inputs there): with another one, or another tokenizer, the constructor raises
+# InputError. Blocks of a Parquet column know no file number: pass input_index= (in the list of this run) and
+# ids= if there is an id column; text_document_id() makes numbers of texts. For JSON lines with an id field, give
+# TextReader two fields and second_is_id=True. documents="value" is for fields and columns.
+@final
+class TokenStoreWriter:
+    def __new__(
+        cls,
+        tokenizer: Tokenizer,
+        folder: str,
+        *,
+        fingerprint: str,
+        vocab_size: int,
+        options: str,
+        file_numbers: Sequence[int],
+        documents: str,
+        split: bool,
+        abbreviations: Sequence[str] | None,
+        dtype: str | None,
+        shard_tokens: int,
+        threads: object,
+    ) -> Self: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def first_input(self) -> int: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
+    def add(
+        self, block: TextBlock, *, input_index: int | None = None, ids: npt.NDArray[np.uint64] | None = None
+    ) -> None: ...
+    def finish(self) -> dict[str, int]: ...
+
+# The rows of one pass over one shard of a store, in blocks whose bounds do not depend on `threads`. `packing` is
+# (length of packed rows, window, most sequences in a row). With `masking` masks are static. counts: short_targets,
+# lone_sentences, rows_dropped, tokens_cut, truncated, sentences_divided, candidates, masked, random, kept, capped.
+@final
+class ExampleBuilder:
+    def __new__(
+        cls,
+        ids: npt.NDArray[Any],
+        sentence_offsets: npt.NDArray[np.int64],
+        document_offsets: npt.NDArray[np.int64],
+        document_ids: npt.NDArray[np.uint64],
+        *,
+        objective: str,
+        max_length: int,
+        short_seq_prob: float,
+        min_sentences: int,
+        seed: int,
+        pass_number: int,
+        cls_id: int,
+        sep_id: int,
+        packing: tuple[int, int, int | None] | None,
+        masking: MaskingRules | None,
+        threads: object,
+    ) -> Self: ...
+    def next_block(self) -> ExampleBlock | None: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
+
+# Some rows. arrays(): input_ids int32, row_offsets int64, token_type_ids int8, second_starts uint32, document_ids and
+# ordinals uint64 (the identity of each row); for pairs pair_labels int8; with static masks labels int32 (dense, -100);
+# packed: position_ids int32, sequence_offsets int64, cu_seqlens int32 (those of row i from sequence_offsets[i] + i to
+# sequence_offsets[i + 1] + i + 1).
+@final
+class ExampleBlock:
+    def __len__(self) -> int: ...
+    @property
+    def sequences(self) -> int: ...
+    def lengths(self) -> npt.NDArray[np.int64]: ...
+    def pair_labels(self) -> npt.NDArray[np.uint8]: ...
+    def arrays(self) -> dict[str, npt.NDArray[Any]]: ...
+
+# Writers of blocks in order; after an error or Ctrl-C they refuse further calls, and leave files named *.part.
+@final
+class NpyExampleWriter:
+    def __new__(
+        cls,
+        folder: str,
+        prefix: str,
+        *,
+        narrow_ids: bool,
+        narrow_places: bool,
+        pairs: bool,
+        masks: bool,
+        packed: bool,
+    ) -> Self: ...
+    def write(self, block: ExampleBlock) -> None: ...
+    # What each file holds ("input_ids", ...), its name, bytes, and CRC-32 as 8 hexadecimal digits.
+    def finish(self) -> list[tuple[str, str, int, str]]: ...
+
+@final
+class MdsWriter:
+    def __new__(cls, folder: str, *, narrow_ids: bool, pair_label: str | None, masks: bool, packed: bool) -> Self: ...
+    def write(self, block: ExampleBlock) -> None: ...
+    def finish(self) -> int: ...
+
+@final
+class TfrecordWriter:
+    def __new__(cls, path: str, length: int, max_predictions: int) -> Self: ...
+    def write(self, block: ExampleBlock) -> None: ...
+    def finish(self) -> int: ...

@@ -45,13 +45,17 @@ impl TextReader {
     ///
     /// With one or two `fields`, files have JSON lines; otherwise texts are divided by `separator`, or, if it is None,
     /// each file is one text.
+    ///
+    /// With `second_is_id`, the second field is the id of a document, a whole number or a string.
     #[new]
+    #[pyo3(signature = (files, separator, fields, errors, block_texts, second_is_id=false))]
     fn new(
         files: Vec<Option<PathBuf>>,
         separator: Option<String>,
         fields: Vec<String>,
         errors: &str,
         block_texts: Option<usize>,
+        second_is_id: bool,
     ) -> PyResult<TextReader> {
         let fields = fields.iter().map(|field| FieldPath::new(field)).collect::<Result<Vec<_>, _>>().map_err(to_py)?;
         let mut fields = fields.into_iter();
@@ -60,7 +64,8 @@ impl TextReader {
             (None, Some(separator)) => TextLayout::Separator(separator),
             (None, None) => TextLayout::WholeFile,
         };
-        let mut options = ReadOptions { layout, on_error: on_error(errors)?, ..ReadOptions::default() };
+        let on_error = on_error(errors)?;
+        let mut options = ReadOptions { layout, on_error, second_is_id, ..ReadOptions::default() };
         options.block_texts = block_texts.unwrap_or(options.block_texts);
         let sources = files.into_iter().map(|file| file.map_or_else(TextSource::stdin, TextSource::path)).collect();
         let reader = files::TextReader::new(sources, options).map_err(to_py)?;
@@ -90,7 +95,7 @@ type ArrowColumn<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, i64>, 
 /// A few megabytes of texts and their locations, or a part of them; see `wordpiece::files::TextBlock`.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct TextBlock {
-    block: Arc<files::TextBlock>,
+    pub block: Arc<files::TextBlock>,
     /// The texts that this object has.
     texts: Range<usize>,
 }

@@ -72,7 +72,10 @@ mod _core {
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]
-    use super::pretraining::{ExampleReader, ExampleShard, MaskingRules, epoch_order, keyed_draws, text_document_id};
+    use super::pretraining::{
+        ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsWriter, NpyExampleWriter,
+        TfrecordWriter, TokenStoreWriter, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
+    };
     #[pymodule_export]
     use super::static_embeddings::StaticEmbeddings;
     #[pymodule_export]

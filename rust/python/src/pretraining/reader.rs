@@ -2,61 +2,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wordpiece::Error;
-use wordpiece::pretraining::collate::{Batch, BatchLayout, Column, Row, Shard};
+use wordpiece::pretraining::collate::{Batch, BatchLayout, Row, Shard};
 use wordpiece::pretraining::masking::{EpochKeys, Masking, RowKeys};
 
 use super::masking::{MaskingRules, SCRATCH};
+use super::numbers::{Numbers, ReadonlyNumbers, readonly};
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
-
-/// An array of uint16 or uint32.
-enum Numbers {
-    U16(Py<PyArray1<u16>>),
-    U32(Py<PyArray1<u32>>),
-}
-
-/// [`Numbers`] while they are read.
-enum ReadonlyNumbers<'py> {
-    U16(PyReadonlyArray1<'py, u16>),
-    U32(PyReadonlyArray1<'py, u32>),
-}
-
-impl Numbers {
-    fn new(name: &str, array: &Bound<'_, PyAny>) -> PyResult<Numbers> {
-        if let Ok(array) = array.cast::<PyArray1<u16>>() {
-            return Ok(Numbers::U16(array.clone().unbind()));
-        }
-        match array.cast::<PyArray1<u32>>() {
-            Ok(array) => Ok(Numbers::U32(array.clone().unbind())),
-            Err(_) => Err(error::input(format!("{name} must be an array of uint16 or uint32 with one dimension"))),
-        }
-    }
-
-    fn read<'py>(&self, py: Python<'py>) -> PyResult<ReadonlyNumbers<'py>> {
-        Ok(match self {
-            Numbers::U16(array) => ReadonlyNumbers::U16(readonly(py, array)?),
-            Numbers::U32(array) => ReadonlyNumbers::U32(readonly(py, array)?),
-        })
-    }
-}
-
-impl ReadonlyNumbers<'_> {
-    fn column(&self) -> PyResult<Column<'_>> {
-        Ok(match self {
-            ReadonlyNumbers::U16(array) => Column::U16(array.as_slice()?),
-            ReadonlyNumbers::U32(array) => Column::U32(array.as_slice()?),
-        })
-    }
-}
-
-/// Borrows an array for reading.
-fn readonly<'py, T: Element>(py: Python<'py>, array: &Py<PyArray1<T>>) -> PyResult<PyReadonlyArray1<'py, T>> {
-    array.bind(py).extract()
-}
 
 /// The arrays of one pass over one shard of examples. They are kept, not copied.
 #[pyclass(frozen, module = "wordpiece_bert._core")]

@@ -305,6 +305,16 @@ pub enum Error {
         row: usize,
     },
 
+    /// A folder has something else than the store that is to be built, or one that was begun by another call.
+    StoreConflict {
+        /// The folder.
+        folder: String,
+        /// What differs: `"format"`, `"tokenizer"`, `"dtype"`, the name of an option, or `"state"` after an error.
+        key: String,
+    },
+    /// No document of a corpus has a token.
+    NoTokens,
+
     // Locations.
     /// An error in a text whose location in a file is known.
     AtLocation {
@@ -367,6 +377,8 @@ impl Error {
             | BadFieldPath { .. }
             | EmptySeparator
             | BrokenExamples { .. }
+            | StoreConflict { .. }
+            | NoTokens
             | NoThread { .. } => ErrorKind::Input,
             FileUnreadable { code: Some(_), .. } => ErrorKind::File,
             Training(_) => ErrorKind::Training,

@@ -56,9 +56,24 @@ impl FieldPath {
     ///
     /// With `replace`, lone surrogates become U+FFFD. After an error `out` is unchanged.
     pub(super) fn append(&self, line: &str, replace: bool, out: &mut String) -> std::result::Result<(), TextProblem> {
+        self.append_value(line, replace, false, out)
+    }
+
+    /// As [`FieldPath::append`] for the id of a document: appends `n` and the digits of a whole number, or `s` and a text.
+    pub(super) fn append_id(&self, line: &str, out: &mut String) -> std::result::Result<(), TextProblem> {
+        self.append_value(line, false, true, out)
+    }
+
+    fn append_value(
+        &self,
+        line: &str,
+        replace: bool,
+        is_id: bool,
+        out: &mut String,
+    ) -> std::result::Result<(), TextProblem> {
         let mut parser = serde_json::Deserializer::from_str(line);
         let mut text = None;
-        let seed = FieldSeed { keys: &self.keys, text: &mut text };
+        let seed = FieldSeed { keys: &self.keys, text: &mut text, is_id };
         let parsed = seed.deserialize(&mut parser).and_then(|()| parser.end());
         if let Err(error) = parsed {
             let message = message_without_line(&error);
@@ -111,6 +126,8 @@ fn push_replacing_surrogates(bytes: &[u8], out: &mut String) {
 struct FieldSeed<'a> {
     keys: &'a [String],
     text: &'a mut Option<Vec<u8>>,
+    /// Whether the value is an id: a whole number or a string, stored with its kind.
+    is_id: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
@@ -119,7 +136,7 @@ impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<(), D::Error> {
         match self.keys {
             // As bytes: as a str, the parser would report a lone surrogate as a syntax error.
-            [] => deserializer.deserialize_bytes(self),
+            [] if !self.is_id => deserializer.deserialize_bytes(self),
             _ => deserializer.deserialize_any(self),
         }
     }
@@ -130,6 +147,7 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.keys {
+            [] if self.is_id => f.write_str("a whole number of 64 bits or a string"),
             [] => f.write_str("a string"),
             [key, ..] => write!(f, "an object with the key {key:?}"),
         }
@@ -140,12 +158,40 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
         Ok(())
     }
 
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> std::result::Result<(), E> {
+        if !(self.is_id && self.keys.is_empty()) {
+            return Err(E::invalid_type(serde::de::Unexpected::Str(value), &self));
+        }
+        *self.text = Some([b"s", value.as_bytes()].concat());
+        Ok(())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> std::result::Result<(), E> {
+        if !(self.is_id && self.keys.is_empty()) {
+            return Err(E::invalid_type(serde::de::Unexpected::Unsigned(value), &self));
+        }
+        *self.text = Some(format!("n{value}").into_bytes());
+        Ok(())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> std::result::Result<(), E> {
+        if !(self.is_id && self.keys.is_empty()) {
+            return Err(E::invalid_type(serde::de::Unexpected::Signed(value), &self));
+        }
+        // Two's complement, as a column of int64 that is read as uint64.
+        *self.text = Some(format!("n{}", value as u64).into_bytes());
+        Ok(())
+    }
+
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> std::result::Result<(), M::Error> {
-        let FieldSeed { keys, text } = self;
+        let FieldSeed { keys, text, is_id } = self;
+        if keys.is_empty() {
+            return Err(serde::de::Error::invalid_type(serde::de::Unexpected::Map, &FieldSeed { keys, text, is_id }));
+        }
         while let Some(is_key) = map.next_key_seed(KeyEquals(&keys[0]))? {
             if is_key {
                 *text = None;
-                map.next_value_seed(FieldSeed { keys: &keys[1..], text })?;
+                map.next_value_seed(FieldSeed { keys: &keys[1..], text, is_id })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -154,14 +200,14 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> std::result::Result<(), S::Error> {
-        let FieldSeed { keys, text } = self;
+        let FieldSeed { keys, text, is_id } = self;
         let index: Option<usize> = keys.first().and_then(|key| key.parse().ok());
         let Some(index) = index else {
-            return Err(serde::de::Error::invalid_type(serde::de::Unexpected::Seq, &FieldSeed { keys, text }));
+            return Err(serde::de::Error::invalid_type(serde::de::Unexpected::Seq, &FieldSeed { keys, text, is_id }));
         };
         for i in 0.. {
             let more = match i == index {
-                true => list.next_element_seed(FieldSeed { keys: &keys[1..], text })?.is_some(),
+                true => list.next_element_seed(FieldSeed { keys: &keys[1..], text, is_id })?.is_some(),
                 false => list.next_element::<IgnoredAny>()?.is_some(),
             };
             if !more {

@@ -38,6 +38,9 @@ pub struct ReadOptions {
     pub layout: TextLayout,
     /// What to do with a text that cannot be read.
     pub on_error: OnError,
+    /// Whether the second field of [`TextLayout::JsonLines`] is the id of a document, a whole number or a string, and not
+    /// a text.
+    pub second_is_id: bool,
     /// A block is full once it holds this many bytes of text. The text that reaches the limit is included, so a block
     /// may be larger by one text.
     pub block_bytes: usize,
@@ -53,6 +56,7 @@ impl Default for ReadOptions {
         ReadOptions {
             layout: TextLayout::Separator("\n".to_owned()),
             on_error: OnError::Strict,
+            second_is_id: false,
             block_bytes: 4 << 20,
             block_texts: 1 << 17,
             longest_text: 1 << 30,

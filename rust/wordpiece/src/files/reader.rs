@@ -282,11 +282,18 @@ impl FoundTexts<'_> {
         }
         let replace = self.options.on_error == OnError::Replace;
         let begin = block.text.len();
-        let mut append = |field: &FieldPath| {
+        let mut append = |field: &FieldPath, is_id: bool| {
             let from = block.text.len();
-            field.append(text, replace, &mut block.text).map(|()| from..block.text.len())
+            let appended = match is_id {
+                true => field.append_id(text, &mut block.text),
+                false => field.append(text, replace, &mut block.text),
+            };
+            appended.map(|()| from..block.text.len())
         };
-        let spans = append(first).and_then(|span| Ok((span, second.as_ref().map(append).transpose()?)));
+        let spans = append(first, false).and_then(|span| {
+            let second = second.as_ref().map(|field| append(field, self.options.second_is_id));
+            Ok((span, second.transpose()?))
+        });
         match spans {
             Ok((first, second)) => {
                 block.spans.push(first);
@@ -306,7 +313,7 @@ impl FoundTexts<'_> {
         let offset = self.offset + at as u64;
         let error = Error::BadText { file: self.file_name.to_owned(), line, offset, problem };
         if self.options.on_error == OnError::Skip {
-            block.skip(|| error.to_string());
+            block.skip(self.file, || error.to_string());
             return Ok(());
         }
         Err(error)

@@ -36,6 +36,8 @@ pub struct TextBlock {
     pub(super) skipped: Vec<String>,
     /// The number of skipped texts.
     pub(super) skipped_count: usize,
+    /// The files with skipped texts, ascending, and their number in each.
+    pub(super) skipped_by_file: Vec<(u32, u64)>,
     pub(super) bytes_read: u64,
 }
 
@@ -85,7 +87,7 @@ impl TextBlock {
                     if on_error != OnError::Skip {
                         return Err(error);
                     }
-                    block.skip(|| error.to_string());
+                    block.skip(0, || error.to_string());
                 }
             }
         }
@@ -147,6 +149,25 @@ impl TextBlock {
         &self.skipped
     }
 
+    /// Returns the index of the file that text `i` is from, in the list of files.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `i` is not less than [`len`](TextBlock::len).
+    pub(crate) fn file(&self, i: usize) -> usize {
+        self.starts[i].file as usize
+    }
+
+    /// Returns the files with skipped texts, ascending, and their number in each.
+    pub(crate) fn skipped_by_file(&self) -> &[(u32, u64)] {
+        &self.skipped_by_file
+    }
+
+    /// Returns the id that was read with text `i`, with its kind: `n` and the digits of a number, or `s` and a text.
+    pub(crate) fn id(&self, i: usize) -> Option<&str> {
+        self.second_spans.get(i).map(|span| &self.text[span.clone()])
+    }
+
     /// Returns the number of bytes that had been read from all files when the block was finished.
     ///
     /// For compressed files these are the compressed bytes, comparable with the sizes of the files.
@@ -161,6 +182,7 @@ impl TextBlock {
         self.second_spans.clear();
         self.starts.clear();
         self.skipped.clear();
+        self.skipped_by_file.clear();
         self.skipped_count = 0;
     }
 
@@ -173,8 +195,12 @@ impl TextBlock {
     }
 
     /// Counts a skipped text; `describe` is called only for the first ones.
-    pub(super) fn skip(&mut self, describe: impl FnOnce() -> String) {
+    pub(super) fn skip(&mut self, file: u32, describe: impl FnOnce() -> String) {
         self.skipped_count += 1;
+        match self.skipped_by_file.last_mut() {
+            Some((last, count)) if *last == file => *count += 1,
+            _ => self.skipped_by_file.push((file, 1)),
+        }
         if self.skipped.len() < MOST_DESCRIBED {
             self.skipped.push(describe());
         }

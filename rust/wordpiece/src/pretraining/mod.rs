@@ -1,11 +1,23 @@
 //! Pre-training data: token stores, examples, masking, and batches.
 //!
-//! Text becomes a [token store](store) once; a store becomes [examples](rows), rows of tokens for an objective, for each
-//! set of options; and masks are computed when rows are read, from a seed, an epoch and the number of the row.
+//! Text becomes a [token store](store) once; a store becomes examples, rows of tokens for an objective, for each set of
+//! options; and masks are computed when rows are read, from a seed, an epoch and the number of the row.
 //!
 //! - [`random`] is the source of all random choices: numbers that are a function of keys;
 //! - [`masking`] chooses the tokens to predict; [`collate`] writes rows as padded arrays.
 
 pub mod collate;
+mod documents;
+pub mod formats;
 pub mod masking;
+mod npy;
+mod packing;
 pub mod random;
+pub mod rows;
+mod sentences;
+pub mod store;
+
+pub use documents::DocumentRule;
+pub use npy::{Element, FileEntry, NpyWriter};
+pub use packing::pack;
+pub use sentences::{ABBREVIATIONS, SentenceSplitter};
