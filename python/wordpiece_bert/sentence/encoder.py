@@ -803,4 +803,4 @@ def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
     """Put a lower-casing step before the normalizer, unless it has one; special tokens keep their case."""
     core = tokenizer._inner
     lowered = core.with_lowercase()
-    return tokenizer if lowered.pipeline == core.pipeline else Tokenizer._from_core(lowered)
+    return tokenizer if lowered.pipeline == core.pipeline else tokenizer._build(lowered, tokenizer._settings)
