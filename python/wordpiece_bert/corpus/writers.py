@@ -209,8 +209,12 @@ class _NpyTable:
         with exclusive(Path(os.path.realpath(self.path)).parent), uninterrupted():
             # The old ids are removed first and the new ids renamed last, so that ids never exist beside the wrong
             # columns, even if the process is killed in between.
-            if len(self._files) > 1:
+            own = {self.path if name == "ids" else self.path.with_suffix(f".{name}.npy") for name in self._files}
+            others = [path for path in written_files(self.path) if path not in own and path.is_file()]
+            if len(self._files) > 1 or others:
                 Path(os.path.realpath(self.path)).unlink(missing_ok=True)
+            for path in others:  # columns of an older output, which would not belong to these ids
+                path.unlink(missing_ok=True)
             for name in reversed(self._files):
                 self._files[name].rename()
         return [self.path, *(self.path.with_suffix(f".{name}.npy") for name in self._files if name != "ids")]
