@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, Union, overload
 
 import numpy as np
 
@@ -2103,6 +2103,15 @@ class Tokenizer:
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
+
+    if not TYPE_CHECKING:  # for a type checker, any attribute would exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from wordpiece_bert._internal.peer_names import what_to_use
+
+            instead = what_to_use(name)
+            message = f"Tokenizer has no attribute {name!r}" + (f": {instead}" if instead else "")
+            raise AttributeError(message, name=name, obj=self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self._inner.to_json(False), self._settings)  # noqa: FBT003
