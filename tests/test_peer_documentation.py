@@ -65,7 +65,7 @@ def test_train_a_vocabulary_and_use_it(tmp_path: Path) -> None:
     vocab.tokenizer().save(tmp_path / "tokenizer.json")
     tok = wb.Tokenizer.from_file(tmp_path / "tokenizer.json")
     assert "[UNK]" not in tok.encode("how was the evening").tokens
-    assert tok.encode("no z in it").tokens[2] == "[UNK]"
+    assert "[UNK]" in tok.encode("no z in it").tokens
     assert [tok.token_to_id(token) for token in special] == [0, 1, 2, 3, 4]
     tokenizers = pytest.importorskip("tokenizers")
     peer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
