@@ -8,22 +8,6 @@ from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert import heads, variants
 from wordpiece_bert.bert.config import BertConfig, find_config
 from wordpiece_bert.bert.model import BertModel
-<<<<<<< HEAD
-=======
-from wordpiece_bert.bert.variants import (
-    AlbertModel,
-    DistilBertModel,
-    DPRQuestionEncoder,
-    ElectraModel,
-    GteModel,
-    MegatronBertModel,
-    MobileBertModel,
-    MPNetModel,
-    NomicBertModel,
-    RobertaModel,
-    XLMRobertaModel,
-)
->>>>>>> 278ff74 (MobileBERT in both engines)
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.hub import find_model
 
@@ -35,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoModel", "read_config"]
 
-<<<<<<< HEAD
 #: The class without a head of each type of model, imported when a folder needs it; for DPR the one that transformers
 #: chooses.
 _BASE_MODELS = {
@@ -46,29 +29,11 @@ _BASE_MODELS = {
     "electra": "ElectraModel",
     "gte": "GteModel",
     "megatron-bert": "MegatronBertModel",
+    "mobilebert": "MobileBertModel",
     "mpnet": "MPNetModel",
     "nomic_bert": "NomicBertModel",
     "roberta": "RobertaModel",
     "xlm-roberta": "XLMRobertaModel",
-=======
-#: The class without a head of each type of model; for DPR the one that transformers chooses.
-_BASE_MODELS: dict[str, type[Model]] = {
-    cls.config_class.model_type: cls
-    for cls in (
-        BertModel,
-        AlbertModel,
-        DistilBertModel,
-        DPRQuestionEncoder,
-        ElectraModel,
-        GteModel,
-        MegatronBertModel,
-        MobileBertModel,
-        MPNetModel,
-        NomicBertModel,
-        RobertaModel,
-        XLMRobertaModel,
-    )
->>>>>>> 278ff74 (MobileBERT in both engines)
 }
 
 #: Names of types and classes in the remote code of models, and the classes here that compute the same.
