@@ -73,9 +73,9 @@ def check_engines(cls: type[BertModel], config: BertConfig, data: st.DataObject,
     found = random_model(cls, config, "rust", seed)(ids, mask, **EVERYTHING, **options)
     names = ["last_hidden_state", "hidden_states", "attentions"]
     names += [] if expected.pooler_output is None else ["pooler_output"]
-    for name in names:  # one after the other, relative to the greatest number: without norms, vectors are long
-        reference = np.asarray(getattr(expected, name))
-        check_equal(found, {name: reference}, mask, 1e-5 * max(1.0, float(np.abs(reference).max())))
+    # Relative to the greatest number: without norms, vectors are long, and so are the errors before the pooler's tanh.
+    scale = max(1.0, float(np.abs(expected.last_hidden_state).max()))
+    check_equal(found, {name: np.asarray(getattr(expected, name)) for name in names}, mask, 1e-5 * scale)
 
 
 # --- the engines, for other shapes
