@@ -10,6 +10,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import warnings
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +32,9 @@ REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 def importable(name: str) -> bool:
     """Whether a module can be imported here: those of integrations need the package that they are for."""
     try:
-        importlib.import_module(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of other packages
+            importlib.import_module(name)
     except MissingPackageError:
         return False
     return True
