@@ -161,7 +161,13 @@ class _Loop(Generic[Trained]):
         raise NotImplementedError
 
     def evaluate(self, eval_dataset: Dataset | None = None) -> dict[str, float]:
-        """Compute loss and metrics over a data set."""
+        """Compute loss and metrics over a data set.
+
+        Parameters
+        ----------
+        eval_dataset
+            The rows; those of the trainer by default.
+        """
         raise NotImplementedError
 
     # --- steps
