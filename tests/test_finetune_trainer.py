@@ -301,7 +301,7 @@ def test_training_stops_early_without_progress(tmp_path: Path) -> None:
 def test_a_loss_that_is_not_finite_stops_and_the_last_checkpoint_stays(tmp_path: Path) -> None:
     settings = arguments(tmp_path / "run", learning_rate=1e30, save_steps=1, warmup_steps=1)
     trainer = Trainer(classifier(tmp_path / "start"), settings, examples())
-    with np.errstate(all="ignore"), pytest.raises(NonFiniteError, match="step [1-9]"):
+    with np.errstate(all="ignore"), pytest.raises(NonFiniteError, match=r"step [1-9]"):
         trainer.train()
     assert (tmp_path / "run" / "checkpoint-1" / "trainer_state.json").exists()
 
@@ -382,7 +382,7 @@ def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> N
 
 def test_wrong_trainings_are_refused(tmp_path: Path) -> None:
     model = classifier(tmp_path / "start")
-    with pytest.raises(InputError, match="freeze has 'encoder.layer.7'"):
+    with pytest.raises(InputError, match=r"freeze has 'encoder\.layer\.7'"):
         Trainer(model, arguments(tmp_path, freeze=("encoder.layer.7",)), examples())
     with pytest.raises(InputError, match="nothing to train on"):
         Trainer(model, arguments(tmp_path), []).train()

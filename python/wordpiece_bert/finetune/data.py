@@ -76,7 +76,8 @@ def _separated(path: Path, separator: str) -> list[tuple[str, dict[str, Any]]]:
         # A quotation mark within a TSV field is an ordinary character, as text files with tabs use it.
         quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
         # Every line is read as a dict of the header's names; fields beyond them are under the key "".
-        reader: csv.DictReader[str] = csv.DictReader(file, restkey="", delimiter=separator, quoting=quoting, strict=True)  # type: ignore[call-overload]
+        form: dict[str, Any] = {"delimiter": separator, "quoting": quoting, "strict": True}
+        reader: csv.DictReader[str] = csv.DictReader(file, restkey="", **form)
         try:
             rows = []
             for row in reader:
