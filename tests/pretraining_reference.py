@@ -549,8 +549,8 @@ def folder_arrays(
     """The arrays of one pass over one shard. A row is a list of sequences, one if rows are not packed."""
     arrays: dict[str, list[int]] = {"input_ids": [], "row_offsets": [0]}
     sequences = [one for row in rows for one in row]
+    arrays["second_starts"] = [one.second for one in sequences]
     if sequences and sequences[0].label is not None:
-        arrays["second_starts"] = [one.second for one in sequences]
         arrays["pair_labels"] = [one.label or 0 for one in sequences]
     if packing:
         arrays["sequence_lengths"] = [len(one.ids) for one in sequences]

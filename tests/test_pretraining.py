@@ -17,7 +17,6 @@ from wordpiece_bert.bert import BertConfig, BertForPreTraining
 from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining import Masking, PairExample, collate, next_sentence_pairs
-from wordpiece_bert.pretraining import pairs as pretraining
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.heads.base import HeadModel
@@ -204,21 +203,6 @@ def test_a_second_segment_follows_the_first_or_is_from_another_document(seed: in
             assert set(b) == {tok.token_to_id("york")}
     # Sentences that a random segment displaced begin the next pair: each is used once, in order.
     assert used == list(range(len(one)))
-
-
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(2, 60), seeds)
-def test_segments_are_truncated_as_if_token_by_token(a: int, b: int, limit: int, seed: int) -> None:
-    """The released code removes a token from the longer segment until both fit, from the second if they are equal."""
-    n, m = a, b
-    while n + m > limit:
-        if n > m:
-            n -= 1
-        else:
-            m -= 1
-    left, right = pretraining._truncated_pair(np.arange(a), np.arange(b), limit, np.random.default_rng(seed))
-    assert (len(left), len(right)) == (n, m)
-    for segment in (left, right):
-        assert segment.tolist() == list(range(segment[0], segment[0] + len(segment)))
 
 
 def test_about_half_of_the_second_segments_are_random() -> None:

@@ -1,4 +1,4 @@
-"""The commands: `table`, `growth`, `training`, `models`, `serve` and `start`."""
+"""The commands: `table`, `growth`, `training`, `models`, `serve`, `start` and `pretraining`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import growth, models, report, serve, start, training
+from benchmarks import growth, models, pretraining, report, serve, start, training
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
@@ -17,6 +17,8 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["models"]:
         return models.main(arguments[1:])
+    if arguments[:1] == ["pretraining"]:
+        return pretraining.main(arguments[1:])
     if arguments[:1] == ["serve"]:
         return serve.main(arguments[1:])
     if arguments[:1] == ["start"]:

@@ -94,14 +94,14 @@ class AtomicFolder:
             if hold(descriptor, self._staging):
                 return
 
-    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
+    def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write a file, under a temporary name.
 
         Parameters
         ----------
         name : str
             The path of the file in the folder, with ``/`` between its parts.
-        chunks : iterable of bytes or memoryview
+        chunks : iterable of bytes
             Its contents.
 
         Raises
@@ -115,7 +115,9 @@ class AtomicFolder:
         file = self._stack.enter_context(AtomicFile(path))
         file.path = self.path / name  # for messages
         file.begin()
-        file.write(chunks)
+        with file.naming_errors():
+            for chunk in chunks:
+                file.file.write(chunk)
         file.sync()
         if self._staging is not None:
             file.rename()

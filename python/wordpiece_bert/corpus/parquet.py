@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["import_pyarrow", "parquet_blocks"]
+__all__ = ["batches", "import_pyarrow", "opened", "parquet_blocks", "strings_of"]
 
 # The size of a block, about as for other files. The sizes in a file's metadata are those of its encodings: a text that
 # is repeated in a million rows is stored once, but decoded a million times. Therefore the rows are limited as well.
@@ -75,23 +75,50 @@ def _blocks(
 ) -> Iterator[tuple[_core.TextBlock, int]]:
     before = 0
     for name, size in files:
-        try:
-            # A small buffer instead of an entire row group, which may be of any size.
-            file = pyarrow.parquet.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)
-        except pyarrow.ArrowInvalid as cause:
-            message = f"{name}: not a Parquet file: {cause}"
-            raise InputError(message) from cause
-        with file:
-            _check_columns(pyarrow, name, file.schema_arrow, columns)
+        with opened(pyarrow, name, columns) as file:
             rows = 0
-            for batch in file.iter_batches(
-                _rows_per_block(file.metadata, columns), columns=list(dict.fromkeys(columns))
-            ):
-                strings = [_strings(pyarrow, batch.column(column)) for column in columns]
+            for batch in batches(file, columns):
+                strings = [strings_of(pyarrow, batch.column(column)) for column in columns]
                 block = _core.TextBlock.from_arrow(name, rows, strings, errors)
                 rows += batch.num_rows
                 yield block, before + size * rows // max(file.metadata.num_rows, 1)
         before += size
+
+
+def opened(pyarrow: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN401
+    """Open a Parquet file, a context, and check its columns of texts.
+
+    Parameters
+    ----------
+    pyarrow : module
+        pyarrow.
+    name : str
+        The path.
+    columns : sequence of str
+        The columns that must be there and hold texts.
+
+    Raises
+    ------
+    InputError
+        The file is not Parquet, or a column is missing or not text.
+    """
+    try:
+        # A small buffer instead of an entire row group, which may be of any size.
+        file = pyarrow.parquet.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)
+    except pyarrow.ArrowInvalid as cause:
+        message = f"{name}: not a Parquet file: {cause}"
+        raise InputError(message) from cause
+    try:
+        _check_columns(pyarrow, name, file.schema_arrow, columns)
+    except InputError:
+        file.close()
+        raise
+    return file
+
+
+def batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401
+    """Yield some columns of an open Parquet file as record batches of the size of a block."""
+    yield from file.iter_batches(_rows_per_block(file.metadata, columns), columns=list(dict.fromkeys(columns)))
 
 
 def _check_columns(pyarrow: Any, name: str, schema: Any, columns: Sequence[str]) -> None:  # noqa: ANN401
@@ -118,7 +145,7 @@ def _rows_per_block(metadata: Any, columns: Sequence[str]) -> int:  # noqa: ANN4
     return max(1, min(BLOCK_ROWS, int(BLOCK_BYTES / most)))
 
 
-def _strings(pyarrow: Any, array: Any) -> Strings:  # noqa: ANN401
+def strings_of(pyarrow: Any, array: Any) -> Strings:  # noqa: ANN401
     """Return the buffers of an Arrow array of strings, of any string type."""
     array = array.cast(pyarrow.large_string())
     if not len(array):

@@ -10,7 +10,9 @@ The procedure is that of Devlin et al., "BERT" (2019), section 3.1 and appendice
 function of a seed and of what they are for, so that threads, processes and machines give the same bytes.
 """
 
+from wordpiece_bert.pretraining.build import build_token_store
 from wordpiece_bert.pretraining.dataset import PretrainingDataset, epoch_order
+from wordpiece_bert.pretraining.examples import build_examples
 from wordpiece_bert.pretraining.masking import MaskedTokens, Masking
 from wordpiece_bert.pretraining.pairs import PairExample, collate, next_sentence_pairs
 from wordpiece_bert.pretraining.report import ExamplesReport
@@ -23,6 +25,8 @@ __all__ = [
     "PairExample",
     "PretrainingDataset",
     "TokenStore",
+    "build_examples",
+    "build_token_store",
     "collate",
     "epoch_order",
     "merge_token_stores",

@@ -7,10 +7,12 @@ open, ``create_pretraining_data.py`` from the authors' code release decides.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_probability, whole_number
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import ConfigError, InputError
@@ -99,8 +101,8 @@ def next_sentence_pairs(
     >>> for pair in next_sentence_pairs(documents, tokenizer, seed=3):
     ...     print(" ".join(tokenizer.convert_ids_to_tokens(pair.input_ids)), pair.next_sentence_label)
     [CLS] a a [SEP] b [SEP] 0
-    [CLS] c [SEP] a a b [SEP] 1
-    [CLS] d d [SEP] b [SEP] 1
+    [CLS] c [SEP] b [SEP] 1
+    [CLS] d d [SEP] a a b [SEP] 1
     """
     check_instance("tokenizer", tokenizer, Tokenizer)
     max_length = whole_number("max_length", max_length, _SPECIAL_TOKENS + 2, meaning="[CLS] A [SEP] B [SEP]")
@@ -110,7 +112,34 @@ def next_sentence_pairs(
         message = "the tokenizer has no [CLS] or no [SEP] token, which pairs need"
         raise ConfigError(message)
     tokens = _TokenizedDocuments(documents, tokenizer)
-    return _pairs(tokens, (cls_id, sep_id), max_length, short_probability, np.random.default_rng(seed_of(seed)))
+    builder = _core.ExampleBuilder(
+        tokens.ids,
+        tokens.sentence_offsets,
+        tokens.document_offsets,
+        np.arange(len(tokens.document_offsets) - 1, dtype=np.uint64),
+        objective="nsp",
+        max_length=max_length,
+        short_seq_prob=short_probability,
+        min_sentences=1,
+        seed=seed_of(seed),
+        pass_number=0,
+        cls_id=cls_id,
+        sep_id=sep_id,
+        packing=None,
+        masking=None,
+        threads=1,
+    )
+    return _pairs(builder)
+
+
+def _pairs(builder: _core.ExampleBuilder) -> Iterator[PairExample]:
+    """Yield the rows of a builder one by one."""
+    while (block := builder.next_block()) is not None:
+        arrays = block.arrays()
+        ids, types = arrays["input_ids"].astype(np.int64), arrays["token_type_ids"].astype(np.int64)
+        labels = arrays["pair_labels"].tolist()
+        for (start, end), label in zip(pairwise(arrays["row_offsets"].tolist()), labels, strict=True):
+            yield PairExample(ids[start:end].copy(), types[start:end].copy(), label)
 
 
 def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> dict[str, npt.NDArray[np.int64]]:
@@ -161,10 +190,7 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
 
 
 class _TokenizedDocuments:
-    """The token ids of documents in one array, with the boundaries of sentences and documents.
-
-    Sentences are numbered across all documents, without those that have no tokens.
-    """
+    """The ids of documents as the arrays of a token store, without sentences and documents that have no tokens."""
 
     def __init__(self, documents: Iterable[Iterable[str]], tokenizer: Tokenizer) -> None:
         given: object = documents
@@ -191,87 +217,10 @@ class _TokenizedDocuments:
             ends.append(len(sentences))
         batch = tokenizer.encode_batch(sentences, add_special_tokens=False, truncation=False, padding=False)
         kept = batch.lengths > 0
-        self._ids = batch.ids.astype(np.int64)
-        self._starts = np.append(batch.row_offsets[:-1][kept], len(self._ids))
+        self.ids = batch.ids
+        self.sentence_offsets = np.append(batch.row_offsets[:-1][kept], len(self.ids)).astype(np.int64)
         # The number of kept sentences before each document. `unique` drops documents without any.
-        before = np.unique(np.concatenate(([0], np.cumsum(kept)))[ends])
-        self._sentences = [range(a, b) for a, b in zip(before[:-1].tolist(), before[1:].tolist(), strict=True)]
-        if len(self._sentences) == 1:
+        self.document_offsets = np.unique(np.concatenate(([0], np.cumsum(kept)))[ends]).astype(np.int64)
+        if len(self.document_offsets) == 2:
             message = "only one of documents is not empty, and a random second segment needs another one"
             raise InputError(message)
-
-    def __len__(self) -> int:
-        return len(self._sentences)
-
-    def sentences(self, document: int) -> range:
-        """Return the numbers of a document's sentences."""
-        return self._sentences[document]
-
-    def ids(self, first: int, end: int) -> npt.NDArray[np.int64]:
-        """Return the token ids of the sentences from `first` up to `end`, which is excluded."""
-        return self._ids[self._starts[first] : self._starts[end]]
-
-    def until(self, first: int, end: int, tokens: int) -> int:
-        """Return the smallest sentence number at which the sentences from `first` have at least `tokens` tokens.
-
-        The result is at least ``first + 1`` and at most `end`.
-        """
-        full = int(np.searchsorted(self._starts, self._starts[first] + tokens))
-        return min(max(full, first + 1), end)
-
-
-def _pairs(
-    documents: _TokenizedDocuments,
-    special_ids: tuple[int, int],
-    max_length: int,
-    short_probability: float,
-    rng: np.random.Generator,
-) -> Iterator[PairExample]:
-    max_tokens = max_length - _SPECIAL_TOKENS
-    for number in range(len(documents)):
-        sentences = documents.sentences(number)
-        start = sentences.start
-        while start < sentences.stop:
-            target = int(rng.integers(2, max_tokens + 1)) if rng.random() < short_probability else max_tokens
-            end = documents.until(start, sentences.stop, target)
-            middle = int(rng.integers(start + 1, end)) if end - start > 1 else end
-            a = documents.ids(start, middle)
-            is_random = end - start == 1 or rng.random() < 0.5
-            if is_random:
-                other = int(rng.integers(len(documents) - 1))
-                other_sentences = documents.sentences(other + (other >= number))
-                first = int(rng.integers(other_sentences.start, other_sentences.stop))
-                b = documents.ids(first, documents.until(first, other_sentences.stop, target - len(a)))
-                start = middle
-            else:
-                b = documents.ids(middle, end)
-                start = end
-            yield _pair(*_truncated_pair(a, b, max_tokens, rng), special_ids, is_random=is_random)
-
-
-def _truncated_pair(
-    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], max_tokens: int, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Remove tokens from the longer segment, one by one and from either end, until both fit."""
-    surplus = max(0, len(a) + len(b) - max_tokens)
-    # First from the longer segment until both have the same length, then from each in turn, beginning with B.
-    off_a = min(surplus, max(0, len(a) - len(b)))
-    off_b = min(surplus - off_a, max(0, len(b) - len(a)))
-    rest = surplus - off_a - off_b
-    return _shortened(a, off_a + rest // 2, rng), _shortened(b, off_b + rest - rest // 2, rng)
-
-
-def _shortened(segment: npt.NDArray[np.int64], n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Remove n tokens, each from the start or the end with equal probability."""
-    start = int(rng.binomial(n, 0.5))
-    return segment[start : len(segment) - (n - start)]
-
-
-def _pair(
-    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], special_ids: tuple[int, int], *, is_random: bool
-) -> PairExample:
-    cls_id, sep_id = special_ids
-    ids = np.concatenate(([cls_id], a, [sep_id], b, [sep_id]))
-    types = np.zeros(len(ids), np.int64)
-    types[len(a) + 2 :] = 1
-    return PairExample(ids, types, int(is_random))

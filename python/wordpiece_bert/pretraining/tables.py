@@ -1,28 +1,30 @@
-"""Examples as Arrow, Parquet and JSON lines, written atomically from an example folder."""
+"""Examples as Arrow, Parquet and JSON lines."""
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert.corpus.parquet import import_pyarrow
-from wordpiece_bert.pretraining.columns import column_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
+    from types import TracebackType
 
-    from wordpiece_bert.pretraining.columns import ExampleColumns, ShardArrays
+    import numpy.typing as npt
 
-__all__ = ["TABLE_SUFFIXES", "example_schema", "record_batch", "write_table"]
+    from wordpiece_bert import _core
 
-#: The formats that are tables, by suffix.
-TABLE_SUFFIXES = {".arrow": "arrow", ".parquet": "parquet", ".jsonl": "jsonl"}
+__all__ = ["TableWriter", "example_schema", "record_batch"]
+
+#: The columns with one entry for each token, in the order of the files.
+_TOKENS = ("input_ids", "token_type_ids")
 
 
 def example_schema(*, label: str | None, masked: bool, packed: bool) -> Any:  # noqa: ANN401
@@ -46,55 +48,50 @@ def example_schema(*, label: str | None, masked: bool, packed: bool) -> Any:  # 
     return pa.schema(fields)
 
 
-def record_batch(columns: ExampleColumns, schema: Any, label: str | None) -> Any:  # noqa: ANN401
-    """Return rows as an Arrow record batch of this schema; columns that it does not name are left out."""
+def record_batch(block: _core.ExampleBlock, schema: Any, label: str | None) -> Any:  # noqa: ANN401
+    """Return rows as an Arrow record batch of a schema that `example_schema` returned."""
     pa = import_pyarrow("writing examples")
-    arrays = {}
-    for name, values in columns.tokens.items():
-        arrays[name] = pa.ListArray.from_arrays(pa.array(columns.offsets), pa.array(values))
-    if columns.pair_labels is not None and label is not None:
-        arrays[label] = pa.array(columns.pair_labels)
-        if columns.sequence_offsets is not None:
-            arrays[label] = pa.ListArray.from_arrays(pa.array(columns.sequence_offsets), arrays[label])
-    if columns.cu_seqlens is not None and columns.sequence_offsets is not None:
-        offsets = columns.sequence_offsets + np.arange(len(columns.sequence_offsets), dtype=np.int32)
-        arrays["cu_seqlens"] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(columns.cu_seqlens))
-    return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
+    arrays = block.arrays()
+    offsets = _Offsets(arrays)
+    columns = []
+    for name in schema.names:
+        values = pa.array(arrays["pair_labels" if name == label else name])
+        bounds = offsets.of(name, label)
+        columns.append(values if bounds is None else pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), values))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _json_lines(columns: ExampleColumns, label: str | None) -> Iterator[str]:
-    """Yield each row as a line of JSON, with the columns in the order of the schema."""
-    bounds = list(pairwise(columns.offsets.tolist()))
+class _Offsets:
+    """Where the entries of each row begin in the flat columns of a block."""
 
-    def lists(values: Any) -> list[list[int]]:  # noqa: ANN401
-        flat = values.tolist()
-        return [flat[start:end] for start, end in bounds]
+    def __init__(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        self._rows = arrays["row_offsets"]
+        self._sequences = arrays.get("sequence_offsets")
 
-    found: dict[str, list[Any]] = {name: lists(columns.tokens[name]) for name in ("input_ids", "token_type_ids")}
-    if columns.pair_labels is not None and label is not None:
-        found[label] = columns.pair_labels.tolist()
-        if columns.sequence_offsets is not None:
-            found[label] = [found[label][a:b] for a, b in pairwise(columns.sequence_offsets.tolist())]
-    found.update({name: lists(columns.tokens[name]) for name in ("labels", "position_ids") if name in columns.tokens})
-    if columns.cu_seqlens is not None and columns.sequence_offsets is not None:
-        flat = columns.cu_seqlens.tolist()
-        starts = (columns.sequence_offsets + np.arange(len(columns.sequence_offsets))).tolist()
-        found["cu_seqlens"] = [flat[a:b] for a, b in pairwise(starts)]
-    for row in zip(*found.values(), strict=True):
-        yield json.dumps(dict(zip(found, row, strict=True)), separators=(", ", ": ")) + "\n"
+    def of(self, name: str, label: str | None) -> npt.NDArray[np.int64] | None:
+        """Return the offsets of a column, or None if it has one value a row."""
+        if name == label:
+            return self._sequences
+        if name == "cu_seqlens" and self._sequences is not None:  # one more than sequences
+            return self._sequences + np.arange(len(self._sequences))
+        return self._rows
 
 
-def write_table(
-    path: Path,
-    kind: str,
-    shards: Iterable[ShardArrays],
-    *,
-    label: str | None,
-    masked: bool,
-    packed: bool,
-    show: Callable[[int], object],
-) -> None:
-    """Write the rows of shards to a file, which appears when it is complete.
+def _json_lines(block: _core.ExampleBlock, names: list[str], label: str | None) -> Iterator[str]:
+    """Yield each row as a line of JSON."""
+    arrays = block.arrays()
+    offsets = _Offsets(arrays)
+    columns: list[list[Any]] = []
+    for name in names:
+        values = arrays["pair_labels" if name == label else name].tolist()
+        bounds = offsets.of(name, label)
+        columns.append(values if bounds is None else [values[a:b] for a, b in pairwise(bounds.tolist())])
+    for row in zip(*columns, strict=True):
+        yield json.dumps(dict(zip(names, row, strict=True))) + "\n"
+
+
+class TableWriter:
+    """Writes rows to an Arrow, Parquet or JSON lines file, which appears when it is complete. A context manager.
 
     Parameters
     ----------
@@ -102,48 +99,57 @@ def write_table(
         The file.
     kind : {"arrow", "parquet", "jsonl"}
         The format.
-    shards : iterable of ShardArrays
-        The rows.
     label : str or None
         The name of the label of pairs.
     masked, packed : bool
         Whether rows have labels of tokens, and several sequences.
-    show : callable
-        Called with the number of rows written so far.
-
-    Raises
-    ------
-    InputError
-        pyarrow is needed and not installed.
-    OSError
-        The file cannot be written.
     """
-    with AtomicFile(path) as output:
-        output.begin()
-        rows = 0
-        if kind == "jsonl":
-            with output.naming_errors():
-                for columns in (columns for shard in shards for columns in column_blocks(shard)):
-                    output.file.write("".join(_json_lines(columns, label)).encode())
-                    rows += len(columns)
-                    show(rows)
-            output.commit()
-            return
-        pa = import_pyarrow(f"writing {kind}")
-        schema = example_schema(label=label, masked=masked, packed=packed)
-        with output.naming_errors():
-            if kind == "parquet":
-                writer = pa.parquet.ParquetWriter(output.file, schema, compression="zstd")
+
+    def __init__(self, path: Path, kind: str, *, label: str | None, masked: bool, packed: bool) -> None:
+        self._kind, self._label = kind, label
+        self._output = AtomicFile(path)
+        self._pyarrow = None if kind == "jsonl" else import_pyarrow(f"writing {kind}")
+        names = [*_TOKENS, label, "labels" if masked else None, *(("position_ids", "cu_seqlens") if packed else ())]
+        self._names = [name for name in names if name is not None]
+        if self._pyarrow is not None:
+            self._schema = example_schema(label=label, masked=masked, packed=packed)
+        self._writer: Any = None
+
+    def __enter__(self) -> Self:
+        self._output.begin()
+        if self._pyarrow is not None and self._kind == "parquet":
+            self._writer = self._pyarrow.parquet.ParquetWriter(self._output.file, self._schema, compression="zstd")
+        elif self._pyarrow is not None:
+            self._writer = self._pyarrow.ipc.new_file(self._output.file, self._schema)
+        return self
+
+    def write(self, block: _core.ExampleBlock) -> None:
+        """Append the rows of a block.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        with self._output.naming_errors():
+            if self._writer is not None:
+                self._writer.write_batch(record_batch(block, self._schema, self._label))
             else:
-                writer = pa.ipc.new_file(output.file, schema)
-            try:
-                for columns in (columns for shard in shards for columns in column_blocks(shard)):
-                    writer.write_batch(record_batch(columns, schema, label))
-                    rows += len(columns)
-                    show(rows)
-                writer.close()
-            except BaseException:
-                with suppress(OSError, pa.ArrowException):  # its destructor would write to a closed file
-                    writer.close()
-                raise
-        output.commit()
+                self._output.file.write("".join(_json_lines(block, self._names, self._label)).encode())
+
+    def finish(self) -> None:
+        """Complete the file and give it its name."""
+        if self._writer is not None:
+            with self._output.naming_errors():
+                self._writer.close()
+            self._writer = None
+        self._output.commit()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._writer is not None and self._pyarrow is not None:
+            # An open writer would be closed by the garbage collector, and fail because its file is closed.
+            with suppress(OSError, self._pyarrow.ArrowException):
+                self._writer.close()
+        self._output.__exit__(kind, error, trace)

@@ -99,7 +99,7 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
     return tensors
 
 
-def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes | memoryview]:
+def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes]:
     """Yield the contents of a file of tensors, in their order, that transformers and the safetensors library read.
 
     Half-precision arrays (float16, `half_precision.BFLOAT16`) are written in half precision.
@@ -116,7 +116,7 @@ def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes | memo
     text += b" " * (-len(text) % 8)  # aligned to 8 bytes, so that the data can be memory-mapped
     yield len(text).to_bytes(8, "little") + text
     for array in stored.values():
-        yield array.reshape(-1).view(np.uint8).data
+        yield array.tobytes()
 
 
 def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
@@ -131,7 +131,9 @@ def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
     """
     with AtomicFile(file) as part:
         part.begin()
-        part.write(safetensors_chunks(tensors))
+        with part.naming_errors():
+            for chunk in safetensors_chunks(tensors):
+                part.file.write(chunk)
         part.commit()
 
 

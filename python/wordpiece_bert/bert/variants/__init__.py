@@ -1,4 +1,4 @@
-"""Encoders that differ from BERT, a module for each family.
+"""Variants of BERT with a WordPiece tokenizer: DistilBERT, ELECTRA, MPNet and ALBERT, a module each.
 
 The classes have the names that transformers gives them.
 """
@@ -52,12 +52,6 @@ if TYPE_CHECKING:
         MegatronBertForMaskedLM,
         MegatronBertForSequenceClassification,
         MegatronBertModel,
-    )
-    from wordpiece_bert.bert.variants.mobilebert import (
-        MobileBertConfig,
-        MobileBertForMaskedLM,
-        MobileBertForSequenceClassification,
-        MobileBertModel,
     )
     from wordpiece_bert.bert.variants.mpnet import (
         MPNetConfig,
@@ -132,10 +126,6 @@ __all__ = [
     "MegatronBertForMaskedLM",
     "MegatronBertForSequenceClassification",
     "MegatronBertModel",
-    "MobileBertConfig",
-    "MobileBertForMaskedLM",
-    "MobileBertForSequenceClassification",
-    "MobileBertModel",
     "NomicBertConfig",
     "NomicBertForMaskedLM",
     "NomicBertForSequenceClassification",
@@ -198,10 +188,6 @@ _MODULES = {
     "MegatronBertForMaskedLM": "megatron",
     "MegatronBertForSequenceClassification": "megatron",
     "MegatronBertModel": "megatron",
-    "MobileBertConfig": "mobilebert",
-    "MobileBertForMaskedLM": "mobilebert",
-    "MobileBertForSequenceClassification": "mobilebert",
-    "MobileBertModel": "mobilebert",
     "NomicBertConfig": "nomic",
     "NomicBertForMaskedLM": "nomic",
     "NomicBertForSequenceClassification": "nomic",

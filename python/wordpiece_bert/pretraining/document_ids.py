@@ -1,0 +1,104 @@
+"""Documents of Arrow columns with their ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert import _core
+from wordpiece_bert.corpus import parquet
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+__all__ = ["column_ids", "ids_of_column"]
+
+
+def ids_of_column(values: Any, where: str) -> npt.NDArray[np.uint64]:  # noqa: ANN401
+    """Return the document ids in an Arrow array: integers as they are, negative ones as 2⁶⁴ less; strings hashed.
+
+    Parameters
+    ----------
+    values : pyarrow.Array
+        Integers or strings, without nulls.
+    where : str
+        The file or column, for messages.
+
+    Returns
+    -------
+    ndarray of uint64
+        The ids.
+
+    Raises
+    ------
+    InputError
+        They are of another type, or one is null.
+    """
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        values, kind = values.dictionary_decode(), kind.value_type
+    if values.null_count:
+        row = int(np.flatnonzero(np.asarray(values.is_null()))[0])
+        message = f"{where}: the id in row {row} is null; give each document one, or leave the ids out"
+        raise InputError(message)
+    if pa.types.is_unsigned_integer(kind):
+        return values.cast(pa.uint64()).to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)  # type: ignore[no-any-return]
+    if pa.types.is_signed_integer(kind):
+        return values.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)  # type: ignore[no-any-return]
+    if kind in (pa.string(), pa.large_string(), pa.string_view()):
+        return np.array([_core.text_document_id(value) for value in values.to_pylist()], np.uint64)
+    message = f"{where}: ids are {kind}, but must be integers or strings"
+    raise InputError(message)
+
+
+def column_ids(
+    name: str, column: str, id_column: str, errors: str
+) -> Iterator[tuple[_core.TextBlock, float, npt.NDArray[np.uint64]]]:
+    """Read the documents of a Parquet file with their ids.
+
+    Parameters
+    ----------
+    name : str
+        The path of the file.
+    column, id_column : str
+        The columns with the texts and the ids.
+    errors : str
+        As for `TextReader`.
+
+    Yields
+    ------
+    block : _core.TextBlock
+        The texts.
+    share : float
+        How much of the file has been read.
+    ids : ndarray of uint64
+        The ids of the texts; those of skipped ones are left out.
+
+    Raises
+    ------
+    InputError
+        As for `parquet_blocks` and `ids_of_column`.
+    """
+    pyarrow = parquet.import_pyarrow("reading Parquet")
+    rows = 0
+    with parquet.opened(pyarrow, name, [column]) as file:
+        if file.schema_arrow.names.count(id_column) != 1:
+            message = (
+                f"{name}: no column {id_column!r}; its columns are {', '.join(map(repr, file.schema_arrow.names))}"
+            )
+            raise InputError(message)
+        total = max(file.metadata.num_rows, 1)
+        for batch in parquet.batches(file, [column, id_column]):
+            texts = batch.column(column)
+            block = _core.TextBlock.from_arrow(name, rows, [parquet.strings_of(pyarrow, texts)], errors)
+            ids = ids_of_column(batch.column(id_column), f"{name}, column {id_column!r}")
+            if len(block) < len(ids):  # nulls were skipped
+                ids = ids[np.asarray(texts.is_valid())]
+            rows += batch.num_rows
+            yield block, rows / total, ids

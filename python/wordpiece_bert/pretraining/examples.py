@@ -1,0 +1,272 @@
+"""`build_examples`: the rows of a token store for an objective, in a format of the caller's choice."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from wordpiece_bert import _core
+from wordpiece_bert._internal.progress import Progress, shows_bars
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.pretraining.build import fingerprint_of
+from wordpiece_bert.pretraining.dataset import PAIR_LABELS
+from wordpiece_bert.pretraining.example_folder import ExampleFolder
+from wordpiece_bert.pretraining.report import ExamplesReport
+from wordpiece_bert.pretraining.row_options import RowOptions
+from wordpiece_bert.pretraining.store import TokenStore
+from wordpiece_bert.pretraining.tables import TableWriter
+from wordpiece_bert.pretraining.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wordpiece_bert.pretraining.masking import Masking
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["FORMATS", "build_examples"]
+
+FORMATS = ("npy", "arrow", "parquet", "jsonl", "mds", "tfrecord")
+_SUFFIXES = {
+    ".arrow": "arrow",
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".mds": "mds",
+    ".tfrecord": "tfrecord",
+    ".tfrecords": "tfrecord",
+}
+
+
+def build_examples(
+    store: TokenStore | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    tokenizer: Tokenizer,
+    *,
+    objective: Literal["nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text"] = "nsp",
+    max_length: int = 128,
+    short_seq_prob: float = 0.1,
+    min_sentences: int = 1,
+    packing: bool | int = False,
+    packing_window: int = 4096,
+    max_sequences_per_row: int | None = None,
+    dupe_factor: int = 1,
+    masking: Masking | None = None,
+    seed: int = 0,
+    format: Literal["npy", "arrow", "parquet", "jsonl", "mds", "tfrecord"] | None = None,  # noqa: A002
+    threads: int | None = None,
+    show_progress_bar: bool | None = None,
+) -> ExamplesReport:
+    """Make pre-training examples of a token store, in bounded memory.
+
+    The bytes depend on the store, the arguments and the seed, not on `threads`. An example folder (``"npy"``) that was
+    interrupted is finished by the same call; other formats begin anew.
+
+    Parameters
+    ----------
+    store : TokenStore or path
+        The store.
+    output : path
+        A folder (``"npy"``, ``"mds"``) or a file.
+    tokenizer : Tokenizer
+        The tokenizer of the store.
+    objective : {"nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text"}, default "nsp"
+        How rows are made: pairs of segments of which the second is random (BERT) or swapped with the first (ALBERT) in
+        half of the rows; sentences that fill a row, across documents (RoBERTa) or of one document; rows of equal
+        length; or a document a row, cut.
+    max_length : int, default 128
+        The largest number of tokens of a sequence, special ones included.
+    short_seq_prob : float, default 0.1
+        The share of pairs that aim at a random smaller number of tokens.
+    min_sentences : int, default 1
+        The sentences that a pair with a next-sentence label is made of at least, where the document has as many. With
+        1, as in BERT, a long sentence alone forces a random second segment.
+    packing : bool or int, default False
+        Put several sequences in a row: of `max_length` tokens (True), or of this many.
+    packing_window : int, default 4096
+        The number of sequences that are packed together.
+    max_sequences_per_row : int, optional
+        The largest number of sequences in a packed row.
+    dupe_factor : int, default 1
+        The number of passes over the store, each with other random choices.
+    masking : Masking, optional
+        Mask rows now. By default `PretrainingDataset` masks them when they are read.
+    seed : int, default 0
+        The seed of all random choices, from 0 to 2⁶⁴ - 1.
+    format : {"npy", "arrow", "parquet", "jsonl", "mds", "tfrecord"}, optional
+        By default that of the suffix of `output`, or ``"npy"``. TFRecord files have the features of BERT's own script,
+        and need `masking` with `max_predictions`.
+    threads : int, optional
+        Number of threads; by default all CPUs that this process may use.
+    show_progress_bar : bool, optional
+        By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
+
+    Returns
+    -------
+    ExamplesReport
+        What was made.
+
+    Raises
+    ------
+    InputError
+        The store is of another tokenizer, not finished, or not enough for the objective; an argument is wrong; or
+        `output` holds other examples.
+    ConfigError
+        The tokenizer has no [CLS] or no [SEP] token.
+    OSError
+        A file cannot be written.
+    """
+    start = time.perf_counter()
+    opened = store if isinstance(store, TokenStore) else TokenStore(store)
+    path = Path(output)
+    options = RowOptions.checked(
+        tokenizer,
+        objective=objective,
+        max_length=max_length,
+        short_seq_prob=short_seq_prob,
+        min_sentences=min_sentences,
+        packing=packing,
+        packing_window=packing_window,
+        max_sequences_per_row=max_sequences_per_row,
+        dupe_factor=dupe_factor,
+        masking=masking,
+        seed=seed,
+    )
+    kind = _format_of(path, format)
+    _check_format(kind, options)
+    _check_store(opened, options, tokenizer, path)
+    with _progress(opened, options, show=show_progress_bar) as show:
+        if kind == "npy":
+            tally = ExampleFolder(path, opened, options).build(threads, show)
+        else:
+            tally = _stream(path, kind, opened, options, threads, show)
+    fields = tally.report(options) | {
+        "output": str(path),
+        "options": options.recorded(),
+        "documents": opened.documents,
+        "documents_empty": opened.documents_empty,
+        "bytes": opened.bytes,
+        "seconds": time.perf_counter() - start,
+    }
+    return ExamplesReport.from_dict(fields)
+
+
+def _format_of(path: Path, given: object) -> str:
+    if given is None:
+        return _SUFFIXES.get(path.suffix, "npy")
+    if given not in FORMATS:
+        message = f"format must be one of {', '.join(map(repr, FORMATS))}, not {given!r:.80}"
+        raise InputError(message)
+    return str(given)
+
+
+def _check_format(kind: str, options: RowOptions) -> None:
+    if kind != "tfrecord":
+        return
+    if options.masking is None or options.masking._options["max_predictions"] is None:
+        message = (
+            "format='tfrecord' has the features of BERT's own script, which are masked: pass "
+            "masking=Masking(tokenizer, max_predictions=20), or choose another format"
+        )
+        raise InputError(message)
+    if options.packing is not None:
+        message = "format='tfrecord' has one sequence a row: pass packing=False, or choose another format"
+        raise InputError(message)
+
+
+def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, path: Path) -> None:
+    fingerprint = fingerprint_of(tokenizer)
+    if store.fingerprint != fingerprint:
+        message = (
+            f"{store.path}: was made with another tokenizer (fingerprint {store.fingerprint[:12]}…, that of this "
+            f"tokenizer is {fingerprint[:12]}…); pass the same, or make the store again"
+        )
+        raise InputError(message)
+    masking = options.masking
+    if (
+        masking is not None
+        and masking._tokenizer is not tokenizer
+        and fingerprint_of(masking._tokenizer) != fingerprint
+    ):
+        message = "masking has another tokenizer than the examples; make it with the same"
+        raise InputError(message)
+    if os.path.realpath(path) == os.path.realpath(store.path):
+        message = f"{path}: is the token store itself; choose another output"
+        raise InputError(message)
+    if options.objective not in PAIR_LABELS:
+        return
+    if store.sentences == store.documents:
+        message = (
+            f"{store.path}: every document has one sentence, but {options.objective!r} needs pairs of them: see the "
+            "arguments documents and sentences of build_token_store, or choose the objective 'doc-sentences'"
+        )
+        raise InputError(message)
+    if options.objective == "nsp" and store.documents == 1:
+        message = (
+            f"{store.path}: has one document, but a random second segment comes from another one: see documents= of "
+            "build_token_store, or choose the objective 'sop'"
+        )
+        raise InputError(message)
+    alone = sum(shard.documents == 1 for shard in store.shards)
+    if options.objective == "nsp" and alone:
+        message = (
+            f"{store.path}: {alone} of {len(store.shards)} shards have one document, so no second segment is random "
+            "there; larger shards (shard_tokens) have more"
+        )
+        warnings.warn(message, UserWarning, stacklevel=3)
+
+
+class _progress:  # noqa: N801 - a context manager
+    """Shows the tokens written so far; its value is called with them."""
+
+    def __init__(self, store: TokenStore, options: RowOptions, *, show: bool | None) -> None:
+        self._bar = Progress(store.tokens * options.dupe_factor, "token")
+        self._visible = show is not False and (show or shows_bars(sys.stderr))
+
+    def __enter__(self) -> Callable[[int], None]:
+        return self._bar.update if self._visible else lambda _: None
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+
+def _stream(
+    path: Path, kind: str, store: TokenStore, options: RowOptions, threads: int | None, show: Callable[[int], None]
+) -> Tally:
+    """Write all rows through one writer."""
+    label = PAIR_LABELS.get(options.objective)
+    masked, packed = options.masking is not None, options.packing is not None
+    tally = Tally(options.row_length)
+    with ExitStack() as stack:
+        writer: Any
+        if kind == "mds":
+            if (path / "index.json").exists():
+                message = f"{path}: has a data set already; choose another output, or delete it"
+                raise InputError(message)
+            path.mkdir(parents=True, exist_ok=True)
+            narrow = store.dtype.itemsize == 2
+            writer = _core.MdsWriter(str(path), narrow_ids=narrow, pair_label=label, masks=masked, packed=packed)
+        elif kind == "tfrecord":
+            assert options.masking is not None
+            limit = options.masking._options["max_predictions"]
+            writer = _core.TfrecordWriter(str(path), options.max_length, limit)
+        else:
+            writer = stack.enter_context(TableWriter(path, kind, label=label, masked=masked, packed=packed))
+        for builder in _builders(store, options, threads):
+            while (block := builder.next_block()) is not None:
+                writer.write(block)
+                tally.add(block)
+                show(tally.tokens)
+            tally.add_counts(builder.counts)
+        writer.finish()
+    return tally
+
+
+def _builders(store: TokenStore, options: RowOptions, threads: int | None) -> Iterator[_core.ExampleBuilder]:
+    """Yield the rows of each pass over each shard."""
+    for pass_number in range(options.dupe_factor):
+        for shard in store.shards:
+            yield options.builder(shard, pass_number, threads)

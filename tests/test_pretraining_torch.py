@@ -1,0 +1,69 @@
+"""torch's DataLoader takes a `PretrainingDataset` as it is. Skipped if torch is not installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pretraining_reference as reference
+from pretraining_folders import rows_of_each_shard, tokenizer, write_examples
+from wordpiece_bert.pretraining import Masking, PretrainingDataset
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+data = pytest.importorskip("torch.utils.data")
+
+# torch's own warnings are not errors of these tests.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module", params=[None, 80], ids=["rows", "packed"])
+def dataset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PretrainingDataset:
+    shards = rows_of_each_shard(reference.Options(max_length=32, seed=3), request.param)
+    path = tmp_path_factory.mktemp("torch") / "examples"
+    write_examples(path, shards, "nsp", request.param or 32, packing=request.param is not None)
+    return PretrainingDataset(path, masking=Masking(tokenizer(), whole_words=True), seed=11)
+
+
+def batches(loader: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    return [{name: np.asarray(value) for name, value in batch.items()} for batch in loader]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_with_collate_are_those_of_the_data_set(dataset: PretrainingDataset, workers: int) -> None:
+    loader = data.DataLoader(dataset, batch_size=7, num_workers=workers, collate_fn=dataset.collate)
+    found = batches(loader)
+    numbers = np.array_split(np.arange(len(dataset)), range(7, len(dataset), 7))
+    assert len(found) == len(numbers)
+    for batch, rows in zip(found, numbers, strict=True):
+        expected = dataset.batch(rows)
+        assert set(batch) == set(expected)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(batch[name], array, err_msg=name)
+    assert all(isinstance(value, torch.Tensor) for batch in loader for value in batch.values())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_default_collation_stacks_the_rows(dataset: PretrainingDataset, workers: int) -> None:
+    rows = batches(data.DataLoader(dataset, batch_size=5, num_workers=workers))[1]
+    expected = dataset.batch(range(5, 10))
+    for name in ("input_ids", "token_type_ids", "attention_mask", "labels"):
+        np.testing.assert_array_equal(rows[name], expected[name])
+
+
+def test_shuffling_and_a_sampler_of_our_order(dataset: PretrainingDataset) -> None:
+    generator = torch.Generator().manual_seed(0)
+    loader = data.DataLoader(dataset, batch_size=4, shuffle=True, generator=generator, collate_fn=dataset.collate)
+    shuffled = sorted(row.tolist() for batch in loader for row in np.asarray(batch["input_ids"])[:, :5])
+    straight = sorted(dataset[i]["input_ids"][:5].tolist() for i in range(len(dataset)))
+    assert shuffled == straight
+    order = dataset.order()
+    loader = data.DataLoader(dataset, batch_size=4, sampler=order.tolist(), collate_fn=dataset.collate)
+    first = next(iter(loader))
+    np.testing.assert_array_equal(np.asarray(first["input_ids"]), dataset.batch(order[:4])["input_ids"])
+
+
+def test_collate_shares_memory_with_the_batch(dataset: PretrainingDataset) -> None:
+    rows = dataset.__getitems__([0, 1])
+    assert dataset.collate(rows)["input_ids"].data_ptr() == rows.batch["input_ids"].ctypes.data
