@@ -14,14 +14,14 @@ reads single components. Nothing is trained, and nothing is random.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert import BertModel, Tokenizer
+from wordpiece_bert import BertModel, Tokenizer, distill_static
 from wordpiece_bert.bert import (
     BertConfig,
     BertForMaskedLM,
@@ -30,7 +30,6 @@ from wordpiece_bert.bert import (
     BertForTokenClassification,
 )
 from wordpiece_bert.bert.checkpoint import bert_shapes
-from wordpiece_bert.bert.checkpoint.safetensors import write_safetensors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -224,12 +223,9 @@ def make_sentences(folder: Path) -> Path:
 
 
 def make_static(folder: Path) -> Path:
-    """A static model in the layout of model2vec: the vector of each word is one-hot."""
-    folder.mkdir(parents=True, exist_ok=True)
-    Tokenizer.from_vocab(VOCAB).save(folder / "tokenizer.json")
-    write_safetensors(folder / "model.safetensors", {"embeddings": np.eye(WIDTH, dtype=np.float32)})
-    config = {"model_type": "model2vec", "normalize": True}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    """A static model: the vector of each word is that of the plain encoder."""
+    with TemporaryDirectory() as parent:
+        distill_static(make_sentences(Path(parent) / "sentences"), pca_dims=None).save_pretrained(folder)
     return folder
 
 

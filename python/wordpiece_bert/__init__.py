@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.batch import BatchEncoding, RaggedBatch
     from wordpiece_bert.bert import BertModel
     from wordpiece_bert.errors import WordPieceError
-    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
+    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder, distill_static
     from wordpiece_bert.tokenizer import Tokenizer
     from wordpiece_bert.training import Vocab, WordCounts, train_vocab, vocab_report
 
@@ -48,6 +48,7 @@ __all__ = [
     "WordCounts",
     "WordPieceError",
     "__version__",
+    "distill_static",
     "set_num_threads",
     "train_vocab",
     "vocab_report",
@@ -68,6 +69,7 @@ _MODULES = {
     "WordCounts": "training.counts",
     "WordPieceError": "errors",
     "__version__": "_core",
+    "distill_static": "sentence.distill",
     "set_num_threads": "_core",
     "train_vocab": "training.train",
     "vocab_report": "training.report",

@@ -32,6 +32,7 @@ __all__ = ["main"]
 COMMANDS = {
     "embed": "text files to vectors",
     "encode": "texts to token ids",
+    "distill": "an encoder to a static model",
     "train": "text files to a vocabulary",
     "count": "text files to word counts",
     "report": "how well vocabularies fit texts",

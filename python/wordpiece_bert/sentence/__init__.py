@@ -10,6 +10,7 @@ from wordpiece_bert.errors import TruncationWarning
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
     from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+    from wordpiece_bert.sentence.distill import distill_static
     from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors
     from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
     from wordpiece_bert.sentence.quantization import quantize_embeddings
@@ -28,6 +29,7 @@ __all__ = [
     "StaticEncoder",
     "TokenVectors",
     "TruncationWarning",
+    "distill_static",
     "pairwise_similarity",
     "paraphrase_mining",
     "paraphrase_mining_embeddings",
@@ -43,6 +45,7 @@ _MODULES = {
     "SentenceEncoder": "encoder",
     "StaticEncoder": "static",
     "TokenVectors": "encoder",
+    "distill_static": "distill",
     "pairwise_similarity": "metrics",
     "paraphrase_mining": "search",
     "paraphrase_mining_embeddings": "search",

@@ -450,6 +450,14 @@ impl Tokenizer {
         })
     }
 
+    /// Return the normalized form of a text, and the words that it is split into.
+    fn words(&self, text: &Bound<'_, PyAny>) -> PyResult<(String, Vec<String>)> {
+        guarded(|| {
+            let text = convert::string(text, Location::argument("text"), "a text is a str")?;
+            self.definition().words(text.to_str()?).map_err(to_py)
+        })
+    }
+
     /// Join tokens into text, as the decoder does.
     fn join_tokens(&self, tokens: Vec<String>) -> PyResult<String> {
         guarded(|| self.definition().join_tokens(tokens, None).map_err(to_py))

@@ -6,7 +6,7 @@ use crate::added::{AddedIds, AddedToken, assign_ids};
 use crate::decode::Decoder;
 use crate::error::{Error, Result};
 use crate::inputs::{Padding, PostProcessor, Truncation};
-use crate::normalize::Normalizer;
+use crate::normalize::{Normalized, Normalizer};
 use crate::split::PreTokenizer;
 use crate::vocab::Vocab;
 
@@ -55,6 +55,37 @@ impl Definition {
         let ids = assign_ids(&self.vocab, &added, self.added_ids);
         // Collecting into a map keeps the last of the tokens with one id.
         ids.into_iter().zip(added).collect::<BTreeMap<u32, AddedToken>>().into_iter().collect()
+    }
+
+    /// Returns the normalized form of a text and the words it is split into, which the vocabulary is not asked for. Added
+    /// tokens are not searched for.
+    ///
+    /// ```
+    /// use wordpiece::{Definition, Vocab};
+    ///
+    /// let definition = Definition::bert(Vocab::new([("[UNK]", 0)])?);
+    /// let words = definition.words("Night-Watch")?;
+    /// assert_eq!(words, ("night-watch".to_owned(), ["night", "-", "watch"].map(String::from).to_vec()));
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PatternFailed`] if a regular expression of the normalizer or the pre-tokenizer gives up.
+    pub fn words(&self, text: &str) -> Result<(String, Vec<String>)> {
+        let needs_spans = self.pre_tokenizer.as_ref().is_some_and(PreTokenizer::needs_spans);
+        let mut normalized = Normalized::default();
+        normalized.reset(text, 0, needs_spans);
+        if let Some(normalizer) = &self.normalizer {
+            normalizer.apply(&mut normalized)?;
+        }
+        let whole = normalized.text.clone();
+        let mut ranges = vec![0..whole.len()];
+        if let Some(pre_tokenizer) = &self.pre_tokenizer {
+            pre_tokenizer.split(&mut normalized, &mut ranges)?;
+        }
+        let words = ranges.into_iter().map(|range| normalized.text[range].to_owned());
+        Ok((whole, words.filter(|word| !word.is_empty()).collect()))
     }
 
     /// Returns whether a token is in the vocabulary or registered.
