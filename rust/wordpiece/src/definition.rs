@@ -80,7 +80,7 @@ impl Definition {
             normalizer.apply(&mut normalized)?;
         }
         let whole = normalized.text.clone();
-        let mut ranges = vec![0..whole.len()];
+        let mut ranges: Vec<_> = std::iter::once(0..whole.len()).collect();
         if let Some(pre_tokenizer) = &self.pre_tokenizer {
             pre_tokenizer.split(&mut normalized, &mut ranges)?;
         }
