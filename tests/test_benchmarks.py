@@ -197,3 +197,11 @@ def test_the_start_of_a_process_is_measured(tmp_path: Path, capsys: pytest.Captu
     assert start.main(["--quick", "--model", str(folder)]) == 0
     shown = capsys.readouterr().out
     assert all(f"| {label} " in shown for label in start.STEPS)
+
+
+@pytest.mark.model
+def test_the_command_static_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.main(["static", "--texts", "50", "--rounds", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("| ours |") for line in lines)
+    assert any(line.startswith("50 texts, ") for line in lines)
