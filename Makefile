@@ -4,8 +4,9 @@
 #   make test          run every test that a newcomer needs: Rust, Python, documentation, examples
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, and that NEON compiles
 #   make check         lint, then test
-#   make test-spark    run the tests on a local Spark (needs Java: apt-get install default-jre-headless)
 #   make test-browser  run the tests of the inspection pages in a browser (needs chromium: apt-get install chromium)
+#   make test-integrations
+#                      run the tests with Spark (needs Java), datasets, LangChain, Chroma and other large packages
 #   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
 #   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust)
 #   make fuzz          compare every path with the slow tokenizer on FUZZ × 6,000 random cases (FUZZ=100), then run each
@@ -36,7 +37,7 @@ LINT_TOOLS := $(VENV)/lint-tools.stamp
 BENCH_TOOLS := $(VENV)/bench-tools.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 
-.PHONY: demo test lint check test-spark test-browser test-aarch64 test-s390x test-i686 sanitize fuzz bench wheel clean
+.PHONY: demo test lint check test-browser test-integrations test-aarch64 test-s390x test-i686 sanitize fuzz bench wheel clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -68,13 +69,14 @@ lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 
 check: lint test
 
-test-spark: $(PACKAGE) $(TEST_TOOLS)
-	@$(PIP) install 'pyspark>=4'
-	$(BIN)/python -m pytest tests/test_spark.py tests/test_pretraining_spark.py $(ARGS)
-
 test-browser: $(PACKAGE) $(TEST_TOOLS)
 	@$(PIP) install --group browser
 	$(BIN)/python -m pytest tests/test_inspect_browser.py $(ARGS)
+
+test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
+	@$(PIP) install --group integrations
+	@$(PIP) install --no-deps bertopic keybert txtai
+	$(BIN)/python -m pytest tests/test_serve.py tests/test_spark.py tests/test_integrations_*.py $(ARGS)
 
 test-aarch64 test-s390x test-i686:
 	scripts/test-emulated.sh $(@:test-%=%) $(ARGS)

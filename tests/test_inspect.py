@@ -83,12 +83,19 @@ def decoded(page: str) -> tuple[dict[str, Any], list[bytes]]:
 def unpacked(spec: dict[str, Any], blobs: list[bytes]) -> np.ndarray:
     """An array of a page."""
     rows, columns = ([1, *spec["shape"]])[-2:]
+    if spec["encoding"] == "softmax":
+        q, k = (unpacked(spec[name], blobs) for name in ("queries", "keys"))
+        return softmax(q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1])))
     parts = []
     for number, length in enumerate(spec["lengths"]):
         raw = zlib.decompress(blobs[spec["first"] + number][:length])
         if spec["encoding"] == "rows":
             most = np.frombuffer(raw[: 4 * rows], "<f4")
             part = np.frombuffer(raw[4 * rows :], np.uint8).reshape(rows, columns) * (most / spec["levels"])[:, None]
+        elif spec["encoding"] == "columns":
+            most = np.frombuffer(raw[: 4 * columns], "<f4")
+            both = np.frombuffer(raw[4 * columns :], np.uint8).reshape(2, -1).T.tobytes()
+            part = np.frombuffer(both, "<i2").reshape(columns, rows).T * (most / spec["steps"])
         elif spec["encoding"] == "single":
             part = np.frombuffer(raw, "<f4")
         else:
@@ -117,6 +124,8 @@ def test_packed_arrays_come_back_within_their_documented_error(encoding: Any, le
         assert (error <= values.max(axis=-1, keepdims=True) * share + 1e-9).all()
     elif encoding == "unit":
         assert error.max() <= 1 / 3999
+    elif encoding == "columns":
+        assert (error <= np.abs(values).max(axis=-2, keepdims=True) / 32_000).all()
     elif encoding == "half":
         assert (error <= np.abs(values) / 2040 + 1e-7).all()
     else:
@@ -125,6 +134,29 @@ def test_packed_arrays_come_back_within_their_documented_error(encoding: Any, le
 
 def test_numbers_too_large_for_half_precision_are_kept() -> None:
     assert pack(np.array([[1e6, -3.0]], np.float32), "half").spec["encoding"] == "single"
+
+
+def test_a_page_with_queries_and_keys_does_not_store_the_attention_too() -> None:
+    rng = np.random.default_rng(2)
+    q, k = rng.normal(size=(2, 2, 3, 40, 16)).astype(np.float32)
+    weights = softmax(q @ k.swapaxes(-1, -2) / np.float32(4))
+    names = [f"t{i}" for i in range(40)]
+    heads, pairs = inspect.attention(weights, names), inspect.neurons(None, names, queries=q, keys=k)
+    alone, both = (inspect.page(*views).to_html() for views in ((heads,), (heads, pairs)))
+    content, blobs = decoded(both)
+    spec = content["views"][0]["arrays"]["attention"]
+    assert spec["encoding"] == "softmax"
+    found = unpacked(spec, blobs)
+    assert (np.abs(found - weights) <= weights.max(axis=-1, keepdims=True) / 255).all()
+    assert decoded(alone)[0]["views"][0]["arrays"]["attention"]["encoding"] == "rows"
+    # Other weights, a part of the layers, or more than q·k in the scores: the weights are stored.
+    for other in (
+        inspect.neurons(None, names, queries=q * 1.1, keys=k),
+        inspect.neurons(None, names, queries=q, keys=k, layers=[0]),
+        inspect.neurons(None, names, queries=q[:, :, :, :8], keys=k[:, :, :, :8]),
+    ):
+        content, _ = decoded(inspect.page(heads, other).to_html())
+        assert content["views"][0]["arrays"]["attention"]["encoding"] == "rows"
 
 
 # --- tokens

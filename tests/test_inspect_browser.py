@@ -122,6 +122,21 @@ def test_a_click_on_a_head_and_a_token_shows_their_weights(open_page: Any) -> No
     assert best[1] == pytest.approx(mean.max(), abs=0.006)
 
 
+def test_weights_that_the_page_computes_from_queries_and_keys(open_page: Any) -> None:
+    q, k = np.random.default_rng(8).normal(size=(2, 2, 3, 9, 16)).astype(np.float32)
+    weights, names = softmax(q @ k.swapaxes(-1, -2) / np.float32(4)), [f"t{i}" for i in range(9)]
+    page = inspect.page(inspect.attention(weights, names), inspect.neurons(None, names, queries=q, keys=k))
+    assert '"encoding":"softmax"' in page.to_html().replace(" ", "")
+    one = open_page(page)
+    one.page.locator('[data-head="1.2"]').click()
+    one.page.get_by_role("button", name="t4, position 4").click()
+    settle(one, "weights 1 2 4")
+    shown = ranking(one)
+    assert shown
+    for name, value in shown.items():
+        assert value == pytest.approx(weights[1, 2, 4, int(name[1:])], abs=float(weights[1, 2, 4].max()) / 255 + 5e-4)
+
+
 def test_rollout_norms_and_filters(open_page: Any) -> None:
     weights, names = some_attention(6), ["[CLS]", "a0", "a1", "[SEP]", "b0", "[SEP]2"]
     norms = np.random.default_rng(4).uniform(0.5, 2, size=(2, 3, 6))

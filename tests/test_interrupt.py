@@ -10,8 +10,9 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows delivers Ctrl-C to groups of processes")
 
-# The promise is 0.2 s; the machine that runs the tests may have more to do.
+# The promise is 0.2 s; the machine that runs the tests may have more to do. Searches have blocks of some 10 ms.
 LIMIT = 0.6
+SEARCH_LIMIT = 0.3
 
 PROGRAM = """
 import os, signal, threading, time
@@ -87,6 +88,12 @@ CALLS = {
         wb.set_num_threads(2)
         call = lambda: [bert(np.ones((1, 2048), np.int64)) for _ in range(8)]
     """,
+    "saving a model": """
+        import tempfile
+        bert = model(1024, 12)
+        folder = tempfile.TemporaryDirectory()
+        call = lambda: [bert.save_pretrained(folder.name) for _ in range(5)]
+    """,
     "search": """
         from wordpiece_bert.sentence import semantic_search
         vectors = np.ones((30_000, 384), np.float32)
@@ -99,7 +106,7 @@ CALLS = {
 def test_a_long_call_obeys_ctrl_c_at_once(name: str) -> None:
     (line,) = run(dedent(CALLS[name]).strip() + "\ninterrupted(call)\n")
     assert line != "not interrupted"
-    assert float(line) < LIMIT
+    assert float(line) < (SEARCH_LIMIT if name == "search" else LIMIT)
 
 
 def test_an_interrupted_tokenizer_and_model_give_the_same_results_afterwards() -> None:

@@ -10,6 +10,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import warnings
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +32,9 @@ REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 def importable(name: str) -> bool:
     """Whether a module can be imported here: those of integrations need the package that they are for."""
     try:
-        importlib.import_module(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of other packages
+            importlib.import_module(name)
     except MissingPackageError:
         return False
     return True
@@ -202,7 +205,7 @@ OUR_NAMES = {"is_pretokenized": "is_split_into_words", "sequence": "text", "inpu
 def test_public_callables_are_found() -> None:
     assert len(CALLABLES) > 150
     assert {
-        "wordpiece_bert.tokenizer.Tokenizer.encode",
+        "wordpiece_bert._tokenizer.encoding.EncodingCalls.encode",
         "wordpiece_bert.bert.heads.base.LabelledModel.__call__",
     } <= set(CALLABLES)
 
@@ -299,6 +302,14 @@ def test_typed_dicts_of_options_are_keywords_of_their_functions() -> None:
     ):
         for function in functions:
             assert set(get_type_hints(options)) <= set(inspect.signature(function).parameters)
+
+
+def test_methods_have_the_name_of_the_class_that_users_know() -> None:
+    tok = wb.Tokenizer.from_vocab(["[UNK]"])
+    for method in (tok.encode, tok.encode_files, tok.decode, tok.save, tok.__call__, tok.from_vocab):
+        assert method.__qualname__.startswith("Tokenizer.")
+    with pytest.raises(TypeError, match=r"^Tokenizer\.encode\(\) got an unexpected keyword argument 'max_lenght'"):
+        tok.encode("a", max_lenght=3)  # type: ignore[call-arg]
 
 
 def test_options_are_in_the_order_of_tokenizers() -> None:

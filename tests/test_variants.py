@@ -29,12 +29,15 @@ from wordpiece_bert.bert import (
     GteModel,
     MegatronBertConfig,
     MegatronBertModel,
+    MobileBertConfig,
+    MobileBertModel,
     NomicBertConfig,
     NomicBertModel,
     RobertaConfig,
     RobertaModel,
     functional,
 )
+from wordpiece_bert.bert.bottleneck import neighbours
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
@@ -70,14 +73,18 @@ def check_engines(cls: type[BertModel], config: BertConfig, data: st.DataObject,
     found = random_model(cls, config, "rust", seed)(ids, mask, **EVERYTHING, **options)
     names = ["last_hidden_state", "hidden_states", "attentions"]
     names += [] if expected.pooler_output is None else ["pooler_output"]
-    check_equal(found, {name: np.asarray(getattr(expected, name)) for name in names}, mask)
+    # Relative to the greatest number: without norms, vectors are long, and so are the errors before the pooler's tanh.
+    scale = max(1.0, float(np.abs(expected.last_hidden_state).max()))
+    check_equal(found, {name: np.asarray(getattr(expected, name)) for name in names}, mask, 1e-5 * scale)
 
 
 # --- the engines, for other shapes
 
 
 @pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
-@pytest.mark.parametrize("folder", ["nomic_model", "nomic_wide_heads", "gte_model", "megatron_model", "roberta_model"])
+@pytest.mark.parametrize(
+    "folder", ["nomic_model", "nomic_wide_heads", "gte_model", "megatron_model", "roberta_model", "mobilebert_model"]
+)
 def test_every_instruction_set_gives_the_same(
     folder: str, instruction_set: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +234,85 @@ def test_a_row_longer_than_the_positions_is_refused() -> None:
 def test_an_impossible_padding_id_is_refused(pad: Any) -> None:
     with pytest.raises(ConfigError, match="pad_token_id"):
         RobertaConfig(pad_token_id=pad, max_position_embeddings=512)
+
+
+# --- MobileBERT
+
+
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_mobilebert_of_other_shapes(data: st.DataObject) -> None:
+    heads = data.draw(st.integers(1, 3))
+    narrow = data.draw(st.booleans())
+    attention, shared = data.draw(st.sampled_from([(False, True), (True, True), (True, False), (False, False)]))
+    hidden = heads * data.draw(st.sampled_from([4, 16, 34]))
+    width = hidden if narrow and not (attention or shared) else heads * data.draw(st.sampled_from([2, 8, 32]))
+    config = MobileBertConfig(
+        vocab_size=50,
+        hidden_size=hidden,
+        embedding_size=data.draw(st.sampled_from([5, 32, hidden])),
+        intra_bottleneck_size=width,
+        num_hidden_layers=2,
+        num_attention_heads=heads,
+        intermediate_size=data.draw(st.integers(1, 70)),
+        max_position_embeddings=50,
+        num_feedforward_networks=data.draw(st.integers(1, 3)),
+        trigram_input=data.draw(st.booleans()),
+        use_bottleneck=narrow,
+        use_bottleneck_attention=attention,
+        key_query_shared_bottleneck=shared,
+        normalization_type=data.draw(st.sampled_from(["no_norm", "layer_norm"])),
+        classifier_activation=data.draw(st.booleans()),
+        layer_norm_eps=1e-3,
+    )
+    check_engines(MobileBertModel, config, data)
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+def test_the_neighbours_of_a_token_are_those_of_the_padded_row(backend: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "mobilebert_model", backend)
+    alone = model([[5, 17, 42]]).last_hidden_state[0]
+    padded = model([[5, 17, 42, 0, 0]], [[1, 1, 1, 0, 0]]).last_hidden_state[0, :3]
+    assert np.abs(alone - padded).max() > 1e-3  # the padding is a neighbour of the last token
+    skipped = model([[5, 17, 42, 0, 0]], [[1, 1, 1, 0, 0]], visible_only=True).last_hidden_state[0, :3]
+    np.testing.assert_allclose(skipped, padded, rtol=0, atol=1e-6)
+    words = dict(model.named_parameters())["embeddings.word_embeddings.weight"]
+    vectors = model(None, [[1, 1, 1, 0, 0]], inputs_embeds=words[[[5, 17, 42, 0, 0]]], visible_only=True)
+    np.testing.assert_allclose(vectors.last_hidden_state[0, :3], padded, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+def test_pooled_rows_have_no_padding_as_neighbours(backend: str) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "mobilebert_model", backend)
+    rows = [[5, 17, 42], [9, 8, 7, 6, 5], [3]]
+    ends = np.cumsum([0, *map(len, rows)])
+    found = model._encoder.pooled(np.concatenate(rows), ends, ["mean"], 0, None)
+    expected = [model([row]).last_hidden_state[0].mean(axis=0) for row in rows]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
+
+
+def test_mobilebert_survives_pickling_and_saving(tmp_path: Path) -> None:
+    for folder in ("mobilebert_model", "mobilebert_layer_norm", "mobilebert_plain"):
+        model: Any = AutoModel.from_pretrained(MODELS / folder)
+        model.save_pretrained(tmp_path / folder)
+        for again in (pickle.loads(pickle.dumps(model)), AutoModel.from_pretrained(tmp_path / folder)):
+            np.testing.assert_array_equal(again([[5, 9]]).last_hidden_state, model([[5, 9]]).last_hidden_state)
+
+
+def test_queries_wider_than_their_weights_are_refused() -> None:
+    with pytest.raises(ConfigError, match="key_query_shared_bottleneck"):
+        MobileBertConfig(key_query_shared_bottleneck=False)
+    with pytest.raises(ConfigError, match="normalization_type"):
+        MobileBertConfig(normalization_type="rms_norm")
+    with pytest.raises(ConfigError, match="trigram_input"):
+        MobileBertConfig(trigram_input=1)
+    with pytest.raises(ConfigError, match="intra_bottleneck_size"):
+        MobileBertConfig(intra_bottleneck_size=126)
+
+
+def test_words_are_joined_with_their_neighbours() -> None:
+    e = np.array([[[1.0], [2.0], [3.0]]], np.float32)
+    np.testing.assert_array_equal(neighbours(e), [[[2, 1, 0], [3, 2, 1], [0, 3, 2]]])
 
 
 # --- rotary positions

@@ -24,6 +24,8 @@ __all__ = [
     "MdsWriter",
     "NpyExampleWriter",
     "Options",
+    "PackedBottleneck",
+    "PackedDense",
     "PackedLayer",
     "ReportSums",
     "Reporter",
@@ -211,14 +213,49 @@ class PackedLayer:
     def __reduce__(self) -> tuple[type[PackedLayer], tuple[Any, ...]]: ...
 
 @final
+class PackedDense:
+    def __new__(
+        cls,
+        names: list[str],
+        layers: list[tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]]],
+        bf16: bool,
+    ) -> Self: ...
+    def weight(self, name: str) -> npt.NDArray[Any]: ...
+    def __reduce__(self) -> tuple[type[PackedDense], tuple[Any, ...]]: ...
+
+@final
+class PackedBottleneck:
+    def __new__(
+        cls,
+        narrow: tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]] | None,
+        shared: tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]] | None,
+        query_key: PackedDense,
+        value: PackedDense,
+        output: tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]],
+        feed_forward: list[
+            tuple[
+                PackedDense,
+                tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]],
+            ]
+        ],
+        back: tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]] | None,
+        *,
+        hidden: int,
+        queries_from: str,
+        values_from: str,
+    ) -> Self: ...
+
+@final
 class BertEncoder:
     def __new__(
         cls,
         layers: list[PackedLayer],
+        bottlenecks: list[PackedBottleneck],
         words: tuple[npt.NDArray[np.generic], str],
         positions: tuple[npt.NDArray[np.generic], str] | None,
         types: tuple[npt.NDArray[np.generic], str] | None,
-        embedding_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
+        transformation: PackedDense | None,
+        embedding_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None] | None,
         projection: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]] | None,
         last_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
         distances: npt.NDArray[np.float32] | None,
@@ -236,6 +273,7 @@ class BertEncoder:
         ids: npt.NDArray[np.uint32],
         types: npt.NDArray[np.uint32],
         position_ids: npt.NDArray[np.uint32],
+        neighbours: npt.NDArray[np.uint32],
         positions: npt.NDArray[np.uint32],
         row_offsets: npt.NDArray[np.int64],
         keys: npt.NDArray[np.int64],
@@ -249,6 +287,7 @@ class BertEncoder:
         self,
         ids: npt.NDArray[np.uint32],
         position_ids: npt.NDArray[np.uint32],
+        neighbours: npt.NDArray[np.uint32],
         row_offsets: npt.NDArray[np.int64],
         modes: list[str],
         skip: int,

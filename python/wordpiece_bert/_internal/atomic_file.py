@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 from wordpiece_bert._internal.file_locks import HAS_LOCKS, hold, remove_abandoned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import FrameType, TracebackType
 
 __all__ = ["AtomicFile", "part_name", "part_pattern", "sync_folder", "uninterrupted", "write_bytes", "write_text"]
+
+# Bytes that a system call writes, and bytes after which a large file is flushed: 0.1 s for a disk with 160 MB/s.
+_WRITTEN_AT_ONCE = 4 << 20
+_SYNCED_AT_ONCE = 16 << 20
+
+# Flushes contents without times; macOS and Windows do not have it.
+_sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 def part_name(name: str) -> str:
@@ -94,6 +101,28 @@ class AtomicFile:
             if error.errno is None or error.filename not in (None, str(self._temporary)):
                 raise
             raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+    def write(self, chunks: Iterable[bytes | memoryview]) -> None:
+        """Write chunks of bytes, such that Ctrl-C is obeyed soon however large they are.
+
+        Python runs signal handlers between system calls. So a call writes a few megabytes at most, and the file is
+        flushed to the disk regularly: flushing gigabytes at the end can take seconds.
+
+        Raises
+        ------
+        OSError
+            The disk is full; the message names the path.
+        """
+        unsynced = 0
+        with self.naming_errors():
+            for chunk in chunks:
+                view = memoryview(chunk)
+                for start in range(0, len(view), _WRITTEN_AT_ONCE):
+                    unsynced += self.file.write(view[start : start + _WRITTEN_AT_ONCE])
+                    if unsynced >= _SYNCED_AT_ONCE:
+                        self.file.flush()
+                        _sync_data(self.file.fileno())
+                        unsynced = 0
 
     def sync(self) -> None:
         """Flush the temporary file to the disk (fsync). Afterwards only `rename` is missing.
@@ -182,7 +211,6 @@ def write_bytes(path: Path, content: bytes) -> Path:
     """Write bytes to a file, atomically, and return the path."""
     with AtomicFile(path) as output:
         output.begin()
-        with output.naming_errors():
-            output.file.write(content)
+        output.write([content])
         output.commit()
     return path

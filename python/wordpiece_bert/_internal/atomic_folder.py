@@ -94,14 +94,14 @@ class AtomicFolder:
             if hold(descriptor, self._staging):
                 return
 
-    def write(self, name: str, chunks: Iterable[bytes]) -> None:
+    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
         """Write a file, under a temporary name.
 
         Parameters
         ----------
         name : str
             The path of the file in the folder, with ``/`` between its parts.
-        chunks : iterable of bytes
+        chunks : iterable of bytes or memoryview
             Its contents.
 
         Raises
@@ -115,9 +115,7 @@ class AtomicFolder:
         file = self._stack.enter_context(AtomicFile(path))
         file.path = self.path / name  # for messages
         file.begin()
-        with file.naming_errors():
-            for chunk in chunks:
-                file.file.write(chunk)
+        file.write(chunks)
         file.sync()
         if self._staging is not None:
             file.rename()

@@ -29,6 +29,7 @@ _BASE_MODELS = {
     "electra": "ElectraModel",
     "gte": "GteModel",
     "megatron-bert": "MegatronBertModel",
+    "mobilebert": "MobileBertModel",
     "mpnet": "MPNetModel",
     "nomic_bert": "NomicBertModel",
     "roberta": "RobertaModel",

@@ -23,6 +23,7 @@ from wordpiece_bert.hub import find_model
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wordpiece_bert.bert.bottleneck import Bottleneck
     from wordpiece_bert.bert.functional import Array, Ids
 
 __all__ = ["LARGEST_SIZE", "MOST_LAYERS", "BertConfig", "find_config", "refuse"]
@@ -198,6 +199,11 @@ class BertConfig:
     def norm_first(self) -> bool:
         """Return whether norms come before the sub-layers, and a last one after all layers, as in MegatronBERT."""
         return False
+
+    @property
+    def bottleneck(self) -> Bottleneck | None:
+        """Return how the layers of MobileBERT differ from those of BERT; None in other models."""
+        return None
 
     @property
     def relative_attention_num_buckets(self) -> int:

@@ -395,6 +395,7 @@ def self_attention(
     mask: Mask | None,
     position_bias: Array | None = None,
     rotation: Rotation | None = None,
+    values: Array | None = None,
 ) -> tuple[Array, Array]:
     """Multi-head self-attention: softmax(q·kᵀ/√d + mask)·v for each head (Vaswani et al. 2017, equation 1).
 
@@ -415,10 +416,12 @@ def self_attention(
         What MPNet adds to the scores, [1, N, S, S].
     rotation : Rotation, optional
         By what queries and keys are rotated, in models with rotary positions.
+    values : Array, optional
+        What values are computed from in MobileBERT, [B, S, h or H]; x by default.
     """
     q = split_heads(linear(x, **query), heads)  # [B, N, S, d]
     k = split_heads(linear(x, **key), heads)  # [B, N, S, d]
-    v = split_heads(linear(x, **value), heads)  # [B, N, S, d]
+    v = split_heads(linear(x if values is None else values, **value), heads)  # [B, N, S, d]
     if rotation is not None:
         q, k = rotate(q, rotation), rotate(k, rotation)
     scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]

@@ -15,9 +15,10 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import argparse
 
+    from wordpiece_bert._tokenizer.base import Item
     from wordpiece_bert.corpus import EncodeSummary
     from wordpiece_bert.options import EncodeOptions
-    from wordpiece_bert.tokenizer import Item, Tokenizer
+    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
 

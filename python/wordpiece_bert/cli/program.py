@@ -35,6 +35,7 @@ COMMANDS = {
     "distill": "an encoder to a static model",
     "train": "text files to a vocabulary",
     "count": "text files to word counts",
+    "finetune": "labelled texts to a model for a task",
     "report": "how well vocabularies fit texts",
     "info": "what a vocabulary, tokenizer or model contains",
     "inspect": "one offline page about a text: tokens, attention, predictions",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile
-from wordpiece_bert.corpus.parquet import import_pyarrow
+from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -169,34 +169,29 @@ class _Arrow(VectorWriter):
 
     def __init__(self, output: _Output, width: int, kind: str) -> None:
         super().__init__(output, width)
-        self._kind = kind
-        self._pyarrow = import_pyarrow(f"writing {kind} files")
-        self._schema = self._pyarrow.schema([(COLUMN, self._pyarrow.list_(self._pyarrow.float32(), width))])
-        self._writer: Any = None
+        self._writer = ArrowWriter(kind)
+        pyarrow = self._writer.pyarrow
+        self._schema = pyarrow.schema([(COLUMN, pyarrow.list_(pyarrow.float32(), width))])
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return super().__enter__()
 
     def _head(self) -> None:
-        if self._kind == "parquet":
-            self._writer = self._pyarrow.parquet.ParquetWriter(self._output.file, self._schema, compression="zstd")
-        else:
-            new = self._pyarrow.ipc.new_file if self._kind == "arrow" else self._pyarrow.ipc.new_stream
-            self._writer = new(self._output.file, self._schema)
+        self._writer.begin(self._output.file, self._schema)
 
     def _write(self, vectors: npt.NDArray[np.float32]) -> None:
-        values = self._pyarrow.array(vectors.reshape(-1))
-        column = self._pyarrow.FixedSizeListArray.from_arrays(values, self.width)
-        self._writer.write_batch(self._pyarrow.RecordBatch.from_arrays([column], schema=self._schema))
+        pyarrow = self._writer.pyarrow
+        column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), self.width)
+        self._writer.write(pyarrow.RecordBatch.from_arrays([column], schema=self._schema))
 
     def _finish(self) -> None:
         self._writer.close()
-        self._writer = None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # An open writer would be closed by the garbage collector, and fail because its file is closed.
-        if self._writer is not None:
-            with suppress(OSError, self._pyarrow.ArrowException):
-                self._writer.close()
+        self._writer.__exit__(kind, error, trace)
         super().__exit__(kind, error, trace)
 
 

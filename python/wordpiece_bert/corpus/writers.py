@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -17,7 +17,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, uninterrupted
 from wordpiece_bert._internal.file_locks import exclusive
-from wordpiece_bert.corpus.parquet import import_pyarrow
+from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 from wordpiece_bert.corpus.table import TOKEN_COLUMNS, Table
 from wordpiece_bert.errors import InputError
 
@@ -209,8 +209,12 @@ class _NpyTable:
         with exclusive(Path(os.path.realpath(self.path)).parent), uninterrupted():
             # The old ids are removed first and the new ids renamed last, so that ids never exist beside the wrong
             # columns, even if the process is killed in between.
-            if len(self._files) > 1:
+            own = {self.path if name == "ids" else self.path.with_suffix(f".{name}.npy") for name in self._files}
+            others = [path for path in written_files(self.path) if path not in own and path.is_file()]
+            if len(self._files) > 1 or others:
                 Path(os.path.realpath(self.path)).unlink(missing_ok=True)
+            for path in others:  # columns of an older output, which would not belong to these ids
+                path.unlink(missing_ok=True)
             for name in reversed(self._files):
                 self._files[name].rename()
         return [self.path, *(self.path.with_suffix(f".{name}.npy") for name in self._files if name != "ids")]
@@ -251,21 +255,20 @@ class _ArrowTable(_OneFile):
     """
 
     def __init__(self, path: Path, length: int | None, empty: Table) -> None:
-        self._pyarrow = import_pyarrow(f"writing {path.suffix}")
-        self._schema = self._batch(empty).schema
-        self._writer: Any = None
+        self._writer = ArrowWriter(path.suffix.removeprefix("."))
         super().__init__(path)
+        self._schema = self._batch(empty).schema
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return super().__enter__()
 
     def begin(self) -> None:
         super().begin()
-        if self.path.suffix == ".parquet":
-            self._writer = self._pyarrow.parquet.ParquetWriter(self._output.file, self._schema, compression="zstd")
-        else:
-            new = self._pyarrow.ipc.new_file if self.path.suffix == ".arrow" else self._pyarrow.ipc.new_stream
-            self._writer = new(self._output.file, self._schema)
+        self._writer.begin(self._output.file, self._schema)
 
     def _batch(self, table: Table) -> Any:  # noqa: ANN401
-        pyarrow = self._pyarrow
+        pyarrow = self._writer.pyarrow
         if table.row_offsets[-1] > np.iinfo(np.int32).max:
             message = (
                 f"{self.path}: one text has rows of {table.row_offsets[-1]:,} tokens, more than an Arrow list holds; "
@@ -285,21 +288,17 @@ class _ArrowTable(_OneFile):
 
     def append(self, table: Table) -> None:
         with self._output.naming_errors():
-            self._writer.write_batch(self._batch(table))
+            self._writer.write(self._batch(table))
 
     def commit(self) -> list[Path]:
         with self._output.naming_errors():
             self._writer.close()
-        self._writer = None
         return super().commit()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # An open writer would be closed by the garbage collector, and fail because its file is closed.
-        if self._writer is not None:
-            with suppress(OSError, self._pyarrow.ArrowException):
-                self._writer.close()
+        self._writer.__exit__(kind, error, trace)
         super().__exit__(kind, error, trace)
 
 

@@ -4,7 +4,9 @@
 of a model and its gradient with respect to every parameter, from the formulas of `wordpiece_bert.bert.gradients`.
 """
 
-from wordpiece_bert.finetune import losses
+from wordpiece_bert.finetune import losses, metrics
+from wordpiece_bert.finetune.arguments import TrainingArguments
+from wordpiece_bert.finetune.batches import pad_collate
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
 from wordpiece_bert.finetune.gradient import ValueAndGrad, value_and_grad
 from wordpiece_bert.finetune.optimizer import (
@@ -16,11 +18,18 @@ from wordpiece_bert.finetune.optimizer import (
     get_cosine_schedule_with_warmup,
     get_linear_schedule_with_warmup,
 )
+from wordpiece_bert.finetune.trainer import EvalPrediction, SentenceTrainer, StepOutput, Trainer, TrainOutput
 
 __all__ = [
     "AdamW",
+    "EvalPrediction",
     "LogisticRegression",
     "Ridge",
+    "SentenceTrainer",
+    "StepOutput",
+    "TrainOutput",
+    "Trainer",
+    "TrainingArguments",
     "ValueAndGrad",
     "clip_grad_norm_",
     "decayed",
@@ -29,5 +38,7 @@ __all__ = [
     "get_cosine_schedule_with_warmup",
     "get_linear_schedule_with_warmup",
     "losses",
+    "metrics",
+    "pad_collate",
     "value_and_grad",
 ]

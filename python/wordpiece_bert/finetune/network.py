@@ -20,12 +20,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Gradients", "Network", "Parameters", "affine", "dropout_rate"]
 
+#: The models whose backward pass is here, by ``model_type``.
+TRAINABLE = ("bert", "distilbert", "electra", "mpnet", "albert")
+
 #: Arrays by the names of a checkpoint, those of `Model.named_parameters`.
 Parameters = dict[str, "Array"]
 
 
 class Network:
     """What training knows of a model besides the numbers of its parameters.
+
+    Parameters
+    ----------
+    model
+        A model of `TRAINABLE`, with or without a head.
+
+    Raises
+    ------
+    ConfigError
+        The model's backward pass is not here.
+    InputError
+        It is no model of this package.
 
     Attributes
     ----------
@@ -45,6 +60,9 @@ class Network:
         else:
             message = f"a model of this package is needed, not {type(model).__name__}"
             raise InputError(message)
+        if self.config.model_type not in TRAINABLE:
+            message = f"{type(model).__name__} cannot be trained here; models that can: {', '.join(TRAINABLE)}"
+            raise ConfigError(message)
         names = [*bert_shapes(self.config), *POOLER]
         self._names = {name: prefix + base._name_in_checkpoint(name, self.config) for name in names}
 

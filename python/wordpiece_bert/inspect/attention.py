@@ -185,7 +185,7 @@ def neurons(
     }
     q, k = q[chosen], k[chosen]
     arrays = {"queries": q, "keys": k}
-    encodings: dict[str, Encoding] = {"queries": "half", "keys": "half"}
+    encodings: dict[str, Encoding] = {"queries": "columns", "keys": "columns"}
     bias = None if weights is None else _bias(q, k, weights[chosen])
     if bias is not None:
         arrays["bias"] = bias

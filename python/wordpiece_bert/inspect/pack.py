@@ -1,7 +1,7 @@
 """Arrays as compact text, for a page that decodes each of them when it is first shown.
 
 The last two axes of an array are one part; each part is compressed with zlib and written as text, five characters for
-four bytes. Four encodings trade size for precision:
+four bytes. Five encodings trade size for precision:
 
 ==========  ===================================================================  =============================
 encoding    stored                                                               largest error of a value
@@ -9,6 +9,7 @@ encoding    stored                                                              
 ``rows``    one byte for each weight, and the maximum of each row in float32     1/510 of the row's maximum; in
                                                                                  rows longer than 256, 1/256
 ``unit``    thousandths of two, for each number between −1 and 1                 1/4,000
+``columns`` steps of 1/16,383 of the column's largest absolute value             1/32,766 of that value
 ``half``    IEEE half precision                                                  1/2,048 of the value
 ``single``  IEEE single precision                                                none
 ==========  ===================================================================  =============================
@@ -27,9 +28,9 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["ENCODINGS", "Encoding", "Packed", "as_numbers", "pack", "pack_text"]
+__all__ = ["ENCODINGS", "Encoding", "Packed", "are_softmax_of", "as_numbers", "pack", "pack_text"]
 
-Encoding = Literal["rows", "unit", "half", "single"]
+Encoding = Literal["rows", "unit", "columns", "half", "single"]
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 
 #: A weight is stored as the nearest of this many steps between 0 and the maximum of its row.
@@ -38,6 +39,8 @@ LEVELS_OF_LONG_ROWS = 128
 LONG_ROW = 256
 #: Numbers between −1 and 1 are stored as multiples of 1/UNIT.
 UNIT = 2000
+#: Numbers of a column are stored as multiples of their largest absolute value / STEPS.
+STEPS = 16_383
 #: An array with a larger number is stored in single precision instead of half.
 LARGEST_HALF = 60_000
 
@@ -53,6 +56,8 @@ class Packed:
             self.spec["levels"] = _levels(shape[-1])
         elif encoding == "unit":
             self.spec["unit"] = UNIT
+        elif encoding == "columns":
+            self.spec["steps"] = STEPS
 
 
 def as_numbers(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, ...]) -> npt.NDArray[np.float32]:
@@ -108,6 +113,41 @@ def pack(array: npt.NDArray[Any], encoding: Encoding) -> Packed:
     return Packed(encoding, array.shape, [_compressed(_bytes(part, encoding)) for part in parts])
 
 
+def are_softmax_of(
+    weights: npt.NDArray[np.float32], queries: npt.NDArray[np.float32], keys: npt.NDArray[np.float32]
+) -> bool:
+    """Whether the stored queries and keys give the weights, to 1/255 of each row's maximum.
+
+    Then a page can compute softmax(q·kᵀ/√d) when a head is shown, and need not store its weights.
+
+    Parameters
+    ----------
+    weights
+        [L, N, S, S].
+    queries, keys
+        [L, N, S, d], which the page stores as ``columns``.
+    """
+    if queries.shape[:3] != weights.shape[:3] or not queries.size:
+        return False
+    for head in np.ndindex(*weights.shape[:2]):
+        q, k = (_rounded(array[head]) for array in (queries, keys))
+        scores = q @ k.T / np.float32(math.sqrt(q.shape[-1]))  # [S, S]
+        found = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        found /= found.sum(axis=-1, keepdims=True)
+        # A little less than 1/255, because the page adds the products in another order.
+        if (np.abs(found - weights[head]) > weights[head].max(axis=-1, keepdims=True) / 260).any():
+            return False
+    return True
+
+
+def _rounded(part: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return numbers [rows, columns] as a page with the encoding ``columns`` has them."""
+    most = np.abs(part).max(axis=0).astype(np.float32)
+    scale = np.where(most > 0, most, 1)
+    rounded: npt.NDArray[np.float32] = np.rint(part / scale * STEPS) * (most / np.float32(STEPS))
+    return rounded
+
+
 def pack_text(text: str) -> tuple[str, int]:
     """Return a text of ASCII characters in the form of a part, and the length of its compressed bytes."""
     compressed = zlib.compress(text.encode("ascii"), 9)
@@ -122,6 +162,11 @@ def _bytes(part: npt.NDArray[Any], encoding: Encoding) -> bytes:
         return bytes(maxima.tobytes() + steps.tobytes())
     if encoding == "unit":
         return _shuffled(np.rint(np.clip(part, -1, 1) * UNIT).astype("<i2"))
+    if encoding == "columns":
+        part = np.atleast_2d(part)
+        most = np.abs(part).max(axis=0).astype("<f4")  # [columns]
+        steps = np.rint(part / np.where(most > 0, most, 1) * STEPS).astype("<i2")
+        return bytes(most.tobytes() + _shuffled(steps.T))
     if encoding == "half":
         return _shuffled(part.astype("<f2"))
     return part.astype("<f4").tobytes()

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.atomic_file import write_bytes, write_text
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, PALETTE
-from wordpiece_bert.inspect.pack import Encoding, Packed, pack, pack_text
+from wordpiece_bert.inspect.pack import Encoding, Packed, are_softmax_of, pack, pack_text
 from wordpiece_bert.inspect.pictures import draw
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -99,9 +99,13 @@ class View:
         self.arrays = dict(arrays or {})
         self._encodings = dict(encodings or {})
 
-    def packed(self) -> dict[str, Packed]:
-        """Return the arrays as they are stored in a page."""
-        return {name: pack(array, self._encodings.get(name, "single")) for name, array in self.arrays.items()}
+    def packed(self, without: Collection[str] = ()) -> dict[str, Packed]:
+        """Return the arrays as they are stored in a page, except those that the page computes."""
+        return {
+            name: pack(array, self._encodings.get(name, "single"))
+            for name, array in self.arrays.items()
+            if name not in without
+        }
 
     def drawing(self) -> Drawing:
         """Return the picture of this view, which `save` writes as SVG or PNG."""
@@ -210,10 +214,11 @@ class Page:
     def to_html(self) -> str:
         """Return the page: one file that needs no network, and whose content security policy allows none."""
         blobs: list[str] = []
-        shown = []
-        for view in self.views:
+        shown: list[dict[str, Any]] = []
+        computed = self._computed()
+        for index, view in enumerate(self.views):
             arrays = {}
-            for name, packed in view.packed().items():
+            for name, packed in view.packed(without={"attention"} if index in computed else set()).items():
                 arrays[name] = packed.spec | {"first": len(blobs)}
                 blobs += packed.parts
             data: Any = view.data
@@ -223,6 +228,10 @@ class Page:
                 data = {"packed": len(blobs), "length": length}
                 blobs.append(part)
             shown.append({"kind": view.kind, "title": view.title, "data": data, "arrays": arrays})
+        for index, source in computed.items():
+            spec = {name: shown[source]["arrays"][name] for name in ("queries", "keys")}
+            shape = list(self.views[index].arrays["attention"].shape)
+            shown[index]["arrays"]["attention"] = {"encoding": "softmax", "shape": shape, **spec}
         content = _script_json({"title": self.title, "views": shown, "colours": _COLOURS})
         script, style = _script(), _file("page.css")
         policy = (
@@ -240,6 +249,24 @@ class Page:
             f'<script type="application/json" id="content">{content}</script>\n{parts}\n<script>{script}</script>\n'
             "</body>\n</html>\n"
         )
+
+    def _computed(self) -> dict[int, int]:
+        """Return the views whose attention the page computes, with the view that has the queries and keys."""
+        sources = [
+            (index, view)
+            for index, view in enumerate(self.views)
+            if view.kind == "neurons"
+            and "bias" not in view.arrays
+            and view.data["layers"] == list(range(len(view.arrays["queries"])))
+        ]
+        found = {}
+        for index, view in enumerate(self.views):
+            if view.kind == "attention":
+                for source, other in sources:
+                    if are_softmax_of(view.arrays["attention"], other.arrays["queries"], other.arrays["keys"]):
+                        found[index] = source
+                        break
+        return found
 
     def to_json(self) -> str:
         """Return the page as a JSON object with ``title`` and ``views``."""

@@ -240,11 +240,15 @@ class SentenceEncoder(QueryAndDocumentCalls):
         """
         with AtomicFolder(Path(folder)) as output:
             output.begin()
-            self._model._write_files(output, **({} if self._folder.layers is None else {"output_hidden_states": True}))
-            self._tokenizer._write_files(output)
-            hidden_size = self._model.config.hidden_size
-            write_modules(output, self._folder, hidden_size=hidden_size, max_seq_length=self._max_seq_length)
+            self._write_files(output)
             output.commit()
+
+    def _write_files(self, output: AtomicFolder) -> None:
+        """Write the files of `save_pretrained`."""
+        self._model._write_files(output, **({} if self._folder.layers is None else {"output_hidden_states": True}))
+        self._tokenizer._write_files(output)
+        hidden_size = self._model.config.hidden_size
+        write_modules(output, self._folder, hidden_size=hidden_size, max_seq_length=self._max_seq_length)
 
     def _with_vocabulary(
         self, extend: Callable[[BertModel], BertModel], tokenizer: Callable[[Tokenizer], Tokenizer]
@@ -803,4 +807,4 @@ def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
     """Put a lower-casing step before the normalizer, unless it has one; special tokens keep their case."""
     core = tokenizer._inner
     lowered = core.with_lowercase()
-    return tokenizer if lowered.pipeline == core.pipeline else Tokenizer._from_core(lowered)
+    return tokenizer if lowered.pipeline == core.pipeline else tokenizer._build(lowered, tokenizer._settings)

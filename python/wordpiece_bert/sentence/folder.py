@@ -61,6 +61,9 @@ OLD_POOLING: dict[str, PoolingMode] = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 
+# As in sentence-transformers 6.2, every model has these prompts, empty by default.
+_USUAL_PROMPTS = {"query": "", "document": ""}
+
 # Files with the settings of a Transformer; the first that exists is read. Old versions named them after the model type.
 _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{kind}_config.json"
@@ -179,7 +182,9 @@ def read_folder(folder: Path) -> SentenceFolder:
     if not listing.is_file():
         config = read_config(folder)
         longest = _longest(folder, {}, config)
-        return SentenceFolder(transformer=folder, dimension=config.hidden_size, max_seq_length=longest)
+        return SentenceFolder(
+            transformer=folder, dimension=config.hidden_size, max_seq_length=longest, prompts=dict(_USUAL_PROMPTS)
+        )
 
     modules = list_modules(listing, _MODULES)
     weighted = modules.pop(1) if len(modules) > 1 and modules[1][0] == "WeightedLayerPooling" else None
@@ -387,8 +392,7 @@ def read_prompts(folder: Path) -> tuple[dict[str, str], str | None]:
 
 
 def _prompts(config: JsonObject, file: Path) -> tuple[dict[str, str], str | None]:
-    # As in sentence-transformers 6.2, every model has these two prompts, empty by default.
-    prompts = {"query": "", "document": ""}
+    prompts = dict(_USUAL_PROMPTS)
     for name, text in (setting(config, "prompts", dict, file) or {}).items():
         if text is not None and not isinstance(text, str):
             refuse(file, f"the prompt {quoted(name)} is {quoted(text)}, expected a string")

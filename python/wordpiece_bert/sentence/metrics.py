@@ -17,10 +17,10 @@ __all__ = ["METRICS", "check_metric", "normalized", "pairwise_similarity", "simi
 #: Cosine of the angle, dot product, negative Euclidean distance, negative sum of absolute differences.
 METRICS = ("cosine", "dot", "euclidean", "manhattan")
 
-# NumPy runs signal handlers only between its calls, so each call is given at most this many numbers, 64 MB, or
-# multiplications: some 50 ms.
-BLOCK_NUMBERS = 1 << 24
-BLOCK_PRODUCTS = 1 << 30
+# NumPy runs signal handlers only between its calls, so each call is given at most this many numbers, 16 MB, or
+# multiplications: some 10 ms, and below 0.1 s on a slow and busy machine.
+BLOCK_NUMBERS = 1 << 22
+BLOCK_PRODUCTS = 1 << 28
 
 
 def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Array:

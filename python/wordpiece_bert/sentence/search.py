@@ -31,8 +31,10 @@ class SearchHit(TypedDict):
     score: float
 
 
-#: The most scores that are in memory at once, 16 MB of float32; sorting them takes less than 0.1 s.
-_BLOCK = 1 << 22
+#: The most scores that are in memory at once (for one query at least those of the collection), 8 MB of float32.
+_BLOCK = 1 << 21
+#: The most scores of a query that are partially sorted in one call of NumPy, which cannot be interrupted.
+_SORTED = 1 << 20
 
 
 def semantic_search(
@@ -173,12 +175,17 @@ def paraphrase_mining_embeddings(
 
 def _best(row: Array, count: int) -> npt.NDArray[np.intp]:
     """Return the indices of the highest numbers, the highest first, of equal numbers the lower index first."""
-    if count < len(row):
-        threshold = np.partition(row, len(row) - count)[len(row) - count]
-        indices = np.flatnonzero(row >= threshold)
-    else:
-        indices = np.arange(len(row))
+    parts = [start + _candidates(row[start : start + _SORTED], count) for start in range(0, len(row), _SORTED)]
+    indices = np.concatenate(parts) if parts else np.zeros(0, np.intp)
     return indices[np.argsort(-row[indices], kind="stable")[:count]]
+
+
+def _candidates(row: Array, count: int) -> npt.NDArray[np.intp]:
+    """Return the indices of the `count` highest numbers, and of those that equal the last of them, ascending."""
+    if count >= len(row):
+        return np.arange(len(row))
+    threshold = np.partition(row, len(row) - count)[len(row) - count]
+    return np.flatnonzero(row >= threshold)
 
 
 def _rows(name: str, value: npt.ArrayLike) -> Array:

@@ -98,6 +98,46 @@ impl Kernel for NormalizeRows<'_, '_> {
     }
 }
 
+/// Computes x·γ + β for each row, in place: the NoNorm of MobileBERT, which has no mean and no variance.
+///
+/// `weight` and `bias` are γ and β by panels, 0 beyond the last column; the padding columns of `x` become 0.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::norm::scale_and_shift_rows;
+/// use wordpiece_kernels::{InstructionSet, Matrix, pad_to_panels};
+///
+/// let mut x = Matrix::default();
+/// x.fill_rows(1, 2, &[3.0, 5.0]);
+/// let (weight, bias) = (pad_to_panels(&[2.0, 1.0]), pad_to_panels(&[1.0, 0.0]));
+/// scale_and_shift_rows(InstructionSet::detect(), &weight, &bias, &mut x.view_mut());
+/// assert_eq!(x.view().panel(0)[0].0[..3], [7.0, 5.0, 0.0]);
+/// ```
+pub fn scale_and_shift_rows(instruction_set: InstructionSet, weight: &[Row], bias: &[Row], x: &mut ViewMut<'_>) {
+    arch::run(instruction_set, ScaleRows { weight, bias, x });
+}
+
+struct ScaleRows<'a, 'x> {
+    weight: &'a [Row],
+    bias: &'a [Row],
+    x: &'a mut ViewMut<'x>,
+}
+
+impl Kernel for ScaleRows<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let one = simd.splat(1.0);
+        for (p, (weight, bias)) in self.weight.iter().zip(self.bias).enumerate() {
+            for row in self.x.panel(p) {
+                scale_and_shift(simd, row, one, weight, bias);
+            }
+        }
+    }
+}
+
 /// Scales a row of differences and applies γ and β.
 #[inline(always)]
 fn scale_and_shift<S: Simd>(simd: S, row: &mut Row, factor: S::V, weight: &Row, bias: &Row) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use numpy::ndarray::{Dimension, Ix2, Ix3, Ix4};
 use numpy::{
-    Element, IntoPyArray, PyArray, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    IntoPyArray, PyArray, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -16,27 +16,22 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::encoder::{
-    EmbeddingTables, Encoder, EncoderConfig, Layer, LayerNormWeights, PooledOutput, RelativeBiasTable, Sequence,
-    TokenColumns,
+    EmbeddingTables, Encoder, EncoderConfig, Layer, LayerNormWeights, Layers, PooledOutput, RelativeBiasTable,
+    Sequence, TokenColumns,
 };
-use wordpiece_kernels::gemm::{Dense, UnpackedWeights, linear_unpacked};
+use wordpiece_kernels::gemm::{Dense, linear_unpacked};
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::pooling::Pooling;
 use wordpiece_kernels::{Execution, InstructionSet, Matrix};
 use wordpiece_parallel::ScratchPool;
 
+use crate::bottleneck::{PackedBottleneck, PackedDense};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
+use crate::stored_arrays::{
+    BorrowedNumbers, DenseArrays, NormArrays, NormWithEps, StoredArray, by_rows, norm_of, stored_array,
+};
 use crate::{instruction_sets, threads};
-
-/// The numbers of a table or weight and the name of their type: float32, or float16 or bfloat16 as uint16 bits.
-type StoredArray<'py> = (Bound<'py, PyAny>, String);
-
-/// A dense layer of a checkpoint: weight [out, in] and bias [out].
-type DenseArrays<'py> = (StoredArray<'py>, PyReadonlyArray1<'py, f32>);
-
-/// A layer norm of a checkpoint: γ and β.
-type NormArrays<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>);
 
 /// The packed weights of one layer.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
@@ -144,12 +139,7 @@ impl PackedLayer {
     /// Returns a weight [out, in] and the name of its type.
     fn stored<'py>(&self, py: Python<'py>, name: &str) -> PyResult<StoredArray<'py>> {
         let (dense, first, rows, columns) = self.part(name)?;
-        let shape = [rows, columns];
-        Ok(match dense.weights().unpack(first, rows) {
-            UnpackedWeights::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
-            UnpackedWeights::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
-            UnpackedWeights::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
-        })
+        stored_array(py, dense.weights().unpack(first, rows), [rows, columns])
     }
 }
 
@@ -169,38 +159,6 @@ impl EmbeddingTable {
     }
 }
 
-/// A stored array while it is read.
-enum BorrowedNumbers<'py> {
-    F32(PyReadonlyArray2<'py, f32>),
-    /// 16-bit numbers as bits.
-    Bits {
-        array: PyReadonlyArray2<'py, u16>,
-        is_bf16: bool,
-    },
-}
-
-impl<'py> BorrowedNumbers<'py> {
-    fn new(array: &Bound<'py, PyAny>, dtype: &str) -> PyResult<BorrowedNumbers<'py>> {
-        Ok(match dtype {
-            "float32" => BorrowedNumbers::F32(array.extract()?),
-            half => BorrowedNumbers::Bits { array: array.extract()?, is_bf16: half == "bfloat16" },
-        })
-    }
-
-    /// Returns the numbers, row by row.
-    ///
-    /// # Errors
-    ///
-    /// If the array is not C-contiguous.
-    fn numbers(&self) -> PyResult<Numbers<'_>> {
-        Ok(match self {
-            BorrowedNumbers::F32(array) => Numbers::F32(by_rows(array)?),
-            BorrowedNumbers::Bits { array, is_bf16: true } => Numbers::Bf16(by_rows(array)?),
-            BorrowedNumbers::Bits { array, is_bf16: false } => Numbers::F16(by_rows(array)?),
-        })
-    }
-}
-
 /// An encoder: packed layers and embedding tables. It never changes, so threads may share it.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct BertEncoder {
@@ -215,20 +173,22 @@ type ForwardResult<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Vec<Bound<'py, PyArra
 
 #[pymethods]
 impl BertEncoder {
-    /// Combine packed layers, embedding tables [rows, E] and what else a model has; tables are kept, not copied.
+    /// Combine packed layers, of BERT or of MobileBERT, embedding tables [rows, E] and what else a model has; tables are kept, not copied.
     ///
     /// `distances` is the attention bias of MPNet, [N, 2·D + 1], by the distance key − query from −D to D; `rotary` are the
     /// frequencies of rotary positions, [d/2]. Without `instruction_set`, the best one of this CPU computes.
     #[new]
-    #[pyo3(signature = (layers, words, positions, types, embedding_norm, projection, last_norm, distances, rotary, *,
-        embedding, heads, activation, eps, norm_first=false, instruction_set=None))]
+    #[pyo3(signature = (layers, bottlenecks, words, positions, types, transformation, embedding_norm, projection, last_norm,
+        distances, rotary, *, embedding, heads, activation, eps, norm_first=false, instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of an encoder by name")]
     fn new(
         layers: Vec<PyRef<'_, PackedLayer>>,
+        bottlenecks: Vec<PyRef<'_, PackedBottleneck>>,
         words: (Py<PyAny>, String),
         positions: Option<(Py<PyAny>, String)>,
         types: Option<(Py<PyAny>, String)>,
-        embedding_norm: Option<NormArrays<'_>>,
+        transformation: Option<PyRef<'_, PackedDense>>,
+        embedding_norm: Option<NormWithEps<'_>>,
         projection: Option<DenseArrays<'_>>,
         last_norm: Option<NormArrays<'_>>,
         distances: Option<PyReadonlyArray2<'_, f32>>,
@@ -241,13 +201,17 @@ impl BertEncoder {
         instruction_set: Option<&str>,
     ) -> PyResult<BertEncoder> {
         guarded(|| {
-            let first = layers.first().ok_or_else(|| error::input("an encoder needs a layer".into()))?;
+            let [hidden, attention, intermediate] = match (layers.first(), bottlenecks.first()) {
+                (Some(layer), _) => [layer.hidden, layer.attention, layer.intermediate],
+                (_, Some(layer)) => layer.sizes(),
+                _ => return Err(error::input("an encoder needs a layer".into())),
+            };
             let config = EncoderConfig {
-                hidden: first.hidden,
+                hidden,
                 embedding,
                 heads,
-                head_size: first.attention / heads.max(1),
-                intermediate: first.intermediate,
+                head_size: attention / heads.max(1),
+                intermediate,
                 activation: activation_of(activation)?,
                 eps,
                 norm_first,
@@ -273,9 +237,14 @@ impl BertEncoder {
             let core = Encoder {
                 config,
                 instruction_set: kernels_for(instruction_set)?,
-                embedding_norm: norm(&embedding_norm)?,
+                transformation: transformation.map(|dense| dense.dense()),
+                embedding_norm: embedding_norm.as_ref().map(norm_of).transpose()?,
                 projection,
-                layers: layers.iter().map(|layer| layer.layer.clone()).collect(),
+                layers: if layers.is_empty() {
+                    Layers::Bottleneck(bottlenecks.iter().map(|layer| layer.layer()).collect())
+                } else {
+                    Layers::Bert(layers.iter().map(|layer| layer.layer.clone()).collect())
+                },
                 last_norm: norm(&last_norm)?,
                 relative_bias,
                 rotary: rotary.map(|frequencies| frequencies.as_slice().map(<[f32]>::to_vec)).transpose()?,
@@ -289,13 +258,14 @@ impl BertEncoder {
     /// Run the encoder over the tokens of B sequences, one sequence after the other; in each, those that may be attended to
     /// come first.
     ///
-    /// ids, types, position_ids and positions: uint32 [tokens], where an empty array means 0, or 0, 1, 2, … in each
+    /// `neighbours` has the next and the previous row of the table of words for each token, uint32 [tokens, 2], the largest
+    /// number for none; empty unless the model joins them. ids, types, position_ids and positions: uint32 [tokens], where an empty array means 0, or 0, 1, 2, … in each
     /// sequence; row_offsets: int64 [B + 1]; keys, how many tokens may be attended to: int64 [B]; vectors: float32
     /// [tokens, E] instead of the table of words. Return the hidden states numbered in `states`, float32 [B, length, H],
     /// and, if requested, the attention weights of each layer, float32 [B, N, length, length]; rows are written at
     /// `positions` and 0 elsewhere.
-    #[pyo3(signature = (ids, types, position_ids, positions, row_offsets, keys, vectors, length, states, attentions,
-        threads))]
+    #[pyo3(signature = (ids, types, position_ids, neighbours, positions, row_offsets, keys, vectors, length, states,
+        attentions, threads))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the arrays of a batch by name")]
     fn forward<'py>(
         &self,
@@ -303,6 +273,7 @@ impl BertEncoder {
         ids: PyReadonlyArray1<'_, u32>,
         types: PyReadonlyArray1<'_, u32>,
         position_ids: PyReadonlyArray1<'_, u32>,
+        neighbours: PyReadonlyArray1<'_, u32>,
         positions: PyReadonlyArray1<'_, u32>,
         row_offsets: PyReadonlyArray1<'_, i64>,
         keys: PyReadonlyArray1<'_, i64>,
@@ -354,6 +325,7 @@ impl BertEncoder {
                     ids: ids.as_slice()?,
                     types: types.as_slice()?,
                     position_ids: position_ids.as_slice()?,
+                    neighbours: neighbours.as_slice()?,
                     positions: positions.as_slice()?,
                 };
                 let vectors = vectors.as_ref().map(by_rows).transpose()?;
@@ -364,15 +336,16 @@ impl BertEncoder {
     }
 
     /// Run the encoder over rows of ids and pool each: ids and position_ids uint32 [tokens] (position_ids may be empty for
-    /// 0, 1, 2, … in each row), row_offsets int64 [B + 1] -> float32 [B, modes · H]. The first `skip` tokens of each row, a
+    /// 0, 1, 2, … in each row), neighbours as for `forward`, row_offsets int64 [B + 1] -> float32 [B, modes · H]. The first `skip` tokens of each row, a
     /// prompt, are excluded from pooling.
-    #[pyo3(signature = (ids, position_ids, row_offsets, modes, skip, threads))]
+    #[pyo3(signature = (ids, position_ids, neighbours, row_offsets, modes, skip, threads))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the arrays of a batch by name")]
     fn pooled<'py>(
         &self,
         py: Python<'py>,
         ids: PyReadonlyArray1<'_, u32>,
         position_ids: PyReadonlyArray1<'_, u32>,
+        neighbours: PyReadonlyArray1<'_, u32>,
         row_offsets: PyReadonlyArray1<'_, i64>,
         modes: Vec<String>,
         skip: usize,
@@ -403,7 +376,8 @@ impl BertEncoder {
                     })
                     .collect();
                 let (ids, position_ids) = (ids.as_slice()?, position_ids.as_slice()?);
-                let tokens = TokenColumns { ids, types: &[], position_ids, positions: &[] };
+                let neighbours = neighbours.as_slice()?;
+                let tokens = TokenColumns { ids, types: &[], position_ids, neighbours, positions: &[] };
                 self.run(py, tokens, None, sequences, threads)?;
             }
             Ok(vectors)
@@ -469,19 +443,6 @@ pub fn dense<'py>(
         }
         Ok(y)
     })
-}
-
-/// Returns the numbers of an array, row by row.
-///
-/// # Errors
-///
-/// InputError if they are in another order: the slice of an array by columns would be its transpose.
-pub fn by_rows<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
-    if !array.is_c_contiguous() {
-        let message = format!("an array {:?} is not stored row by row: pass np.ascontiguousarray(it)", array.shape());
-        return Err(error::input(message));
-    }
-    Ok(array.as_slice()?)
 }
 
 /// Returns a new array of zeros; `rows` and `what` are for the message.

@@ -3,8 +3,8 @@
 //! - Texts in: `convert` and `arrow`, with `location` for error messages; `files` reads them from files.
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
-//! - Models and training: `kernels`, `static_embeddings` and `training`; `pretraining` makes and reads the data of
-//!   pre-training.
+//! - Models and training: `kernels`, with `bottleneck` for the layers of MobileBERT and `stored_arrays` for weights,
+//!   `static_embeddings` and `training`; `pretraining` makes and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
 //!   raises the exceptions of `wordpiece_bert.errors`.
 //!
@@ -14,6 +14,7 @@
 mod arrow;
 mod batch;
 mod bert;
+mod bottleneck;
 mod convert;
 mod encoding;
 mod error;
@@ -25,6 +26,7 @@ mod location;
 mod options;
 mod pretraining;
 mod static_embeddings;
+mod stored_arrays;
 mod threads;
 mod tokenizer;
 mod training;
@@ -61,6 +63,8 @@ mod _core {
     use super::batch::Rows;
     #[pymodule_export]
     use super::bert::BertNormalizer;
+    #[pymodule_export]
+    use super::bottleneck::{PackedBottleneck, PackedDense};
     #[pymodule_export]
     use super::encoding::{_restore_encoding, Encoding};
     #[pymodule_export]

@@ -19,9 +19,10 @@ use crate::convert::{self, BatchArgument};
 use crate::error::{guarded, to_py};
 use crate::files::TextBlock;
 use crate::interrupt::detached;
-use crate::kernels::{by_rows, kernels_for, zeros};
+use crate::kernels::{kernels_for, zeros};
 use crate::location::Location;
 use crate::options::Options;
+use crate::stored_arrays::by_rows;
 use crate::threads;
 use crate::tokenizer::Tokenizer;
 

@@ -99,7 +99,7 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
     return tensors
 
 
-def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes]:
+def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes | memoryview]:
     """Yield the contents of a file of tensors, in their order, that transformers and the safetensors library read.
 
     Half-precision arrays (float16, `half_precision.BFLOAT16`) are written in half precision.
@@ -116,7 +116,7 @@ def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes]:
     text += b" " * (-len(text) % 8)  # aligned to 8 bytes, so that the data can be memory-mapped
     yield len(text).to_bytes(8, "little") + text
     for array in stored.values():
-        yield array.tobytes()
+        yield array.reshape(-1).view(np.uint8).data
 
 
 def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
@@ -131,9 +131,7 @@ def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
     """
     with AtomicFile(file) as part:
         part.begin()
-        with part.naming_errors():
-            for chunk in safetensors_chunks(tensors):
-                part.file.write(chunk)
+        part.write(safetensors_chunks(tensors))
         part.commit()
 
 

@@ -6,11 +6,12 @@ those of the BLAS library that NumPy was built with, so the argument `threads` o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from wordpiece_bert.bert import functional
+from wordpiece_bert.bert.bottleneck import bottleneck_embeddings, bottleneck_layer
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.inputs import Inputs
 from wordpiece_bert.bert.rotary import Rotation, rotation
@@ -18,6 +19,7 @@ from wordpiece_bert.bert.rotary import Rotation, rotation
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from wordpiece_bert.bert.bottleneck import Weights
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.base import PackedWeight
@@ -85,6 +87,8 @@ class NumpyEncoder:
 
     def pooler(self, x: Array) -> Array | None:
         """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
+        if self._config.bottleneck is not None and not self._config.bottleneck.pooler:
+            return np.ascontiguousarray(x[:, 0])
         if self._pooler is None:
             return None
         with np.errstate(under="ignore"):
@@ -100,10 +104,13 @@ class NumpyEncoder:
         mask = np.arange(lengths.max()) < lengths[:, None]  # [B, S]
         padded = np.zeros(mask.shape, np.int64)  # [B, S]
         padded[mask] = ids
+        vectors = None
+        if self._config.bottleneck is not None:  # a token is joined with its neighbours, but not with padding
+            vectors = widen(self._word_table[padded]) * mask[:, :, None]  # [B, S, E]
         inputs = Inputs(
             shape=mask.shape,
-            input_ids=padded,
-            inputs_embeds=None,
+            input_ids=padded if vectors is None else None,
+            inputs_embeds=vectors,
             token_type_ids=np.zeros((1, mask.shape[1]), np.int64),
             position_ids=self._config.default_positions(padded, mask.shape[1]),
             mask=None if mask.all() else mask,
@@ -117,6 +124,11 @@ class NumpyEncoder:
             if vectors is None:  # widen the rows that are used, not the entire table
                 vectors = widen(self._word_table[inputs.input_ids])
             tables = _widened({name: table for name, table in tables.items() if name != "word_embeddings"})
+        kind = self._config.bottleneck
+        if kind is not None:
+            e = tables["word_embeddings"]["weight"][inputs.input_ids] if vectors is None else vectors  # [B, S, E]
+            named = cast("Weights", tables)
+            return bottleneck_embeddings(e, inputs.token_type_ids, inputs.position_ids, named, kind)
         return functional.embeddings(
             inputs.input_ids,
             inputs.token_type_ids,
@@ -139,6 +151,9 @@ class NumpyEncoder:
         config = self._config
         activation = functional.ACTIVATIONS[config.hidden_act]
         heads, eps = config.num_attention_heads, config.layer_norm_eps
+        if config.bottleneck is not None:
+            kind = config.bottleneck
+            return bottleneck_layer(x, cast("Weights", layer), mask, kind, heads=heads, activation=activation, eps=eps)
         if config.norm_first:
             return functional.norm_first_layer(x, layer, mask, heads=heads, activation=activation, eps=eps)
         return functional.encoder_layer(

@@ -16,7 +16,16 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.half_precision import BFLOAT16, is_half, widen
+from wordpiece_bert.bert.bottleneck import FIXED_EPS
+from wordpiece_bert.bert.engines.rust_bottleneck import (
+    bottleneck_layers,
+    bottleneck_norm,
+    neighbours_in_rows,
+    pack_bottlenecks,
+    padded_neighbours,
+)
+from wordpiece_bert.bert.engines.stored import PackedLayerWeight, stored, stored_dense, stored_norm
+from wordpiece_bert.bert.half_precision import is_half, widen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,10 +37,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
 
-    #: Numbers as the kernels accept them, and the name of their dtype; those of 16 bits as uint16.
-    _Stored = tuple[npt.NDArray[np.generic], str]
 
-__all__ = ["PackedLayerWeight", "RustDense", "RustEncoder", "RustEngine"]
+__all__ = ["RustDense", "RustEncoder", "RustEngine"]
 
 #: The kernels' names of a layer's weights, by BERT's.
 _PACKED = {
@@ -44,19 +51,6 @@ _PACKED = {
     "intermediate.up.weight": "up",
     "output.dense.weight": "outer",
 }
-
-
-class PackedLayerWeight:
-    """One matrix of a packed layer, unpacked on request."""
-
-    def __init__(self, layer: _core.PackedLayer, name: str, weight: AnyArray, *, bf16: bool) -> None:
-        self._layer, self._name = layer, name
-        self.shape, self.dtype = weight.shape, BFLOAT16 if bf16 else weight.dtype
-        self.nbytes = weight.size * self.dtype.itemsize
-
-    def unpack(self) -> AnyArray:
-        """Return the weight [out, in]: the numbers that were packed, rounded to bfloat16 if the engine computes so."""
-        return self._layer.weight(self._name).view(self.dtype)
 
 
 class RustEncoder:
@@ -87,11 +81,22 @@ class RustEncoder:
         instruction_set: str | None = None,
         dtype: str = "float32",
     ) -> None:
-        bf16 = dtype == "bfloat16"
         self._config = config
         #: The weights that are stored only in the kernels' layout, by BERT's names.
         self.packed: dict[str, PackedLayerWeight] = {}
         self._layers: list[_core.PackedLayer] = []
+        #: The dense layers of MobileBERT, by name.
+        self._dense: dict[str, _core.PackedDense] = {}
+        kind, bf16 = config.bottleneck, dtype == "bfloat16"
+        if kind is None:
+            self._pack_layers(config, weights, bf16=bf16)
+        else:
+            self._dense, self.packed = pack_bottlenecks(config, weights, kind, bf16=bf16)
+        self._unpacked = {name: weight for name, weight in weights.items() if name not in self.packed}
+        self._build(instruction_set)
+
+    def _pack_layers(self, config: BertConfig, weights: Mapping[str, AnyArray], *, bf16: bool) -> None:
+        """Pack the layers of a model other than MobileBERT."""
         done: dict[int, tuple[_core.PackedLayer, str]] = {}  # ALBERT's layers share weights: pack each once
         for index in range(config.encoder_layers):
             prefix = f"encoder.layer.{index}."
@@ -106,8 +111,6 @@ class RustEncoder:
             layer, first = done[key]
             self._layers.append(layer)
             self.packed |= {prefix + name: self.packed[first + name] for name in present}
-        self._unpacked = {name: weight for name, weight in weights.items() if name not in self.packed}
-        self._build(instruction_set)
 
     def _build(self, instruction_set: str | None) -> None:
         """Create the kernels' encoder, which borrows the packed layers and the other weights."""
@@ -116,14 +119,17 @@ class RustEncoder:
         types = weights.get("embeddings.token_type_embeddings.weight")
         positions = weights.get("embeddings.position_embeddings.weight")
         projected = "embeddings.projection.weight" in weights
+        kind = config.bottleneck
         self._kernels = _core.BertEncoder(
             self._layers,
-            _stored(weights["embeddings.word_embeddings.weight"]),
-            None if positions is None else _stored(positions),
-            None if types is None else _stored(types),
-            None if config.norm_first else _norm(weights, "embeddings.LayerNorm"),
-            _dense(weights, "embeddings.projection") if projected else None,
-            _norm(weights, "encoder.ln") if config.norm_first else None,
+            [] if kind is None else bottleneck_layers(config, weights, self._dense, kind),
+            stored(weights["embeddings.word_embeddings.weight"]),
+            None if positions is None else stored(positions),
+            None if types is None else stored(types),
+            self._dense.get("embeddings.embedding_transformation"),
+            _embedding_norm(config, weights),
+            stored_dense(weights, "embeddings.projection") if projected else None,
+            stored_norm(weights, "encoder.ln") if config.norm_first else None,
             None if table is None else _by_distance(widen(table), config.max_position_embeddings),
             config.rotary_frequencies,
             embedding=config.embedding_size,
@@ -172,11 +178,22 @@ class RustEncoder:
             assert inputs.inputs_embeds is not None
             vectors = np.ascontiguousarray(inputs.inputs_embeds[rows, layout.columns])
             ids = np.arange(len(rows), dtype=np.uint32)
+        neighbours = np.zeros(0, np.uint32)
+        if self._config.bottleneck is not None and self._config.bottleneck.trigrams:
+            # Those of the padded rows, of which a masked one may not be among the tokens.
+            table = inputs.input_ids
+            if table is None:
+                assert inputs.inputs_embeds is not None
+                table = np.arange(batch * length).reshape(batch, length)
+                vectors = np.ascontiguousarray(inputs.inputs_embeds.reshape(batch * length, -1))
+                ids = table[rows, layout.columns].astype(np.uint32)
+            neighbours = padded_neighbours(table)[rows, layout.columns].astype(np.uint32).reshape(-1)
         layers = self._config.encoder_layers
         states, p = self._kernels.forward(
             ids,
             flat(inputs.token_type_ids),
             flat(inputs.position_ids),
+            neighbours,
             layout.columns.astype(np.uint32),
             np.concatenate([[0], np.cumsum(layout.lengths)]),
             layout.visible,
@@ -190,6 +207,8 @@ class RustEncoder:
 
     def pooler(self, x: Array) -> Array | None:
         """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
+        if self._config.bottleneck is not None and not self._config.bottleneck.pooler:
+            return np.ascontiguousarray(x[:, 0])
         return None if self._pooler is None else self._pooler(np.ascontiguousarray(x[:, 0]))
 
     def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
@@ -202,7 +221,9 @@ class RustEncoder:
         # The kernels count from 0 where they get no positions.
         positions = np.zeros(0, np.uint32) if counted is None else counted.astype(np.uint32)
         tokens, offsets = ids.astype(np.uint32, copy=False), ends.astype(np.int64, copy=False)
-        return self._kernels.pooled(tokens, positions, offsets, list(modes), skip, threads)
+        joined = self._config.bottleneck is not None and self._config.bottleneck.trigrams
+        neighbours = neighbours_in_rows(ids, ends) if joined else np.zeros(0, np.uint32)
+        return self._kernels.pooled(tokens, positions, neighbours, offsets, list(modes), skip, threads)
 
 
 class RustDense:
@@ -256,36 +277,21 @@ def _packed_layer(weights: Mapping[str, AnyArray], prefix: str, config: BertConf
     gated = f"{prefix}intermediate.gate.weight" in weights
     norms = ("attention.ln", "ln") if config.norm_first else ("attention.output.LayerNorm", "output.LayerNorm")
     return _core.PackedLayer(
-        [_dense(weights, f"{prefix}attention.self.{name}") for name in ("query", "key", "value")],
-        _dense(weights, f"{prefix}attention.output.dense"),
-        _norm(weights, f"{prefix}{norms[0]}"),
-        _dense(weights, f"{prefix}intermediate.{'gate' if gated else 'dense'}"),
-        _dense(weights, f"{prefix}intermediate.up") if gated else None,
-        _dense(weights, f"{prefix}output.dense"),
-        _norm(weights, f"{prefix}{norms[1]}"),
+        [stored_dense(weights, f"{prefix}attention.self.{name}") for name in ("query", "key", "value")],
+        stored_dense(weights, f"{prefix}attention.output.dense"),
+        stored_norm(weights, f"{prefix}{norms[0]}"),
+        stored_dense(weights, f"{prefix}intermediate.{'gate' if gated else 'dense'}"),
+        stored_dense(weights, f"{prefix}intermediate.up") if gated else None,
+        stored_dense(weights, f"{prefix}output.dense"),
+        stored_norm(weights, f"{prefix}{norms[1]}"),
         bf16,
     )
 
 
-def _dense(weights: Mapping[str, AnyArray], name: str) -> tuple[_Stored, Array]:
-    """Return a dense layer for the kernels; its bias is 0 where the model has none."""
-    weight, bias = weights[f"{name}.weight"], weights.get(f"{name}.bias")
-    if bias is None:
-        return _stored(weight), np.zeros(len(weight), np.float32)
-    return _stored(weight), np.ascontiguousarray(widen(bias))
-
-
-def _norm(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Array]:
-    weight, bias = widen(weights[f"{name}.weight"]), widen(weights[f"{name}.bias"])
-    return np.ascontiguousarray(weight), np.ascontiguousarray(bias)
-
-
-def _stored(weight: AnyArray) -> _Stored:
-    """Return numbers for the kernels, those of 16 bits as uint16, and the name of their dtype."""
-    weight = np.ascontiguousarray(weight)
-    if not is_half(weight.dtype):
-        return weight, "float32"
-    return weight.view(np.uint16), "bfloat16" if weight.dtype == BFLOAT16 else "float16"
+def _embedding_norm(config: BertConfig, weights: Mapping[str, AnyArray]) -> tuple[Array, Array, float | None] | None:
+    if config.bottleneck is not None:
+        return bottleneck_norm(weights, "embeddings.LayerNorm", FIXED_EPS, config.bottleneck)
+    return None if config.norm_first else (*stored_norm(weights, "embeddings.LayerNorm"), config.layer_norm_eps)
 
 
 def _by_distance(table: Array, longest: int) -> Array:

@@ -91,6 +91,11 @@ class HeadWeights:
         """Return a dense layer, run by the engine."""
         return self._engine.dense(self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
 
+    def transposed(self, name: str) -> Dense:
+        """Return a dense layer without a bias whose weight is stored as [in, out], run by the engine."""
+        weight = np.ascontiguousarray(self._weights[name].T)
+        return self._engine.dense(weight, np.zeros(len(weight), np.float32))
+
     def norm(self, name: str) -> tuple[Array, Array]:
         """Return γ and β of a layer norm."""
         return widen(self._weights[f"{name}.weight"]), widen(self._weights[f"{name}.bias"])

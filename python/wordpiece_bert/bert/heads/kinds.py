@@ -77,9 +77,11 @@ class MaskedLMHead:
 
     def __call__(self, x: Array) -> Array:
         """[..., H] -> [..., V]."""
+        return self._decoder(self._transform(x))
+
+    def _transform(self, x: Array) -> Array:
         t = ACTIVATIONS[self._activation](self._dense(x))  # [..., H], or E where the word table is narrower
-        t = layer_norm(t, *self._norm, eps=self._eps)
-        return self._decoder(t)
+        return layer_norm(t, *self._norm, eps=self._eps)
 
 
 class MaskedLM(LabelledModel):

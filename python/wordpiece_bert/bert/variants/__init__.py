@@ -1,4 +1,4 @@
-"""Variants of BERT with a WordPiece tokenizer: DistilBERT, ELECTRA, MPNet and ALBERT, a module each.
+"""Encoders that differ from BERT, a module for each family.
 
 The classes have the names that transformers gives them.
 """
@@ -52,6 +52,12 @@ if TYPE_CHECKING:
         MegatronBertForMaskedLM,
         MegatronBertForSequenceClassification,
         MegatronBertModel,
+    )
+    from wordpiece_bert.bert.variants.mobilebert import (
+        MobileBertConfig,
+        MobileBertForMaskedLM,
+        MobileBertForSequenceClassification,
+        MobileBertModel,
     )
     from wordpiece_bert.bert.variants.mpnet import (
         MPNetConfig,
@@ -126,6 +132,10 @@ __all__ = [
     "MegatronBertForMaskedLM",
     "MegatronBertForSequenceClassification",
     "MegatronBertModel",
+    "MobileBertConfig",
+    "MobileBertForMaskedLM",
+    "MobileBertForSequenceClassification",
+    "MobileBertModel",
     "NomicBertConfig",
     "NomicBertForMaskedLM",
     "NomicBertForSequenceClassification",
@@ -188,6 +198,10 @@ _MODULES = {
     "MegatronBertForMaskedLM": "megatron",
     "MegatronBertForSequenceClassification": "megatron",
     "MegatronBertModel": "megatron",
+    "MobileBertConfig": "mobilebert",
+    "MobileBertForMaskedLM": "mobilebert",
+    "MobileBertForSequenceClassification": "mobilebert",
+    "MobileBertModel": "mobilebert",
     "NomicBertConfig": "nomic",
     "NomicBertForMaskedLM": "nomic",
     "NomicBertForSequenceClassification": "nomic",

@@ -8,8 +8,10 @@ for (let i = 0; i < 85; i++) DIGITS[ALPHABET.charCodeAt(i)] = i;
 function fromBase85(text, length) {
   const bytes = new Uint8Array((text.length / 5) * 4);
   for (let from = 0, to = 0; from < text.length; to += 4) {
-    let number = 0;
-    for (let i = 0; i < 5; i++) number = number * 85 + DIGITS[text.charCodeAt(from++)];
+    let number = DIGITS[text.charCodeAt(from)] * 85 + DIGITS[text.charCodeAt(from + 1)];
+    number = (number * 85 + DIGITS[text.charCodeAt(from + 2)]) * 85 + DIGITS[text.charCodeAt(from + 3)];
+    number = number * 85 + DIGITS[text.charCodeAt(from + 4)];
+    from += 5;
     bytes[to] = number >>> 24;
     bytes[to + 1] = number >>> 16;
     bytes[to + 2] = number >>> 8;
@@ -31,6 +33,7 @@ class PackedArray {
     this.rows = spec.shape.length > 1 ? spec.shape.at(-2) : 1;
     this.columns = spec.shape.at(-1);
     this.decoded = new Map();
+    if (spec.encoding === "softmax") [this.queries, this.keys] = [new PackedArray(spec.queries), new PackedArray(spec.keys)];
   }
 
   /** The part at these indices of the leading axes, as a Matrix. */
@@ -39,11 +42,16 @@ class PackedArray {
     indices.forEach((index, axis) => {
       number = number * this.shape[axis] + index;
     });
+    return this.numbered(number);
+  }
+
+  numbered(number) {
     if (!this.decoded.has(number)) this.decoded.set(number, this.decode(number));
     return this.decoded.get(number);
   }
 
   async decode(number) {
+    if (this.queries) return softmax(...(await Promise.all([this.queries.decode(number), this.keys.decode(number)])));
     const text = document.getElementById(`b${this.spec.first + number}`).textContent;
     const bytes = await inflate(fromBase85(text, this.spec.lengths[number]));
     const { rows, columns } = this;
@@ -56,6 +64,18 @@ class PackedArray {
       case "unit": {
         const values = new Float32Array(count);
         for (let i = 0; i < count; i++) values[i] = (((bytes[i] | (bytes[count + i] << 8)) << 16) >> 16) / this.spec.unit;
+        return new Matrix(rows, columns, values);
+      }
+      case "columns": {
+        const values = new Float32Array(count);
+        const most = new Float32Array(bytes.slice(0, 4 * columns).buffer);
+        const start = 4 * columns;
+        for (let j = 0, at = start; j < columns; j++) {
+          const step = most[j] / this.spec.steps;
+          for (let i = 0; i < rows; i++, at++) {
+            values[i * columns + j] = (((bytes[at] | (bytes[count + at] << 8)) << 16) >> 16) * step;
+          }
+        }
         return new Matrix(rows, columns, values);
       }
       case "half": {
@@ -119,6 +139,28 @@ class ByteRows extends Matrix {
     const start = i * this.columns;
     return Float32Array.from({ length: this.columns }, (_, j) => this.bytes[start + j] * this.factors[i]);
   }
+}
+
+/** The weights of queries [S, d] for keys [S, d]: softmax(q·kᵀ/√d), row by row. */
+function softmax(queries, keys) {
+  const { rows, columns } = queries;
+  const [q, k] = [queries.values, keys.values];
+  const values = new Float32Array(rows * rows);
+  const scale = 1 / Math.sqrt(columns);
+  for (let i = 0; i < rows; i++) {
+    const [from, at] = [i * columns, i * rows];
+    let most = -Infinity;
+    for (let j = 0; j < rows; j++) {
+      let score = 0;
+      for (let c = 0, key = j * columns; c < columns; c++, key++) score += q[from + c] * k[key];
+      values[at + j] = score * scale;
+      if (score * scale > most) most = score * scale;
+    }
+    let sum = 0;
+    for (let j = 0; j < rows; j++) sum += values[at + j] = Math.exp(values[at + j] - most);
+    for (let j = 0; j < rows; j++) values[at + j] /= sum;
+  }
+  return new Matrix(rows, rows, values);
 }
 
 /** The mean of matrices of one shape. */

@@ -7,7 +7,7 @@ use wordpiece_parallel::{Scratch, ScratchPool, Workers, map_with};
 
 use super::inputs::{EmbeddingTables, Sequence, TokenColumns};
 use super::tasks::{group_into_tasks, rows_of};
-use super::weights::{EncoderConfig, Layer, LayerNormWeights, RelativeBiasTable};
+use super::weights::{EncoderConfig, Layer, LayerNormWeights, Layers, Norm, RelativeBiasTable};
 use crate::arch::InstructionSet;
 use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
 use crate::embeddings::sum_rows;
@@ -21,7 +21,7 @@ use crate::tile::tiles;
 
 /// Rows that go through both halves of the feed-forward network at a time, so that what lies between stays in the
 /// cache.
-const FEED_FORWARD_ROWS: usize = 56;
+pub(super) const FEED_FORWARD_ROWS: usize = 56;
 
 /// The most scratch buffers that an encoder keeps: enough for 16 threads.
 const KEPT_SCRATCH: usize = 16;
@@ -32,12 +32,14 @@ pub struct Encoder {
     pub config: EncoderConfig,
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
-    /// The layer norm of the embeddings, over E columns, if the model has one.
-    pub embedding_norm: Option<LayerNormWeights>,
+    /// The dense layer of MobileBERT from E, or 3E for three neighbours, to H, before the other embeddings are added.
+    pub transformation: Option<Arc<Dense>>,
+    /// The norm of the embeddings, over E columns, or over H in MobileBERT, if the model has one.
+    pub embedding_norm: Option<Norm>,
     /// The dense layer from E to H, if the model has one.
     pub projection: Option<Dense>,
-    /// The layers in the order in which they run; ALBERT runs one several times.
-    pub layers: Vec<Arc<Layer>>,
+    /// The layers.
+    pub layers: Layers,
     /// The layer norm after the last layer, over H columns, if the model has one.
     pub last_norm: Option<LayerNormWeights>,
     /// MPNet's attention bias.
@@ -52,31 +54,35 @@ pub struct Encoder {
 #[derive(Default)]
 pub struct EncoderScratch {
     /// The embeddings [rows, E], if they are projected.
-    embedded: Matrix,
+    pub(super) embedded: Matrix,
     /// The hidden state [rows, H].
-    x: Matrix,
+    pub(super) x: Matrix,
     /// The input of a half of a layer after its norm [rows, H], if norms come first.
-    normed: Matrix,
+    pub(super) normed: Matrix,
     /// Queries, keys and values [rows, 3·N·d], each beginning at a panel.
-    qkv: Matrix,
+    pub(super) qkv: Matrix,
     /// The output of attention [rows, N·d].
-    context: Matrix,
+    pub(super) context: Matrix,
     /// The output of the attention block [rows, H].
-    attended: Matrix,
+    pub(super) attended: Matrix,
     /// The intermediate activations of the feed-forward network [FEED_FORWARD_ROWS, F].
-    inner: Matrix,
+    pub(super) inner: Matrix,
     /// The gate of a gated feed-forward network [FEED_FORWARD_ROWS, F].
     gate: Matrix,
     /// Inputs rounded to bfloat16.
-    rounded: Vec<HalfRow>,
+    pub(super) rounded: Vec<HalfRow>,
     attention: AttentionScratch,
     /// Two embedding vectors.
-    line: Vec<f32>,
+    pub(super) line: Vec<f32>,
     /// The position of each row in its sequence.
-    positions: Vec<u32>,
+    pub(super) positions: Vec<u32>,
     /// The row of each row in the table of positions, or the position by which it is rotated.
     position_ids: Vec<u32>,
     rotation: Rotation,
+    /// The narrow input of a layer of MobileBERT [rows, h].
+    pub(super) narrow: Matrix,
+    /// What becomes `attended` or `x` next [rows, h or H].
+    pub(super) spare: Matrix,
 }
 
 impl Scratch for EncoderScratch {}
@@ -115,13 +121,13 @@ impl Encoder {
 }
 
 /// The state of some sequences in the encoder.
-struct Task<'a, 's> {
-    encoder: &'a Encoder,
-    execution: Execution,
-    sequences: Vec<Sequence<'s>>,
+pub(super) struct Task<'a, 's> {
+    pub(super) encoder: &'a Encoder,
+    pub(super) execution: Execution,
+    pub(super) sequences: Vec<Sequence<'s>>,
     /// The number of tokens of all sequences.
-    rows: usize,
-    scratch: &'a mut EncoderScratch,
+    pub(super) rows: usize,
+    pub(super) scratch: &'a mut EncoderScratch,
 }
 
 impl<'a, 's> Task<'a, 's> {
@@ -136,12 +142,21 @@ impl<'a, 's> Task<'a, 's> {
     }
 
     fn run(mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
-        self.embed(tables, tokens);
+        match self.encoder.layers {
+            Layers::Bert(_) => self.embed(tables, tokens),
+            Layers::Bottleneck(_) => self.embed_neighbours(tables, tokens),
+        }
         self.write_state(0);
-        for (index, layer) in self.encoder.layers.iter().enumerate() {
-            self.attend(index, layer);
-            self.feed_forward(layer);
-            if index + 1 == self.encoder.layers.len() {
+        let encoder = self.encoder;
+        for index in 0..encoder.layers.len() {
+            match &encoder.layers {
+                Layers::Bert(layers) => {
+                    self.attend(index, &layers[index]);
+                    self.feed_forward(&layers[index]);
+                }
+                Layers::Bottleneck(layers) => self.run_bottleneck(index, &layers[index]),
+            }
+            if index + 1 == encoder.layers.len() {
                 self.normalize_last();
             }
             self.write_state(index + 1);
@@ -153,7 +168,7 @@ impl<'a, 's> Task<'a, 's> {
     /// projection, and the angles of rotary positions.
     fn embed(&mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
         let Encoder { config, projection, embedding_norm, rotary, .. } = self.encoder;
-        let EncoderConfig { hidden, embedding, eps, .. } = *config;
+        let EncoderConfig { hidden, embedding, .. } = *config;
         let EncoderScratch { embedded, x, rounded, line, positions, position_ids, rotation, .. } = &mut *self.scratch;
         line.resize(2 * embedding, 0.0);
         positions.clear();
@@ -183,7 +198,7 @@ impl<'a, 's> Task<'a, 's> {
             rotation.fill(position_ids, rotary);
         }
         if let Some(norm) = embedding_norm {
-            layer_norm(self.execution.instruction_set, norm.with_eps(eps, embedding), &mut out);
+            norm.apply(self.execution.instruction_set, embedding, &mut out);
         }
         if let Some(projection) = projection {
             let to = x.reshape(self.rows, hidden).view_mut();
@@ -196,9 +211,7 @@ impl<'a, 's> Task<'a, 's> {
     fn attend(&mut self, index: usize, layer: &Layer) {
         let EncoderConfig { hidden, heads, head_size, eps, norm_first, .. } = self.encoder.config;
         let (rows, instruction_set) = (self.rows, self.execution.instruction_set);
-        let EncoderScratch {
-            x, normed, qkv, context, attended, rounded, attention: scratch, positions, rotation, ..
-        } = &mut *self.scratch;
+        let EncoderScratch { x, normed, qkv, rounded, rotation, .. } = &mut *self.scratch;
         let norm = layer.output_norm.with_eps(eps, hidden);
         let input = if norm_first {
             normed.reshape(rows, hidden).data_mut().copy_from_slice(x.data());
@@ -216,9 +229,23 @@ impl<'a, 's> Task<'a, 's> {
                 rotate(instruction_set, rotation, heads, head_size, &mut qkv.panels(part * width..(part + 1) * width));
             }
         }
+        self.run_heads(index);
+        let EncoderScratch { x, context, attended, rounded, .. } = &mut *self.scratch;
+        let to = attended.reshape(rows, hidden).view_mut();
+        linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, rounded);
+        if !norm_first {
+            layer_norm(instruction_set, norm, &mut attended.view_mut());
+        }
+    }
+
+    /// Computes the context of all heads from queries, keys and values, in layer number `index`.
+    pub(super) fn run_heads(&mut self, index: usize) {
+        let EncoderConfig { heads, head_size, .. } = self.encoder.config;
+        let width = panels(heads * head_size);
+        let EncoderScratch { qkv, context, attention: scratch, positions, .. } = &mut *self.scratch;
         // Attention does not write the padding columns of heads that do not fill panels. They are 0 from the first use
         // on.
-        context.reshape(rows, heads * head_size);
+        context.reshape(self.rows, heads * head_size);
         let relative_bias = self.encoder.relative_bias.as_ref();
         let relative_bias =
             relative_bias.map(|table| RelativeBias { bias: &table.bias, max_distance: table.max_distance });
@@ -240,11 +267,6 @@ impl<'a, 's> Task<'a, 's> {
             let length = sequence.length;
             let weights = sequence.attentions.get_mut(index).map(|to| AttentionWeights { to, length });
             attention(self.execution, inputs, scratch, context.view_mut().rows(all), weights);
-        }
-        let to = attended.reshape(rows, hidden).view_mut();
-        linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, rounded);
-        if !norm_first {
-            layer_norm(instruction_set, norm, &mut attended.view_mut());
         }
     }
 

@@ -48,9 +48,10 @@
 //!         norm_first: false,
 //!     },
 //!     instruction_set: InstructionSet::detect(),
-//!     embedding_norm: Some(norm()),
+//!     transformation: None,
+//!     embedding_norm: Some(Norm { weights: norm(), eps: Some(0.0) }),
 //!     projection: None,
-//!     layers: vec![Arc::new(layer)],
+//!     layers: Layers::Bert(vec![Arc::new(layer)]),
 //!     last_norm: None,
 //!     relative_bias: None,
 //!     rotary: None,
@@ -58,7 +59,7 @@
 //! };
 //! let words = Numbers::F32(&[1.0, 3.0, 8.0, 2.0]); // ids 0 and 1
 //! let tables = EmbeddingTables { words, types: None, positions: Some(Numbers::F32(&[0.0; 4])) };
-//! let tokens = TokenColumns { ids: &[1, 0], types: &[], position_ids: &[], positions: &[] };
+//! let tokens = TokenColumns { ids: &[1, 0], types: &[], position_ids: &[], neighbours: &[], positions: &[] };
 //!
 //! let mut vector = [f32::NAN; 2];
 //! let sequence = Sequence {
@@ -73,11 +74,14 @@
 //! assert_eq!(vector, [1.0, -1.0]);
 //! ```
 
+mod bottleneck;
 mod forward;
 mod inputs;
 mod tasks;
 mod weights;
 
 pub use forward::{Encoder, EncoderScratch};
-pub use inputs::{EmbeddingTables, PooledOutput, Sequence, TokenColumns};
-pub use weights::{EncoderConfig, Layer, LayerNormWeights, RelativeBiasTable};
+pub use inputs::{EmbeddingTables, NO_NEIGHBOUR, PooledOutput, Sequence, TokenColumns};
+pub use weights::{
+    BottleneckLayer, DenseNorm, EncoderConfig, Layer, LayerNormWeights, Layers, Norm, RelativeBiasTable, Source,
+};

@@ -1,9 +1,12 @@
 //! The sizes of an encoder and the weights of its layers.
 
+use std::sync::Arc;
+
 use crate::activation::Activation;
+use crate::arch::InstructionSet;
 use crate::gemm::Dense;
-use crate::matrix::{Row, pad_to_panels};
-use crate::norm::LayerNorm;
+use crate::matrix::{Row, ViewMut, pad_to_panels};
+use crate::norm::{LayerNorm, layer_norm, scale_and_shift_rows};
 
 /// The sizes of an encoder, and what its layers have in common.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +68,88 @@ pub struct Layer {
     pub outer: Dense,
     /// The layer norm of the feed-forward network, over H columns: after `outer` and its residual, or before `inner`.
     pub outer_norm: LayerNormWeights,
+}
+
+/// A norm: a layer norm, or the NoNorm of MobileBERT.
+pub struct Norm {
+    /// γ and β.
+    pub weights: LayerNormWeights,
+    /// ε of a layer norm; None for NoNorm, x·γ + β.
+    pub eps: Option<f32>,
+}
+
+impl Norm {
+    /// Applies the norm to each row of a matrix of `columns` columns, in place.
+    pub(super) fn apply(&self, instruction_set: InstructionSet, columns: usize, x: &mut ViewMut<'_>) {
+        match self.eps {
+            Some(eps) => layer_norm(instruction_set, self.weights.with_eps(eps, columns), x),
+            None => scale_and_shift_rows(instruction_set, &self.weights.weight, &self.weights.bias, x),
+        }
+    }
+}
+
+/// A dense layer and the norm after it.
+pub struct DenseNorm {
+    /// The dense layer.
+    pub dense: Arc<Dense>,
+    /// The norm over its outputs, after a residual where there is one.
+    pub norm: Norm,
+}
+
+/// What queries, keys and values of a [`BottleneckLayer`] are computed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The hidden state.
+    Hidden,
+    /// The narrow input.
+    Narrow,
+    /// The second narrow input, for queries and keys.
+    Shared,
+}
+
+/// The weights of one layer of MobileBERT: attention and feed-forward networks of width h between hidden states of width H.
+pub struct BottleneckLayer {
+    /// The dense layer [h, H] to the narrow input; without it, that is the hidden state.
+    pub input: Option<DenseNorm>,
+    /// The dense layer [h, H] to the second narrow input.
+    pub shared: Option<DenseNorm>,
+    /// What queries and keys are computed from.
+    pub queries_from: Source,
+    /// What values are computed from: the hidden state or the narrow input.
+    pub values_from: Source,
+    /// Query and key, computed as one: [2h, h].
+    pub query_key: Arc<Dense>,
+    /// Value, [h, H] or [h, h].
+    pub value: Arc<Dense>,
+    /// The dense layer after attention, [h, h], with the narrow input as residual.
+    pub output: DenseNorm,
+    /// The feed-forward networks, each a dense layer [F, h] and one back, [h, F].
+    pub feed_forward: Vec<(Arc<Dense>, DenseNorm)>,
+    /// The dense layer [H, h] back to the hidden state, which is its residual.
+    pub back: Option<DenseNorm>,
+}
+
+/// The layers of an encoder, in the order in which they run.
+pub enum Layers {
+    /// Layers of BERT; ALBERT runs one several times.
+    Bert(Vec<Arc<Layer>>),
+    /// Layers of MobileBERT.
+    Bottleneck(Vec<Arc<BottleneckLayer>>),
+}
+
+impl Layers {
+    /// Returns how many layers are run.
+    pub fn len(&self) -> usize {
+        match self {
+            Layers::Bert(layers) => layers.len(),
+            Layers::Bottleneck(layers) => layers.len(),
+        }
+    }
+
+    /// Whether there are no layers.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// MPNet's attention bias by distance, the same for all layers.

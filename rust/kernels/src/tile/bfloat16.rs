@@ -54,6 +54,41 @@ impl PairTileKernel for PairTile<'_> {
                     }
                 }
             }
+            if self.b.is_empty() {
+                out.fill(Row::ZERO);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wordpiece_parallel::testing::instruction_sets;
+
+    use super::*;
+    use crate::arch::{Kernel, MAX_TILE_ROWS, run};
+
+    /// A product of matrices without columns, into `out`.
+    struct NoColumns<'a>(&'a mut [Row]);
+
+    impl Kernel for NoColumns<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            let a = View::new(&[], self.0.len());
+            simd.run_pair_tile(PairTile { a, b: &[], out: self.0 });
+        }
+    }
+
+    #[test]
+    fn a_product_without_columns_is_zero() {
+        for set in instruction_sets() {
+            for rows in 1..=MAX_TILE_ROWS.min(4) {
+                let mut out = vec![Row([1.0; PANEL]); rows];
+                run(set, NoColumns(&mut out));
+                assert_eq!(out, vec![Row::ZERO; rows], "{}", set.name());
+            }
         }
     }
 }

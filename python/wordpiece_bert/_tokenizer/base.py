@@ -1,0 +1,171 @@
+"""What all parts of `Tokenizer` share: its state, its settings, and the options of a call."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, Union
+
+from wordpiece_bert._internal.checks import checked_flag
+from wordpiece_bert.options import CallOptions, Defaults, PaddingSettings, TruncationSettings, resolve
+from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert import _core
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
+
+__all__ = ["Batch", "Ids", "Item", "StrPath", "Text", "TokenizerBase", "requested"]
+
+StrPath = str | os.PathLike[str]
+#: A text, or with ``is_split_into_words=True`` the words of one.
+Text = Union[str, "Sequence[str]", "npt.NDArray[Any]"]
+#: An item of a batch: a text, or a pair of texts.
+Item = Union[Text, "tuple[Text, Text]"]
+#: Items: an iterable, a NumPy array, or an Arrow column.
+Batch = Union["Iterable[Item]", "ArrowArray", "ArrowStream"]
+#: Token ids: a list, an array, or any iterable of integers.
+Ids = Union["Iterable[SupportsIndex]", "npt.NDArray[Any]"]
+
+# The options of a call that gives none.
+_PLAIN = CallOptions()
+
+# Size of the cache of checked options, in combinations of options.
+_CACHED_OPTIONS = 64
+
+
+class TokenizerBase:
+    """The state and the settings of a tokenizer."""
+
+    __slots__ = ("_defaults", "_fingerprint", "_inner", "_plain", "_resolved", "_settings")
+
+    _inner: _core.Tokenizer
+    _settings: FolderSettings
+    _defaults: Defaults
+    # Computed on first use: the options of a call without keywords, those of other calls, and the fingerprint.
+    _plain: _core.Options | None
+    _resolved: dict[tuple[object, ...], tuple[bool, _core.Options]]
+    _fingerprint: str | None
+
+    def __init__(self) -> None:
+        message = "create a Tokenizer with from_vocab, from_file, from_json or from_pretrained"
+        raise TypeError(message)
+
+    @classmethod
+    def _build(cls, core: _core.Tokenizer, settings: FolderSettings) -> Self:
+        self = object.__new__(cls)
+        self._inner = core
+        self._settings = settings
+        self._defaults = _defaults(core, settings)
+        self._plain = None
+        self._resolved = {}
+        self._fingerprint = None
+        return self
+
+    @classmethod
+    def _from_core(cls, core: _core.Tokenizer) -> Self:
+        """Wrap a core tokenizer that comes from no folder: its roles are inferred, and there are no other settings."""
+        return cls._build(core, FolderSettings(special_tokens=core.roles()))
+
+    def _resolve(self, given: CallOptions, *, like_transformers: bool = False) -> tuple[bool, _core.Options]:
+        """Return whether texts are lists of words, and the core's options, from the cache where possible."""
+        # By identity: True equals 1, which is an error, and an array equals nothing.
+        if not like_transformers and all(map(operator.is_, given, _PLAIN)):
+            if self._plain is None:
+                self._plain = resolve(self._inner, self._defaults, given)
+            return False, self._plain
+        # With the types of values, because True equals 1 but means something else.
+        key = (like_transformers, *given, *map(type, given))
+        try:
+            known = self._resolved.get(key)
+        except TypeError:  # an unhashable value, such as a list; the checks report it
+            known = None
+        if known is None:
+            split = checked_flag("is_split_into_words", given.is_split_into_words)
+            known = split, resolve(self._inner, self._defaults, given, like_transformers=like_transformers)
+            if len(self._resolved) < _CACHED_OPTIONS:
+                self._resolved[key] = known
+        return known
+
+    def _file_truncates(self, given: CallOptions) -> bool:
+        """Whether a call with these options truncates because the tokenizer's file says so, not the call."""
+        return given.truncation is None and given.max_length is None and self._inner.truncation is not None
+
+    def _role(self, role: str) -> str | None:
+        token = self._settings.special_tokens.get(role)
+        return None if token is None or self._inner.token_to_id(token) is None else token
+
+    def _role_id(self, role: str) -> int | None:
+        token = self._settings.special_tokens.get(role)
+        return None if token is None else self._inner.token_to_id(token)
+
+    if not TYPE_CHECKING:  # for a type checker, any attribute would exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from wordpiece_bert._internal.peer_names import what_to_use
+
+            instead = what_to_use(name)
+            message = f"Tokenizer has no attribute {name!r}" + (f": {instead}" if instead else "")
+            raise AttributeError(message, name=name, obj=self)
+
+    # --- settings
+
+    @property
+    def model_max_length(self) -> int | None:
+        """The maximum length of a row for the model, special tokens included; None if no file states it."""
+        return self._settings.model_max_length
+
+    @property
+    def truncation(self) -> TruncationSettings | None:
+        """The truncation that applies by default, with the names that `tokenizers` uses; None for none.
+
+        `from_file` and `from_json` take it from the tokenizer.json, `with_truncation` sets it, and `from_pretrained`
+        leaves it out.
+        """
+        return self._inner.truncation
+
+    @property
+    def padding(self) -> PaddingSettings | None:
+        """The padding that applies by default, with the names that `tokenizers` uses; None for none.
+
+        `from_file` and `from_json` take it from the tokenizer.json, `with_padding` sets it, and `from_pretrained`
+        leaves it out.
+        """
+        return self._inner.padding
+
+    @property
+    def truncation_side(self) -> Literal["left", "right"]:
+        """The side on which texts are truncated by default."""
+        return self._defaults.truncation_side
+
+    @property
+    def padding_side(self) -> Literal["left", "right"]:
+        """The side on which rows are padded by default."""
+        return self._defaults.padding_side
+
+
+def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:
+    """Return the settings of a folder, and where it has none, those of its tokenizer.json."""
+    truncation, padding = core.truncation, core.padding
+    pad_token = settings.special_tokens.get("pad_token", SPECIAL_TOKEN_ROLES["pad_token"])
+    pad_id = core.token_to_id(pad_token)
+    if pad_id is None and padding is not None:
+        pad_token, pad_id = padding["pad_token"], padding["pad_id"]
+    return Defaults(
+        truncation=truncation,
+        padding=padding,
+        truncation_side=settings.truncation_side or (truncation["direction"] if truncation else "right"),
+        padding_side=settings.padding_side or (padding["direction"] if padding else "right"),
+        model_max_length=settings.model_max_length,
+        pad_token=pad_token,
+        pad_id=pad_id,
+        pad_type_id=padding["pad_type_id"] if padding else 0,
+    )
+
+
+def requested(**columns: bool) -> list[str]:
+    """Return the names of the columns that are True."""
+    return [column for column, requested in columns.items() if requested]

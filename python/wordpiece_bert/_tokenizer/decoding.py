@@ -1,0 +1,139 @@
+"""Converting ids and tokens to text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, SupportsIndex
+
+import numpy as np
+
+from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._tokenizer.base import TokenizerBase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wordpiece_bert._tokenizer.base import Ids
+
+__all__ = ["DecodingCalls"]
+
+
+class DecodingCalls(TokenizerBase):
+    """The methods that convert ids and tokens to text."""
+
+    __slots__ = ()
+
+    def decode(
+        self,
+        ids: Ids | SupportsIndex,
+        skip_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
+        *,
+        strict: bool = False,
+    ) -> str:
+        """Convert ids to text.
+
+        Parameters
+        ----------
+        ids : list, array or int
+            Ids [n], or one id; any integer type of NumPy.
+        skip_special_tokens : bool, default True
+            Omit special added tokens.
+        clean_up_tokenization_spaces : bool, optional
+            Remove the spaces before punctuation and in contractions. Defaults to the setting of the tokenizer's
+            decoder.
+        strict : bool, default False
+            Raise InputError for an id that has no token, instead of skipping it as `tokenizers` does.
+
+        Returns
+        -------
+        str
+            The text.
+
+        Raises
+        ------
+        InputError
+            A value is not an id; the message has its index.
+        """
+        if isinstance(ids, np.integer) or (isinstance(ids, np.ndarray) and ids.ndim == 0 and ids.dtype.kind in "iu"):
+            ids = int(ids)
+        return self._inner.decode(ids, skip_special_tokens, clean_up_tokenization_spaces, strict)
+
+    def decode_batch(
+        self,
+        ids: Iterable[Ids],
+        skip_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
+        *,
+        strict: bool = False,
+    ) -> list[str]:
+        """Convert rows of ids to texts.
+
+        Parameters
+        ----------
+        ids : iterable of ids
+            A list of lists, an array [rows, length], or a `RaggedBatch`.
+        skip_special_tokens, clean_up_tokenization_spaces, strict
+            As for `decode`.
+
+        Returns
+        -------
+        list of str
+            One text per row.
+
+        Raises
+        ------
+        InputError
+            A value is not an id; the message has its row and index.
+        """
+        return self._inner.decode_batch(ids, skip_special_tokens, clean_up_tokenization_spaces, strict)
+
+    def batch_decode(
+        self,
+        sequences: Iterable[Ids],
+        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
+        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
+    ) -> list[str]:
+        """Convert rows of ids to texts, with the name and the default of transformers.
+
+        `decode` and `decode_batch` have the default of `tokenizers`: they omit special tokens.
+
+        Parameters
+        ----------
+        sequences : iterable of ids
+            A list of lists, an array [rows, length], or a `RaggedBatch`.
+        skip_special_tokens : bool, default False
+            Omit special added tokens.
+        clean_up_tokenization_spaces : bool, optional
+            As for `decode`.
+
+        Returns
+        -------
+        list of str
+            One text per row.
+
+        Raises
+        ------
+        InputError
+            A value is not an id; the message has its row and index.
+        """
+        return self.decode_batch(sequences, skip_special_tokens, clean_up_tokenization_spaces)
+
+    def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
+        """Join tokens to a text, as `decode` does with the tokens of ids.
+
+        Parameters
+        ----------
+        tokens : iterable of str
+            The tokens; they need not be in the vocabulary.
+
+        Returns
+        -------
+        str
+            The text: the result of the decoder, or without one the tokens separated by spaces.
+
+        Raises
+        ------
+        InputError
+            A token is not a str.
+        """
+        return self._inner.join_tokens(checked_strings("tokens", tokens))

@@ -1,0 +1,395 @@
+"""Encoding texts in memory: one text, or a batch as flat arrays or as encodings."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from wordpiece_bert._internal.texts import warn_file_truncated
+from wordpiece_bert._tokenizer.base import TokenizerBase, requested
+from wordpiece_bert.batch import RaggedBatch
+from wordpiece_bert.options import CallOptions
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert import _core
+    from wordpiece_bert._core import Encoding
+    from wordpiece_bert._tokenizer.base import Batch, Text
+    from wordpiece_bert.options import OffsetUnit, Side, Strategy
+
+__all__ = ["EncodingCalls", "warn_many_windows"]
+
+# A text with more windows than this is reported.
+_MANY_WINDOWS = 10_000
+
+
+class EncodingCalls(TokenizerBase):
+    """The methods that encode texts in memory."""
+
+    __slots__ = ()
+
+    def encode(
+        self,
+        text: Text,
+        pair: Text | None = None,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        *,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
+    ) -> Encoding:
+        """Encode one text, or a pair of texts, with all details.
+
+        The first four arguments have the order of `tokenizers`, where the third is named ``is_pretokenized``.
+
+        Parameters
+        ----------
+        text : str
+            The text; with ``is_split_into_words=True`` a list of words.
+        pair : str, optional
+            The second text of a pair. An empty str makes a pair; None does not.
+        is_split_into_words : bool, default False
+            The text is a list of words. Word ids are then the indices of the list, and offsets are
+            relative to the word.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
+            file, or no padding.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
+
+        Returns
+        -------
+        Encoding
+            Ids, tokens, offsets, word ids, masks, and the further windows of a truncated text.
+
+        Raises
+        ------
+        InputError
+            An argument is not text, has a lone surrogate, or an option is wrong.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> encoding = tokenizer.encode("New Yorker")
+        >>> encoding.tokens
+        ['[CLS]', 'new', 'york', '##er', '[SEP]']
+        >>> encoding.offsets
+        [(0, 0), (0, 3), (4, 8), (8, 10), (0, 0)]
+        """
+        given = CallOptions(
+            is_split_into_words=is_split_into_words,
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        split, resolved = self._resolve(given)
+        return self._inner.encode(text, pair, split, resolved)
+
+    def encode_ids(self, text: str, pair: str | None = None) -> npt.NDArray[np.uint32]:
+        """Encode one text, or a pair, to ids: the fastest way for single texts.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        pair : str, optional
+            The second text of a pair.
+
+        Returns
+        -------
+        ndarray of uint32
+            The ids of ``encode(text, pair)``, shape [n].
+
+        Raises
+        ------
+        InputError
+            An argument is not a str, or has a lone surrogate.
+        """
+        return self._inner.encode_ids(text, pair, self._plain or self._resolve(CallOptions())[1])
+
+    def encode_batch(
+        self,
+        texts: Batch,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        *,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
+        return_offsets: bool = False,
+        return_word_ids: bool = False,
+        return_sequence_ids: bool = False,
+        return_overflowing_tokens: bool = False,
+        return_n_tokens: bool = False,
+        threads: int | None = None,
+    ) -> RaggedBatch:
+        """Encode a batch to flat arrays: the fastest way for many texts.
+
+        The first three arguments have the order of `tokenizers`, where the second is named ``is_pretokenized``.
+
+        Parameters
+        ----------
+        texts : iterable, array or Arrow column
+            Texts and pairs ``(text, pair)``; with ``is_split_into_words=True`` each text is a list of words. An Arrow
+            column of any library is read in place: strings, a table or struct of two string columns for pairs, or
+            lists of strings for words.
+        is_split_into_words : bool, default False
+            Each text is a list of words. Word ids are then the indices of the list, and offsets are
+            relative to the word.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
+            file, or no padding.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
+        return_offsets, return_word_ids, return_sequence_ids : bool, default False
+            Compute these fields of `RaggedBatch` too.
+        return_overflowing_tokens : bool, default False
+            Add the further windows of a truncated text as rows after its first.
+        return_n_tokens : bool, default False
+            Count the tokens of each text before truncation.
+        threads : int, optional
+            Number of threads. By default the number set with `set_num_threads`, or else all CPUs that this process may
+            use.
+
+        Returns
+        -------
+        RaggedBatch
+            The rows in the order of the texts.
+
+        Raises
+        ------
+        InputError
+            As for `encode`, and for a null in a column. The message has the index of the item.
+
+        Warns
+        -----
+        UserWarning
+            With `return_overflowing_tokens`, one text has more than ten thousand windows. Those of a pair are all
+            combinations of the windows of both texts, as in `tokenizers`.
+        TruncationWarning
+            The truncation of the tokenizer's file, which the call does not mention, cut texts.
+        """
+        given = CallOptions(
+            is_split_into_words=is_split_into_words,
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        columns = requested(
+            offsets=return_offsets,
+            word_ids=return_word_ids,
+            sequence_ids=return_sequence_ids,
+            overflow_to_sample=return_overflowing_tokens,
+            n_tokens=return_n_tokens,
+        )
+        split, resolved = self._resolve(given)
+        rows = self._inner.encode_batch(texts, None, split, resolved, columns, False, threads)  # noqa: FBT003
+        warn_many_windows(rows)
+        if self._file_truncates(given) and not return_overflowing_tokens:
+            warn_file_truncated(rows.truncated, resolved.truncation)
+        return RaggedBatch(
+            ids=rows.ids,
+            row_offsets=rows.row_offsets,
+            truncated=rows.truncated,
+            offsets=rows.offsets,
+            word_ids=rows.word_ids,
+            sequence_ids=rows.sequence_ids,
+            overflow_to_sample=rows.overflow_to_sample,
+            n_tokens=rows.n_tokens,
+        )
+
+    def encodings(
+        self,
+        texts: Batch,
+        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        *,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
+        threads: int | None = None,
+    ) -> list[Encoding]:
+        """Encode a batch to one `Encoding` per text: complete, and slower than `encode_batch`.
+
+        The first three arguments have the order of `encode_batch` in `tokenizers`, where the second is named
+        ``is_pretokenized``.
+
+        Parameters
+        ----------
+        texts : iterable, array or Arrow column
+            As for `encode_batch`.
+        is_split_into_words : bool, default False
+            Each text is a list of words. Word ids are then the indices of the list, and offsets are
+            relative to the word.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
+            file, or no padding.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
+        threads : int, optional
+            As for `encode_batch`.
+
+        Returns
+        -------
+        list of Encoding
+            In the order of the texts. The encoding of a truncated text keeps a reference to its text, or to the entire
+            column.
+
+        Raises
+        ------
+        InputError
+            As for `encode_batch`.
+
+        Warns
+        -----
+        TruncationWarning
+            As for `encode_batch`.
+        """
+        given = CallOptions(
+            is_split_into_words=is_split_into_words,
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        split, resolved = self._resolve(given)
+        encodings = self._inner.encodings(texts, split, resolved, threads)
+        if self._file_truncates(given):
+            truncated = np.fromiter((encoding.truncated for encoding in encodings), np.bool_, len(encodings))
+            warn_file_truncated(truncated, resolved.truncation)
+        return encodings
+
+    def tokenize(
+        self,
+        text: str,
+        pair: str | None = None,
+        add_special_tokens: bool = False,  # noqa: FBT001, FBT002
+    ) -> list[str]:
+        """Return the tokens of a text, or of a pair, without truncation and padding.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        pair : str, optional
+            The second text of a pair.
+        add_special_tokens : bool, default False
+            Add the special tokens of the template.
+
+        Returns
+        -------
+        list of str
+            The tokens in order.
+        """
+        return self.encode(text, pair, add_special_tokens=add_special_tokens, truncation=False, padding=False).tokens
+
+
+def warn_many_windows(rows: _core.Rows) -> None:
+    """Warn if a text has very many windows."""
+    if rows.overflow_to_sample is None or len(rows.overflow_to_sample) <= _MANY_WINDOWS:
+        return
+    counts = np.bincount(rows.overflow_to_sample)
+    index = int(counts.argmax())
+    if counts[index] > _MANY_WINDOWS:
+        message = (
+            f"texts[{index}] has {counts[index]:,} windows. Those of a pair are all combinations of the windows of "
+            "both texts; truncation='only_first' or 'only_second' divides one of them"
+        )
+        warnings.warn(message, stacklevel=4)

@@ -1,0 +1,317 @@
+"""Encoding the texts of files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from wordpiece_bert._tokenizer.base import requested
+from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
+from wordpiece_bert.options import CallOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from wordpiece_bert._tokenizer.base import StrPath
+    from wordpiece_bert.batch import RaggedBatch
+    from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder
+    from wordpiece_bert.corpus.texts import Errors, Fields, ReadingOptions
+    from wordpiece_bert.options import OffsetUnit, Side, Strategy
+
+__all__ = ["FileCalls"]
+
+
+class FileCalls(VocabularyCalls):
+    """The methods that encode the texts of files."""
+
+    __slots__ = ()
+
+    def iter_files(
+        self,
+        files: StrPath | Iterable[StrPath],
+        *,
+        separator: str | None = "\n",
+        field: Fields | None = None,
+        column: Fields | None = None,
+        errors: Errors = "strict",
+        add_special_tokens: bool = True,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
+        return_offsets: bool = False,
+        return_word_ids: bool = False,
+        return_sequence_ids: bool = False,
+        return_overflowing_tokens: bool = False,
+        return_n_tokens: bool = False,
+        threads: int | None = None,
+    ) -> Iterator[RaggedBatch]:
+        r"""Encode the texts of files block by block, in memory that does not grow with their size.
+
+        Parameters
+        ----------
+        files : path, or iterable of paths
+            The files; ``-`` is standard input. Gzip and Zstandard are decompressed.
+        separator : str or None, default "\n"
+            What texts end with. ``"\n"`` includes a ``\r`` before it, and no other character ends a line; any other
+            separator is matched literally. None reads each file as one text.
+        field : str or (str, str), optional
+            The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
+            ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs.
+        column : str or (str, str), optional
+            The files are Parquet with the texts in this column; two columns make pairs. Needs pyarrow.
+        errors : {"strict", "replace", "skip"}, default "strict"
+            What to do with a text that cannot be read: raise an error; replace invalid UTF-8 by U+FFFD, and raise for
+            the rest; or skip and count such texts.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            ``"max_length"`` pads rows to `max_length`. By default the setting of the tokenizer's file, or no padding.
+            ``"longest"`` is an error, because a stream does not know its longest row.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
+        return_offsets, return_word_ids, return_sequence_ids : bool, default False
+            Compute these fields of `RaggedBatch` too.
+        return_overflowing_tokens : bool, default False
+            Add the further windows of a truncated text as rows after its first.
+        return_n_tokens : bool, default False
+            Count the tokens of each text before truncation.
+        threads : int, optional
+            Number of threads that encode, as for `encode_batch`; one more thread reads.
+
+        Returns
+        -------
+        Iterator of RaggedBatch
+            Batches of the rows of a few megabytes of text, in the order of the files. `overflow_to_sample` counts from
+            the first text of its batch.
+
+        Raises
+        ------
+        InputError
+            As for `encode_batch`, and for a text that cannot be read; the message has the file, line and byte offset.
+            Also for padding to the longest row, which a stream does not know: pad to a ``max_length``.
+        OSError
+            A file does not exist or cannot be read.
+
+        Warns
+        -----
+        TruncationWarning
+            The truncation of the tokenizer's file, which the call does not mention, cut texts. The warning comes with
+            the end of the iteration.
+        """
+        given = CallOptions(
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        encoder = self._file_encoder(
+            files,
+            given,
+            requested(
+                offsets=return_offsets,
+                word_ids=return_word_ids,
+                sequence_ids=return_sequence_ids,
+                overflow_to_sample=return_overflowing_tokens,
+                n_tokens=return_n_tokens,
+            ),
+            {"separator": separator, "field": field, "column": column, "errors": errors},
+            threads,
+        )
+        return encoder.batches()
+
+    def encode_files(
+        self,
+        files: StrPath | Iterable[StrPath],
+        output: StrPath,
+        *,
+        dtype: npt.DTypeLike = "uint32",
+        show_progress_bar: bool | None = None,
+        separator: str | None = "\n",
+        field: Fields | None = None,
+        column: Fields | None = None,
+        errors: Errors = "strict",
+        add_special_tokens: bool = True,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
+        max_length: int | None = None,
+        stride: int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: Side | None = None,
+        offset_unit: OffsetUnit = "char",
+        encode_special_tokens: bool = False,
+        return_offsets: bool = False,
+        return_word_ids: bool = False,
+        return_sequence_ids: bool = False,
+        return_overflowing_tokens: bool = False,
+        return_n_tokens: bool = False,
+        threads: int | None = None,
+    ) -> EncodeSummary:
+        r"""Encode the texts of files and write the rows to a file, in memory that does not grow with their size.
+
+        The output is written atomically: it appears under its name when it is complete, and an interrupted call leaves
+        nothing.
+
+        Parameters
+        ----------
+        files : path, or iterable of paths
+            As for `iter_files`.
+        output : path
+            The file to create or replace; its suffix determines the format.
+
+            - ``X.npy``: the ids of all rows as one array [n], with the indices at which rows begin in
+              ``X.row_offsets.npy``, int64 [rows + 1]; with ``padding="max_length"`` one array [rows, length]. Other
+              requested fields are in ``X.offsets.npy`` and so on.
+            - ``.arrow`` (a file), ``.arrows`` (a stream) and ``.parquet``: a table with the column ``ids`` and one for
+              each other requested field. These need pyarrow.
+            - ``.jsonl``: the same as JSON lines.
+
+            With truncation there is a column ``truncated``.
+        dtype : dtype_like, default "uint32"
+            The type of ids: uint16 (if the vocabulary is small enough), uint32, int32 or int64.
+        show_progress_bar : bool, optional
+            By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
+        separator : str or None, default "\n"
+            What texts end with. ``"\n"`` includes a ``\r`` before it, and no other character ends a line; any other
+            separator is matched literally. None reads each file as one text.
+        field : str or (str, str), optional
+            The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
+            ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs.
+        column : str or (str, str), optional
+            The files are Parquet with the texts in this column; two columns make pairs. Needs pyarrow.
+        errors : {"strict", "replace", "skip"}, default "strict"
+            What to do with a text that cannot be read: raise an error; replace invalid UTF-8 by U+FFFD, and raise for
+            the rest; or skip and count such texts.
+        add_special_tokens : bool, default True
+            Add the special tokens of the post-processor's template to each text.
+        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
+            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
+            none, texts are truncated if `max_length` is given and `padding` is not.
+        max_length : int, optional
+            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
+            file, or else `model_max_length`.
+        stride : int, optional
+            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
+        truncation_side : {"right", "left"}, optional
+            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
+        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
+            ``"max_length"`` pads rows to `max_length`. By default the setting of the tokenizer's file, or no padding.
+            ``"longest"`` is an error, because a stream does not know its longest row.
+        pad_to_multiple_of : int, optional
+            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
+        padding_side : {"right", "left"}, optional
+            The side of padding. By default `Tokenizer.padding_side`.
+        offset_unit : {"char", "byte", "utf16"}, default "char"
+            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
+        encode_special_tokens : bool, default False
+            Encode special tokens that occur in a text as ordinary text.
+        return_offsets, return_word_ids, return_sequence_ids : bool, default False
+            Compute these fields of `RaggedBatch` too.
+        return_overflowing_tokens : bool, default False
+            Add the further windows of a truncated text as rows after its first.
+        return_n_tokens : bool, default False
+            Count the tokens of each text before truncation.
+        threads : int, optional
+            Number of threads that encode, as for `encode_batch`; one more thread reads.
+
+        Returns
+        -------
+        EncodeSummary
+            Counts of texts, rows and tokens, and the texts that were truncated or skipped.
+
+        Raises
+        ------
+        InputError, OSError
+            As for `iter_files`, and for an output that cannot be created or is one of `files`, or an id that does not
+            fit `dtype`.
+
+        Warns
+        -----
+        TruncationWarning
+            As for `iter_files`.
+        """
+        given = CallOptions(
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            truncation_side=truncation_side,
+            padding=padding,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding_side=padding_side,
+            offset_unit=offset_unit,
+            encode_special_tokens=encode_special_tokens,
+        )
+        encoder = self._file_encoder(
+            files,
+            given,
+            requested(
+                offsets=return_offsets,
+                word_ids=return_word_ids,
+                sequence_ids=return_sequence_ids,
+                overflow_to_sample=return_overflowing_tokens,
+                n_tokens=return_n_tokens,
+            ),
+            {"separator": separator, "field": field, "column": column, "errors": errors},
+            threads,
+        )
+        from wordpiece_bert.corpus.encode import write_encoded
+
+        return write_encoded(
+            encoder,
+            output,
+            vocabulary=len(self),
+            dtype=dtype,
+            show_progress_bar=show_progress_bar,
+        )
+
+    def _file_encoder(
+        self,
+        files: StrPath | Iterable[StrPath],
+        given: CallOptions,
+        columns: list[str],
+        reading: ReadingOptions,
+        threads: int | None,
+    ) -> FileEncoder:
+        """Return the encoder of `iter_files` and `encode_files`."""
+        _, resolved = self._resolve(given)
+        from wordpiece_bert.corpus.encode import FileEncoder  # only corpora need it
+
+        return FileEncoder(
+            self._inner,
+            files,
+            resolved,
+            columns=columns,
+            threads=threads,
+            reading=reading,
+            warns=self._file_truncates(given),
+        )

@@ -1,0 +1,145 @@
+"""Saving and comparing tokenizers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from wordpiece_bert import _core
+from wordpiece_bert._internal.atomic_file import write_text
+from wordpiece_bert._internal.atomic_folder import AtomicFolder
+from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, write_folder
+
+if TYPE_CHECKING:
+    from wordpiece_bert._tokenizer.base import StrPath, TokenizerBase
+    from wordpiece_bert.pretrained import FolderSettings
+
+__all__ = ["SavingCalls"]
+
+
+class SavingCalls(VocabularyCalls):
+    """The methods that write a tokenizer to files, and that compare and copy it."""
+
+    __slots__ = ()
+
+    def to_json(self) -> str:
+        """Return the text of a tokenizer.json, from which `tokenizers` makes a tokenizer with the same results.
+
+        If the ids of the vocabulary have gaps (a vocab.txt with blank or repeated lines), `tokenizers` would give new
+        added tokens other ids. They are then in the vocabulary as well.
+
+        Raises
+        ------
+        InputError
+            The ids have gaps, and an added token could be a piece of ordinary words if it were in the vocabulary.
+        """
+        return self._inner.to_json(True)  # noqa: FBT003
+
+    def save(self, path: StrPath) -> None:
+        """Write a tokenizer.json, atomically.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file to create or replace.
+
+        Raises
+        ------
+        InputError
+            As for `to_json`.
+        OSError
+            The file cannot be written.
+        """
+        write_text(Path(path), self.to_json())
+
+    def save_pretrained(self, folder: StrPath) -> None:
+        """Write a model folder that transformers loads with the same ids.
+
+        The files are tokenizer.json, tokenizer_config.json, special_tokens_map.json, and vocab.txt if that format can
+        represent the vocabulary. Other files of an existing folder stay.
+
+        The files appear, or replace older ones, only when all of them are complete. A folder in which the replacement
+        was interrupted is refused by every load, until something is saved there again.
+
+        Parameters
+        ----------
+        folder : path
+            The folder; it is created if need be.
+
+        Raises
+        ------
+        InputError
+            There is a file of that name. Also as for `to_json`.
+        OSError
+            A file cannot be written; then nothing has changed.
+        """
+        with AtomicFolder(Path(folder)) as output:
+            output.begin()
+            self._write_files(output)
+            output.commit()
+
+    def _write_files(self, output: AtomicFolder) -> None:
+        """Write the files of `save_pretrained`."""
+        roles = {role: token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None}
+        write_folder(output, self._inner, replace(self._settings, special_tokens=roles))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the tokenizer's definition, in hex. It is the same in every process: a key for cached results."""
+        if self._fingerprint is None:
+            settings = self._settings
+            other_settings = {
+                "model_max_length": settings.model_max_length,
+                "padding_side": self.padding_side,
+                "truncation_side": self.truncation_side,
+                "special_tokens": {role: self._role(role) for role in SPECIAL_TOKEN_ROLES},
+                "model_input_names": settings.model_input_names,
+            }
+            try:
+                definition = self.to_json()
+            except InputError:  # no file holds it
+                definition = self._inner.to_json(False)  # noqa: FBT003
+            content = f"{definition}\n{json.dumps(other_settings, sort_keys=True)}"
+            import hashlib
+
+            self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
+        return self._fingerprint
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SavingCalls):
+            return NotImplemented
+        return self is other or self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self._inner.to_json(False), self._settings)  # noqa: FBT003
+
+    def __repr__(self) -> str:
+        about = [f"vocab_size={self.vocab_size}", self._inner.summary()]
+        added = len(self) - self.vocab_size
+        if added:
+            about.append(f"added_tokens={added}")
+        if self.model_max_length is not None:
+            about.append(f"model_max_length={self.model_max_length}")
+        if self.truncation is not None:
+            about.append(f"truncation={self.truncation['max_length']}")
+        if self.padding is not None:
+            about.append(f"padding={self.padding['length'] or 'longest'}")
+        return f"Tokenizer({', '.join(about)})"
+
+
+def _restore(cls: type[TokenizerBase], text: str, settings: FolderSettings) -> TokenizerBase:
+    """Create a tokenizer from the contents of its pickle."""
+    return cls._build(_core.Tokenizer.from_json(text), settings)

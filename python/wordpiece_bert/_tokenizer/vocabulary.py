@@ -1,0 +1,210 @@
+"""The vocabulary of a tokenizer: tokens and ids, added tokens, special tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from wordpiece_bert._tokenizer.base import TokenizerBase
+from wordpiece_bert.added_token import AddedToken
+from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["VocabularyCalls"]
+
+
+class VocabularyCalls(TokenizerBase):
+    """The methods and attributes for the vocabulary."""
+
+    __slots__ = ()
+
+    def token_to_id(self, token: str) -> int | None:
+        """Return the id of a token, added tokens included, or None if there is no such token.
+
+        Parameters
+        ----------
+        token : str
+            The token.
+        """
+        return self._inner.token_to_id(token)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """Return the token of an id, added tokens included, or None if the id has no token.
+
+        Parameters
+        ----------
+        token_id : int
+            The id.
+        """
+        return self._inner.id_to_token(token_id)
+
+    @overload
+    def convert_tokens_to_ids(self, tokens: str) -> int: ...
+
+    @overload
+    def convert_tokens_to_ids(self, tokens: list[str] | tuple[str, ...]) -> list[int]: ...
+
+    def convert_tokens_to_ids(self, tokens: str | list[str] | tuple[str, ...]) -> int | list[int]:
+        """Return the id of a token, or of each in a list; an unknown one gets that of the unknown token.
+
+        Parameters
+        ----------
+        tokens : str, or list of str
+            A token, or several.
+        """
+        if isinstance(tokens, str):
+            found = self._inner.token_to_id(tokens)
+            return self._inner.unk_id if found is None else found
+        return [self.convert_tokens_to_ids(token) for token in tokens]
+
+    @overload
+    def convert_ids_to_tokens(self, ids: int, skip_special_tokens: bool = False) -> str | None: ...  # noqa: FBT001, FBT002
+
+    @overload
+    def convert_ids_to_tokens(
+        self,
+        ids: Iterable[int],
+        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
+    ) -> list[str | None]: ...
+
+    def convert_ids_to_tokens(
+        self,
+        ids: int | Iterable[int],
+        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
+    ) -> str | list[str | None] | None:
+        """Return the token of an id, or of each in a list; None for an id without a token.
+
+        With `skip_special_tokens`, special added tokens are omitted from a list.
+
+        Parameters
+        ----------
+        ids : int, or iterable of int
+            An id, or several.
+        skip_special_tokens : bool, default False
+            Omit special added tokens from a list.
+        """
+        if isinstance(ids, int | np.integer):
+            return self._inner.id_to_token(ids)
+        return [self._inner.id_to_token(i) for i in ids if not (skip_special_tokens and self._inner.is_special(i))]
+
+    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:  # noqa: FBT001, FBT002
+        """Return token -> id: the model's tokens by id, then the added tokens that the model does not have.
+
+        Parameters
+        ----------
+        with_added_tokens : bool, default True
+            Include the added tokens.
+        """
+        return self._inner.vocab(with_added_tokens)
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens of the model, without added tokens; ``len(tokenizer)`` includes them."""
+        return self._inner.vocab_size(False)  # noqa: FBT003
+
+    @property
+    def memory_bytes_per_thread(self) -> int:
+        """The upper bound of the word cache, in bytes per thread.
+
+        The cache holds the pieces of words seen before. When it is full, words are evicted and computed again when they
+        recur, so the memory stays below this bound for any number of distinct words. 0 for a tokenizer without a cache.
+        """
+        return self._inner.memory_bytes_per_thread
+
+    def __len__(self) -> int:
+        return self._inner.vocab_size(True)  # noqa: FBT003
+
+    def __contains__(self, token: object) -> bool:
+        return isinstance(token, str) and self._inner.token_to_id(token) is not None
+
+    @property
+    def added_tokens(self) -> dict[int, AddedToken]:
+        """Id -> added token, in the order in which they were added."""
+        return {
+            token_id: AddedToken(
+                content,
+                single_word=single_word,
+                lstrip=lstrip,
+                rstrip=rstrip,
+                normalized=normalized,
+                special=special,
+            )
+            for token_id, (content, single_word, lstrip, rstrip, normalized, special) in self._inner.added_tokens()
+        }
+
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:  # noqa: FBT001, FBT002
+        """Return how many special tokens the template adds to a text, or with `pair` to a pair.
+
+        Parameters
+        ----------
+        pair : bool, default False
+            Whether two texts make the row.
+        """
+        return self._inner.special_tokens_added(pair)
+
+    # --- special tokens
+
+    @property
+    def unk_token(self) -> str | None:
+        """The token for a word that the vocabulary cannot represent."""
+        return self._role("unk_token")
+
+    @property
+    def cls_token(self) -> str | None:
+        """The token at the start of a row; None if the vocabulary has none."""
+        return self._role("cls_token")
+
+    @property
+    def sep_token(self) -> str | None:
+        """The token at the end of each text; None if the vocabulary has none."""
+        return self._role("sep_token")
+
+    @property
+    def pad_token(self) -> str | None:
+        """The token that rows are padded with; None if the vocabulary has none."""
+        return self._role("pad_token")
+
+    @property
+    def mask_token(self) -> str | None:
+        """The token that replaces masked tokens; None if the vocabulary has none."""
+        return self._role("mask_token")
+
+    @property
+    def unk_token_id(self) -> int | None:
+        """The id of `unk_token`."""
+        return self._role_id("unk_token")
+
+    @property
+    def cls_token_id(self) -> int | None:
+        """The id of `cls_token`; None if the vocabulary has none."""
+        return self._role_id("cls_token")
+
+    @property
+    def sep_token_id(self) -> int | None:
+        """The id of `sep_token`; None if the vocabulary has none."""
+        return self._role_id("sep_token")
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """The id of `pad_token`; None if the vocabulary has none."""
+        return self._role_id("pad_token")
+
+    @property
+    def mask_token_id(self) -> int | None:
+        """The id of `mask_token`; None if the vocabulary has none."""
+        return self._role_id("mask_token")
+
+    @property
+    def all_special_tokens(self) -> list[str]:
+        """The tokens with a role and all other special added tokens, without duplicates."""
+        roles = [token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None]
+        added = [token.content for token in self.added_tokens.values() if token.special]
+        return list(dict.fromkeys([*roles, *added]))
+
+    @property
+    def all_special_ids(self) -> list[int]:
+        """The ids of `all_special_tokens`."""
+        return self.convert_tokens_to_ids(self.all_special_tokens)

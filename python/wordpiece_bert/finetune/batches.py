@@ -1,0 +1,170 @@
+"""Rows of a data set to batches: their order in each epoch, and padding."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from wordpiece_bert import _core
+from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.finetune.arguments import TrainingArguments
+
+__all__ = ["Dataset", "batches_of_epoch", "fingerprint", "pad_collate", "rows_of"]
+
+#: Batches whose rows are sorted by length together.
+_BATCHES_PER_GROUP = 50
+
+
+class Dataset(Protocol):
+    """Rows by number; a list of dicts is one."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def __getitem__(self, index: int) -> Any:  # noqa: ANN401
+        """Return one row."""
+
+
+def rows_of(dataset: Dataset, rows: Sequence[int]) -> list[Any]:
+    """Return rows by number, all at once where the data set can (`__getitems__`, as torch's DataLoader asks)."""
+    if (several := getattr(dataset, "__getitems__", None)) is not None:
+        return list(several(list(rows)))
+    return [dataset[row] for row in rows]
+
+
+def batches_of_epoch(dataset: Dataset, args: TrainingArguments, epoch: int) -> Iterator[list[int]]:
+    """Return the rows of each micro-batch of an epoch, a function of the settings, the epoch and the number of rows.
+
+    Parameters
+    ----------
+    dataset
+        The rows.
+    args
+        The batch size, the order, and the seed.
+    epoch
+        Counted from 0.
+    """
+    count, size = len(dataset), args.per_device_train_batch_size
+    if args.train_sampling_strategy == "sequential":
+        order = np.arange(count)
+    else:
+        order = np.asarray(_core.epoch_order(count, args.seed, epoch, 0, count))
+    if args.train_sampling_strategy == "group_by_length":
+        lengths = np.array([_length(row) for row in rows_of(dataset, range(count))])
+        group = size * _BATCHES_PER_GROUP
+        parts = [order[start : start + group] for start in range(0, count, group)]
+        order = np.concatenate([part[np.argsort(-lengths[part], kind="stable")] for part in parts])
+    for start in range(0, count, size):
+        yield [int(row) for row in order[start : start + size]]
+
+
+def _length(row: Any) -> int:  # noqa: ANN401
+    """Return the number of tokens of a row, or of characters of its texts."""
+    if isinstance(row, dict) and "input_ids" in row:
+        return int(np.asarray(row["input_ids"]).shape[-1])
+    texts = row.values() if isinstance(row, dict) else row
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
+def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dict[str, npt.NDArray[Any]]:
+    """Pad rows to the longest of a batch.
+
+    Parameters
+    ----------
+    rows
+        Dicts of lists or arrays: ``input_ids`` [n], or [choices, n] for multiple choice, other inputs and labels of the
+        same shape, and labels of a row, which are numbers or lists of them.
+    pad_token_id
+        The id that pads ``input_ids``. Labels are padded with -100, all else with 0.
+
+    Returns
+    -------
+    dict of str to array
+        [B, S] or [B, choices, S], with an ``attention_mask``; labels of rows [B] or [B, labels].
+
+    Raises
+    ------
+    InputError
+        Rows have different keys, or a row has no ``input_ids``.
+    """
+    keys = list(rows[0])
+    for index, row in enumerate(rows):
+        if list(row) != keys and set(row) != set(keys):
+            message = f"row {index} of the batch has {', '.join(map(str, row))}, the first one {', '.join(keys)}"
+            raise InputError(message)
+    if "input_ids" not in keys:
+        message = f"rows have {', '.join(keys)}, but no input_ids"
+        raise InputError(message)
+    ids = [np.asarray(row["input_ids"]) for row in rows]
+    batch: dict[str, npt.NDArray[Any]] = {"input_ids": _padded(ids, pad_token_id)}
+    if "attention_mask" not in keys:
+        batch["attention_mask"] = _padded([np.ones_like(row) for row in ids], 0)
+    for key in keys:
+        if key == "input_ids":
+            continue
+        values = [np.asarray(row[key]) for row in rows]
+        same = all(value.shape == row.shape for value, row in zip(values, ids, strict=True))
+        if same and values[0].ndim:
+            batch[key] = _padded(values, IGNORED if key == "labels" else 0)
+        else:
+            batch[key] = np.stack(values)
+    return batch
+
+
+def _padded(rows: list[npt.NDArray[Any]], value: int) -> npt.NDArray[Any]:
+    """[..., n] for each row -> [B, ..., S]."""
+    if len({row.shape[:-1] for row in rows}) != 1:
+        message = f"rows have {sorted({row.shape[0] for row in rows})} choices; a batch needs one number of choices"
+        raise InputError(message)
+    longest = max(row.shape[-1] for row in rows)
+    padded = np.full((len(rows), *rows[0].shape[:-1], longest), value, rows[0].dtype)
+    for index, row in enumerate(rows):
+        padded[index, ..., : row.shape[-1]] = row
+    return padded
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """Return a hash of all rows, by which a resumed training recognizes its data.
+
+    A data set with an attribute ``fingerprint`` has its own.
+
+    Parameters
+    ----------
+    dataset
+        The rows: dicts of numbers, strings, lists and arrays.
+    """
+    own = getattr(dataset, "fingerprint", None)
+    if own is not None:
+        return str(own() if callable(own) else own)
+    digest = hashlib.sha256(f"{len(dataset)} rows".encode())
+    for start in range(0, len(dataset), 1024):
+        for row in rows_of(dataset, range(start, min(start + 1024, len(dataset)))):
+            _update(digest, row)
+    return digest.hexdigest()[:32]
+
+
+def _update(digest: Any, value: Any) -> None:  # noqa: ANN401
+    if isinstance(value, dict):
+        for key in sorted(value):
+            digest.update(json.dumps(str(key)).encode())
+            _update(digest, value[key])
+    elif isinstance(value, str):
+        digest.update(json.dumps(value).encode())
+    elif isinstance(value, list | tuple) and any(isinstance(part, str | list | tuple | dict) for part in value):
+        digest.update(f"[{len(value)}]".encode())
+        for part in value:
+            _update(digest, part)
+    else:
+        array = np.asarray(value)
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())

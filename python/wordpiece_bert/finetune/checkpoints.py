@@ -1,0 +1,174 @@
+"""Checkpoints of a training: everything that the next step depends on, written atomically.
+
+A checkpoint is a folder ``checkpoint-STEP`` with the model (``config.json``, ``model.safetensors``), the moments of the
+optimizer and the parameters of the loss (``training.safetensors``), and ``trainer_state.json``. The random numbers are
+functions of seed and step, so there is no state of a generator.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from wordpiece_bert._internal.atomic_folder import AtomicFolder, check_complete
+from wordpiece_bert._internal.safe_json import read_object
+from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
+from wordpiece_bert.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["Checkpoint", "folders", "newest", "read", "remove_old", "write"]
+
+_STATE, _TENSORS = "trainer_state.json", "training.safetensors"
+_FORMAT, _VERSION = "wordpiece-bert training", 1
+_NAME = re.compile(r"^checkpoint-(\d+)$")
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The content of a checkpoint.
+
+    Attributes
+    ----------
+    state : dict
+        Step, history, settings and the like, as JSON holds them.
+    parameters : dict of str to array
+        The trained parameters, float32.
+    moments : dict of str to pair of arrays
+        m and v of the optimizer.
+    """
+
+    state: dict[str, Any]
+    parameters: dict[str, Array]
+    moments: dict[str, tuple[Array, Array]]
+
+
+def write(
+    folder: Path,
+    state: Mapping[str, Any],
+    parameters: Mapping[str, Array],
+    moments: Mapping[str, tuple[Array, Array]],
+    write_model: Callable[[AtomicFolder], None],
+) -> None:
+    """Write a checkpoint; it appears under its name only when it is complete and synced.
+
+    Parameters
+    ----------
+    folder
+        ``checkpoint-STEP``.
+    state, parameters, moments
+        As in `Checkpoint`.
+    write_model
+        Writes the files with which the model is loaded.
+
+    Raises
+    ------
+    OSError
+        A file cannot be written; no folder of this name has appeared.
+    """
+    tensors = {f"parameter.{name}": array for name, array in parameters.items()}
+    for name, (m, v) in moments.items():
+        tensors |= {f"m.{name}": m, f"v.{name}": v}
+    content = {"format": _FORMAT, "version": _VERSION, **state}
+    with AtomicFolder(folder) as output:
+        output.begin()
+        write_model(output)
+        output.write(_TENSORS, safetensors_chunks(tensors))
+        output.write_text(_STATE, json.dumps(content, indent=1) + "\n")
+        output.commit()
+
+
+def read(folder: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Parameters
+    ----------
+    folder
+        ``checkpoint-STEP``.
+
+    Raises
+    ------
+    CheckpointError
+        It is incomplete, damaged, or of another version.
+    """
+    if not (folder / _STATE).is_file() or not (folder / _TENSORS).is_file():
+        _refuse(folder, f"it has no {_STATE} and {_TENSORS}, so it is no checkpoint of a training")
+    check_complete(folder)
+    state = read_object(folder / _STATE, CheckpointError, max_bytes=1 << 30)
+    if state.get("format") != _FORMAT or state.get("version") != _VERSION:
+        found = f"{state.get('format')!r}, version {state.get('version')!r}"
+        _refuse(folder, f"its format is {found}, not {_FORMAT!r}, version {_VERSION}")
+    tensors = {name: np.array(array, np.float32) for name, array in read_tensors(folder / _TENSORS).items()}
+    parameters, moments = {}, {}
+    for name, array in tensors.items():
+        kind, _, parameter = name.partition(".")
+        if kind == "parameter":
+            parameters[parameter] = array
+        elif kind == "m" and f"v.{parameter}" in tensors:
+            moments[parameter] = array, tensors[f"v.{parameter}"]
+    return Checkpoint(state, parameters, moments)
+
+
+def folders(output: Path) -> list[Path]:
+    """Return the complete checkpoints of a training, the oldest first.
+
+    Parameters
+    ----------
+    output
+        The training's `output_dir`.
+    """
+    if not output.is_dir():
+        return []
+    found = {int(match[1]): path for path in output.iterdir() if (match := _NAME.match(path.name))}
+    return [found[step] for step in sorted(found) if (found[step] / _STATE).is_file()]
+
+
+def newest(output: Path) -> Path:
+    """Return the newest complete checkpoint of a training.
+
+    Parameters
+    ----------
+    output
+        The training's `output_dir`.
+
+    Raises
+    ------
+    CheckpointError
+        There is none.
+    """
+    complete = folders(output)
+    if not complete:
+        _refuse(output, "there is no checkpoint to resume from")
+    return complete[-1]
+
+
+def remove_old(output: Path, limit: int, keep: Path | None) -> None:
+    """Remove all but the newest checkpoints.
+
+    Parameters
+    ----------
+    output
+        The training's `output_dir`.
+    limit
+        How many stay.
+    keep
+        One that stays in any case.
+    """
+    for path in folders(output)[:-limit]:
+        if keep is None or path.name != keep.name:
+            shutil.rmtree(path)
+
+
+def _refuse(folder: Path, what: str) -> NoReturn:
+    message = f"{folder}: {what}"
+    raise CheckpointError(message)

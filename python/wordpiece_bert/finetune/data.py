@@ -1,0 +1,278 @@
+"""Labelled data from tables: CSV, TSV, JSON lines and Parquet files to rows for a `Trainer`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.errors import InputError, TrainingWarning
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["label_names", "read_columns", "sequence_rows", "token_rows"]
+
+#: The longest field of a CSV file, in characters; Python's own limit is 131,072.
+_LONGEST_FIELD = 1 << 28
+
+
+def read_columns(file: str | os.PathLike[str], columns: Sequence[str]) -> dict[str, list[Any]]:
+    """Read columns of a table.
+
+    Parameters
+    ----------
+    file
+        A file whose name ends in ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet``. Files with separators
+        have a header line and are UTF-8.
+    columns
+        The names of the columns.
+
+    Returns
+    -------
+    dict of str to list
+        The values of each column: str from files with separators, else what the file holds.
+
+    Raises
+    ------
+    InputError
+        The file has another format, no such column or no rows, or a value is missing; the message has the line.
+    """
+    path = Path(file)
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        rows = _separated(path, "\t" if suffix == ".tsv" else ",")
+    elif suffix in (".jsonl", ".ndjson"):
+        rows = _json_lines(path)
+    elif suffix == ".parquet":
+        rows = _parquet(path, columns)
+    else:
+        _refuse(f"{path}: the name must end in .csv, .tsv, .jsonl, .ndjson or .parquet")
+    found: dict[str, list[Any]] = {name: [] for name in columns}
+    for where, row in rows:
+        for name in columns:
+            if name not in row:
+                _refuse(f"{path}: there is no column {name!r}; the columns are {', '.join(map(str, row))}")
+            value = row[name]
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                _refuse(f"{path}, {where}: the column {name!r} has no value")
+            found[name].append(value)
+    if not rows:
+        _refuse(f"{path}: there are no rows")
+    return found
+
+
+def _separated(path: Path, separator: str) -> list[tuple[str, dict[str, Any]]]:
+    csv.field_size_limit(_LONGEST_FIELD)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        # A quotation mark within a TSV field is an ordinary character, as text files with tabs use it.
+        quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+        # Every line is read as a dict of the header's names; fields beyond them are under the key "".
+        form: dict[str, Any] = {"delimiter": separator, "quoting": quoting, "strict": True}
+        reader: csv.DictReader[str] = csv.DictReader(file, restkey="", **form)
+        try:
+            rows = []
+            for row in reader:
+                if "" in row:
+                    _refuse(f"{path}, line {reader.line_num}: more fields than the header has")
+                rows.append((f"line {reader.line_num}", dict(row)))
+        except (csv.Error, UnicodeDecodeError) as error:
+            message = f"{path}, line {reader.line_num + 1}: {error}"
+            raise InputError(message) from None
+    return rows
+
+
+def _json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    rows = []
+    with path.open(encoding="utf-8") as file:
+        try:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    _refuse(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}")
+                rows.append((f"line {number}", row))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            message = f"{path}, line {len(rows) + 1}: {error}"
+            raise InputError(message) from None
+    return rows
+
+
+def _parquet(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        import pyarrow.parquet
+    except ImportError as cause:
+        message = f"{path}: reading Parquet needs pyarrow: pip install 'wordpiece-bert[arrow]'"
+        raise InputError(message) from cause
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+    except pyarrow.ArrowInvalid as error:
+        message = f"{path}: {error}"
+        raise InputError(message) from None
+    known = file.schema_arrow.names
+    rows = file.read(columns=[name for name in columns if name in known]).to_pylist()
+    if rows and not rows[0]:
+        _refuse(f"{path}: there is no column {columns[0]!r}; the columns are {', '.join(known)}")
+    return [(f"row {number}", row) for number, row in enumerate(rows)]
+
+
+def label_names(labels: Sequence[Any]) -> list[str]:
+    """Return the names of the labels of a column, in the order of their ids.
+
+    Parameters
+    ----------
+    labels
+        Strings or integers; integers are sorted by value, strings by code point.
+
+    Raises
+    ------
+    InputError
+        All labels are one.
+    """
+    found = set(map(str, labels))
+    if len(found) < 2:
+        _refuse(f"all {len(labels)} labels are {next(iter(found))!r}: at least two are needed")
+    if all(_is_integer(name) for name in found):
+        return sorted(found, key=int)
+    return sorted(found)
+
+
+def sequence_rows(
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    pairs: Sequence[str] | None,
+    labels: Sequence[Any],
+    *,
+    names: Sequence[str] | None,
+    max_length: int,
+) -> list[dict[str, Any]]:
+    """Make rows for sequence classification or regression.
+
+    Parameters
+    ----------
+    tokenizer
+        The tokenizer.
+    texts, pairs
+        The texts, and the second text of each pair.
+    labels
+        The names of the labels, or numbers if `names` is None.
+    names
+        The names by id; None for regression.
+    max_length
+        Longer rows are truncated.
+
+    Raises
+    ------
+    InputError
+        A label is not one of `names`, or no number.
+
+    Warns
+    -----
+    TrainingWarning
+        Texts were truncated, or labels have no examples.
+    """
+    ids = {name: index for index, name in enumerate(names or ())}
+    encoded = tokenizer.encodings(
+        list(map(str, texts)) if pairs is None else list(zip(map(str, texts), map(str, pairs), strict=True)),
+        truncation=True,
+        max_length=max_length,
+    )
+    rows: list[dict[str, Any]] = []
+    for number, (encoding, label) in enumerate(zip(encoded, labels, strict=True)):
+        value: Any
+        if names is None:
+            value = _number(label, number)
+        elif str(label) in ids:
+            value = ids[str(label)]
+        else:
+            _refuse(f"row {number} has the label {str(label)!r}, which is none of {', '.join(names)}")
+        rows.append({"input_ids": encoding.ids, "token_type_ids": encoding.type_ids, "labels": value})
+    _warn(sum(bool(encoding.overflowing) for encoding in encoded), len(rows), max_length)
+    if names is not None:
+        counts = Counter(row["labels"] for row in rows)
+        if absent := [name for name, index in ids.items() if not counts[index]]:
+            warnings.warn(f"no example has the label {absent[0]!r}", TrainingWarning, stacklevel=2)
+    return rows
+
+
+def token_rows(
+    tokenizer: Tokenizer,
+    words: Sequence[Sequence[str]],
+    tags: Sequence[Sequence[str]],
+    *,
+    names: Sequence[str],
+    max_length: int,
+) -> list[dict[str, Any]]:
+    """Make rows for token classification: the first token of a word has its label, the others are ignored.
+
+    Parameters
+    ----------
+    tokenizer
+        The tokenizer.
+    words, tags
+        The words of each text, and their labels.
+    names
+        The names of the labels by id.
+    max_length
+        Longer rows are truncated.
+
+    Raises
+    ------
+    InputError
+        A text has another number of words than of labels, or a label is none of `names`.
+
+    Warns
+    -----
+    TrainingWarning
+        Texts were truncated.
+    """
+    ids = {name: index for index, name in enumerate(names)}
+    for number, (text, labels) in enumerate(zip(words, tags, strict=True)):
+        if len(text) != len(labels):
+            _refuse(f"row {number} has {len(text)} words, but {len(labels)} labels")
+        if unknown := [label for label in labels if str(label) not in ids]:
+            _refuse(f"row {number} has the label {str(unknown[0])!r}, which is none of {', '.join(names)}")
+    texts = [list(map(str, text)) for text in words]
+    encoded = tokenizer.encodings(texts, is_split_into_words=True, truncation=True, max_length=max_length)
+    rows = []
+    for encoding, labels in zip(encoded, tags, strict=True):
+        before, row = None, []
+        for word in encoding.word_ids:
+            row.append(IGNORED if word is None or word == before else ids[str(labels[word])])
+            before = word
+        rows.append({"input_ids": encoding.ids, "token_type_ids": encoding.type_ids, "labels": row})
+    _warn(sum(bool(encoding.overflowing) for encoding in encoded), len(rows), max_length)
+    return rows
+
+
+def _warn(cut: int, rows: int, max_length: int) -> None:
+    if cut:
+        message = f"{cut:,} of {rows:,} texts are longer than {max_length} tokens and were truncated"
+        warnings.warn(message, TrainingWarning, stacklevel=3)
+
+
+def _number(value: Any, row: int) -> float:  # noqa: ANN401
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        _refuse(f"row {row} has the label {value!r}, which is no finite number")
+    return number
+
+
+def _is_integer(name: str) -> bool:
+    return name.lstrip("-").isascii() and name.lstrip("-").isdecimal() and len(name) < 19
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

@@ -1,0 +1,128 @@
+"""The metrics of the tasks that BERT is fine-tuned for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["accuracy", "entity_f1", "f1", "pearson", "spearman"]
+
+
+def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int = -100) -> float:
+    """Return the share of labels that are predicted correctly.
+
+    Parameters
+    ----------
+    predictions, labels
+        Arrays of one shape.
+    ignored
+        The label that does not count.
+
+    Raises
+    ------
+    InputError
+        The shapes differ, or no label counts.
+    """
+    found, right = _pair(predictions, labels)
+    counted = right != ignored
+    if not counted.any():
+        _refuse(f"all {right.size} labels are ignored ({ignored}): the metric is not defined")
+    return float((found == right)[counted].mean())
+
+
+def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1) -> float:
+    """Return the harmonic mean of precision and recall of one class; 0 where it never occurs.
+
+    Parameters
+    ----------
+    predictions, labels
+        Arrays of one shape.
+    positive
+        The class.
+    """
+    found, right = _pair(predictions, labels)
+    both = int(((found == positive) & (right == positive)).sum())
+    total = int((found == positive).sum()) + int((right == positive).sum())
+    return 2 * both / total if total else 0.0
+
+
+def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[str]]) -> float:
+    """Return the F1 of whole entities, as the CoNLL-2003 task counts them (Tjong Kim Sang and De Meulder 2003).
+
+    An entity is right if its first and last token and its type are.
+
+    Parameters
+    ----------
+    predictions, labels
+        The tags of each text, in the scheme B-TYPE, I-TYPE, O; I-TYPE after another type begins an entity.
+    """
+    if [len(row) for row in predictions] != [len(row) for row in labels]:
+        _refuse("predictions and labels have different numbers of tags")
+    found = {(i, *entity) for i, row in enumerate(predictions) for entity in _entities(row)}
+    right = {(i, *entity) for i, row in enumerate(labels) for entity in _entities(row)}
+    return 2 * len(found & right) / (len(found) + len(right)) if found or right else 0.0
+
+
+def _entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Return first token, token after the last, and type of each entity."""
+    entities, start, kind = [], 0, ""
+    for i, tag in enumerate([*tags, "O"]):
+        prefix, _, name = tag.partition("-")
+        if kind and (prefix != "I" or name != kind):
+            entities.append((start, i, kind))
+            kind = ""
+        if prefix in ("B", "I") and not kind:
+            start, kind = i, name
+    return entities
+
+
+def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
+    """Return Pearson's correlation of two columns of numbers; NaN if one is constant.
+
+    Parameters
+    ----------
+    x, y
+        Numbers [n].
+    """
+    a, b = _pair(x, y)
+    a, b = a.astype(np.float64) - a.mean(), b.astype(np.float64) - b.mean()
+    length = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / length if length else float("nan")
+
+
+def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
+    """Return Spearman's rank correlation of two columns of numbers; equal numbers share the mean of their ranks.
+
+    Parameters
+    ----------
+    x, y
+        Numbers [n].
+    """
+    a, b = _pair(x, y)
+    return pearson(_ranks(a), _ranks(b))
+
+
+def _ranks(x: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks: npt.NDArray[np.float64] = ((ends - counts + ends - 1) / 2)[inverse]
+    return ranks
+
+
+def _pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+    a, b = np.asarray(x), np.asarray(y)
+    if a.shape != b.shape or a.size == 0:
+        _refuse(f"the arrays must have one shape and at least one element, not {list(a.shape)} and {list(b.shape)}")
+    return a, b
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

@@ -1,0 +1,99 @@
+"""The model that a fine-tuning starts from: a pre-trained encoder with a head for the labels of the data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from wordpiece_bert.bert import heads, variants
+from wordpiece_bert.bert.auto import read_config
+from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.finetune.network import TRAINABLE
+from wordpiece_bert.hub import find_model
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from wordpiece_bert.bert.heads.base import HeadModel
+
+__all__ = ["model_for"]
+
+_PREFIXES = {"bert": "Bert", "distilbert": "DistilBert", "electra": "Electra", "mpnet": "MPNet", "albert": "Albert"}
+
+ProblemType = Literal["regression", "single_label_classification", "multi_label_classification"]
+
+
+def model_for(
+    name: str | os.PathLike[str],
+    kind: Literal["SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice", "MaskedLM"],
+    *,
+    labels: Sequence[str] | None = None,
+    problem_type: ProblemType | None = None,
+    seed: int = 42,
+    download: bool = False,
+    backend: str = "rust",
+) -> HeadModel:
+    """Load a pre-trained encoder with a head.
+
+    The head of the folder is kept if it has the same labels; otherwise its weights are drawn, N(0, initializer_range²)
+    with biases 0.
+
+    Parameters
+    ----------
+    name
+        A model's name or folder, as for `wordpiece_bert.hub.find_model`.
+    kind
+        The head.
+    labels
+        The names of the labels; None for those of the configuration.
+    problem_type
+        The loss of a head for sequences.
+    seed
+        The seed of a drawn head.
+    download
+        Whether to download a model that is not in the Hugging Face cache.
+    backend
+        The engine that evaluates.
+
+    Raises
+    ------
+    ConfigError
+        Models of this type cannot be trained here, or have no such head.
+    """
+    folder = find_model(name, download=download)
+    config = read_config(folder)
+    if config.model_type not in TRAINABLE:
+        message = f"{folder}: a model of type {config.model_type!r} cannot be trained here, only {', '.join(TRAINABLE)}"
+        raise ConfigError(message)
+    class_name = f"{_PREFIXES[config.model_type]}For{kind}"
+    found = getattr(heads, class_name, None) or getattr(variants, class_name, None)
+    if found is None:
+        message = f"{folder}: there is no {class_name}"
+        raise ConfigError(message)
+    model_class: type[HeadModel] = found
+    tensors = dict(read_tensors(find_weights(folder)))
+    own = config
+    if labels is not None:
+        own = replace(config, id2label=dict(enumerate(labels)))
+    if problem_type is not None:
+        own = replace(own, problem_type=problem_type)
+    layout = model_class._layout(own)
+    fresh = layout.head.keys() - layout.tied.keys()
+    if own.id2label != config.id2label or not fresh <= tensors.keys():
+        tensors = {name: array for name, array in tensors.items() if name not in fresh}
+        random = np.random.default_rng(seed)
+        for weight in sorted(fresh):
+            shape = [getattr(own, size) if isinstance(size, str) else size for size in layout.head[weight]]
+            if weight.endswith("bias"):
+                tensors[weight] = np.zeros(shape, np.float32)
+            elif len(shape) == 1:
+                tensors[weight] = np.ones(shape, np.float32)
+            else:
+                tensors[weight] = random.normal(0.0, own.initializer_range, shape).astype(np.float32)
+    expected = {layout.prefix + part for part in layout.base} | set(layout.base) | layout.head.keys()
+    used = {weight: array for weight, array in tensors.items() if weight in expected}
+    return model_class(own, used or tensors, backend=backend, source=str(folder))

@@ -1,0 +1,97 @@
+"""Sentence vectors for Chroma. Needs chromadb."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert.sentence.encoder import SentenceEncoder
+
+_chromadb = import_package("chromadb", "chroma")
+_functions = import_package("chromadb.utils.embedding_functions", "chroma")
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["WordPieceEmbeddingFunction"]
+
+EmbeddingFunction: Any = _chromadb.EmbeddingFunction
+
+
+class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
+    """The embedding function of a collection of Chroma, which stores its name and model.
+
+    Parameters
+    ----------
+    model : SentenceEncoder, str or os.PathLike, default "minilm"
+        The encoder, or its name or folder.
+    """
+
+    def __init__(self, model: SentenceEncoder | str | os.PathLike[str] = "minilm") -> None:
+        self.model = model
+        encoder_of(model)
+
+    def __call__(self, input: list[str]) -> list[npt.NDArray[np.float32]]:  # noqa: A002 - Chroma's name
+        """Return the vectors of documents.
+
+        Parameters
+        ----------
+        input : list of str
+            The documents.
+        """
+        return list(encoder_of(self.model).encode_document(input))
+
+    def embed_query(self, input: list[str]) -> list[npt.NDArray[np.float32]]:  # noqa: A002
+        """Return the vectors of queries.
+
+        Parameters
+        ----------
+        input : list of str
+            The queries.
+        """
+        return list(encoder_of(self.model).encode_query(input))
+
+    @staticmethod
+    def name() -> str:
+        """Return the name under which Chroma stores the function."""
+        return "wordpiece_bert"
+
+    def default_space(self) -> str:
+        """Return the distance that the model was trained for, in Chroma's names."""
+        return {"dot": "ip", "euclidean": "l2"}.get(encoder_of(self.model).similarity_fn_name, "cosine")
+
+    def supported_spaces(self) -> list[str]:
+        """Return the distances that fit the vectors."""
+        return ["cosine", "l2", "ip"]
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what Chroma stores of the function.
+
+        Raises
+        ------
+        InputError
+            The encoder comes from no folder, so that Chroma could not make it again.
+        """
+        if not isinstance(self.model, SentenceEncoder):
+            return {"model": os.fspath(self.model)}
+        if self.model._source is None:
+            message = "the encoder comes from no folder, which Chroma stores: save it, and pass the folder"
+            raise InputError(message)
+        return {"model": self.model._source.folder}
+
+    @staticmethod
+    def build_from_config(config: dict[str, Any]) -> WordPieceEmbeddingFunction:
+        """Return the function of a stored collection.
+
+        Parameters
+        ----------
+        config : dict
+            What `get_config` returned.
+        """
+        return WordPieceEmbeddingFunction(config["model"])
+
+
+_functions.register_embedding_function(WordPieceEmbeddingFunction)

@@ -1,0 +1,62 @@
+"""Sentence vectors for LangChain. Needs langchain-core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.integrations.loading import encoder_of, import_package
+
+Embeddings: Any = import_package("langchain_core.embeddings", "langchain").Embeddings
+
+if TYPE_CHECKING:
+    import os
+
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+
+__all__ = ["WordPieceEmbeddings"]
+
+
+class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
+    """The `Embeddings` of LangChain: for vector stores, retrievers and so on.
+
+    Parameters
+    ----------
+    model : SentenceEncoder, str or os.PathLike, default "minilm"
+        The encoder, or its name or folder.
+    """
+
+    def __init__(self, model: SentenceEncoder | str | os.PathLike[str] = "minilm") -> None:
+        self.model = model
+        encoder_of(model)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of documents.
+
+        Parameters
+        ----------
+        texts : list of str
+            The documents.
+
+        Returns
+        -------
+        list of list of float
+            A vector for each.
+        """
+        found: list[list[float]] = encoder_of(self.model).encode_document(texts).tolist()
+        return found
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a query.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+
+        Returns
+        -------
+        list of float
+            The vector.
+        """
+        found: list[float] = encoder_of(self.model).encode_query(text).tolist()
+        return found

@@ -1,0 +1,189 @@
+"""Token ids, sentence vectors and word counts of data frames of Spark. Needs pyspark, and pyarrow on every worker.
+
+Each function is one ``mapInArrow``: a task reads record batches and returns them with new columns, on one thread. A
+model is named by its path or name, which every worker must have, and is loaded once in each worker process.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert._internal.checks import check_instance
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.integrations import arrow
+from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.training.spark import count_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import DataFrame
+
+    from wordpiece_bert.options import Strategy
+
+__all__ = ["count_words", "embed", "encode"]
+
+# The most rows that a task encodes together; Spark's own batches have 10,000 rows of any size.
+_ROWS = 1024
+# The most characters, unless a single text has more: about 64 thousand tokens.
+_CHARACTERS = 1 << 18
+
+
+def encode(
+    frame: DataFrame,
+    column: str,
+    tokenizer: Tokenizer | str | os.PathLike[str],
+    *,
+    pair: str | None = None,
+    max_length: int | None = None,
+    truncation: bool | Strategy | None = None,
+    add_special_tokens: bool = True,
+) -> DataFrame:
+    """Add the token ids of a column of texts.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The data frame.
+    column : str
+        The column of texts. A null has null results.
+    tokenizer : Tokenizer, str or os.PathLike
+        The tokenizer, which is sent to the workers once, or the name or folder of a model that they have.
+    pair : str, optional
+        The column of the second texts of pairs.
+    max_length, truncation, add_special_tokens
+        As for `Tokenizer.encode_batch`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The frame and three columns: ``ids``, array<int>; ``length``, int; ``truncated``, boolean.
+
+    Raises
+    ------
+    MissingPackageError
+        pyspark is not installed.
+    InputError
+        There is no such column, or there is one of these names already, or an option is wrong.
+    """
+    arrow.check_columns(frame.columns, [column, pair], arrow.ENCODED)
+    options = {
+        "pair": pair,
+        "max_length": max_length,
+        "truncation": truncation,
+        "add_special_tokens": add_special_tokens,
+        "threads": 1,  # Spark runs one task per core
+    }
+    given = tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer)
+    if isinstance(given, Tokenizer):  # reports wrong options here, not in a task
+        given.encode_batch(
+            [], max_length=max_length, truncation=truncation, add_special_tokens=add_special_tokens, threads=1
+        )
+    function = partial(_encode_batches, column=column, tokenizer=given, options=options)
+    return _mapped(frame, function, {"ids": "array<int>", "length": "int", "truncated": "boolean"})
+
+
+def embed(
+    frame: DataFrame,
+    column: str,
+    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+    *,
+    prompt_name: str | None = None,
+    normalize_embeddings: bool = False,
+    truncate_dim: int | None = None,
+) -> DataFrame:
+    """Add the sentence vectors of a column of texts.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The data frame.
+    column : str
+        The column of texts. A null has null results.
+    model : SentenceEncoder, str or os.PathLike, default "minilm"
+        The name or folder of a model, which every worker must have; or an encoder that was loaded from one.
+    prompt_name, normalize_embeddings, truncate_dim
+        As for `SentenceEncoder.encode`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The frame and two columns: ``vector``, array<float>; ``truncated``, boolean.
+
+    Raises
+    ------
+    MissingPackageError
+        pyspark is not installed.
+    InputError
+        There is no such column, or there is one of these names already, or the encoder comes from no folder.
+    """
+    arrow.check_columns(frame.columns, [column], arrow.EMBEDDED)
+    name = model
+    if isinstance(model, SentenceEncoder):
+        if model._source is None:
+            message = (
+                "the encoder comes from no folder, and tasks have none of its weights: save it, and pass the folder"
+            )
+            raise InputError(message)
+        name = model._source.folder
+    options = {
+        "prompt_name": prompt_name,
+        "normalize_embeddings": normalize_embeddings,
+        "truncate_dim": truncate_dim,
+    }
+    function = partial(_embed_batches, column=column, model=os.fspath(name), options=options)  # type: ignore[arg-type]
+    return _mapped(frame, function, {"vector": "array<float>", "truncated": "boolean"})
+
+
+def _mapped(frame: DataFrame, function: Any, columns: dict[str, str]) -> DataFrame:  # noqa: ANN401
+    """Map the batches of a frame to batches with more columns."""
+    types = import_package("pyspark.sql.types", "spark")
+    check_instance("frame", frame, import_package("pyspark.sql", "spark").DataFrame)
+    schema = types.StructType(list(frame.schema.fields))
+    for name, kind in columns.items():
+        schema = schema.add(name, types._parse_datatype_string(kind), nullable=True)
+    return frame.mapInArrow(function, schema)
+
+
+def _encode_batches(
+    batches: Iterable[Any], column: str, tokenizer: Tokenizer | str, options: dict[str, Any]
+) -> Iterator[Any]:
+    for batch in _slices(batches, column):
+        yield arrow.encode(batch, column, tokenizer, **options)
+
+
+def _embed_batches(batches: Iterable[Any], column: str, model: str, options: dict[str, Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    encoder = encoder_of(model, threads=1)
+    for batch in _slices(batches, column):
+        found = arrow.embed(batch, column, encoder, **options)
+        # Spark reads lists, and none of a fixed size.
+        index = found.schema.get_field_index("vector")
+        yield found.set_column(index, "vector", found.column("vector").cast(pa.list_(pa.float32())))
+
+
+def _slices(batches: Iterable[Any], column: str) -> Iterator[Any]:
+    """Divide record batches into ones with a bounded number of rows and characters."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        index = batch.schema.get_field_index(column)
+        texts = batch.column(index)
+        if texts.type not in (pa.string(), pa.large_string()):
+            batch = batch.set_column(index, column, texts.cast(pa.string()))
+            texts = batch.column(index)
+        sizes = pc.fill_null(pc.utf8_length(texts), 0).to_numpy(zero_copy_only=False)
+        start = characters = 0
+        for row, size in enumerate(sizes.tolist()):
+            if row > start and (characters + size > _CHARACTERS or row - start == _ROWS):
+                yield batch.slice(start, row - start)
+                start, characters = row, 0
+            characters += size
+        if batch.num_rows:
+            yield batch.slice(start)

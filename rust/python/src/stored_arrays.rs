@@ -1,0 +1,88 @@
+//! Weights as NumPy arrays, float32 or 16-bit numbers as their bits, read in place and unpacked.
+
+use numpy::{Element, IntoPyArray, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use wordpiece_kernels::encoder::{LayerNormWeights, Norm};
+use wordpiece_kernels::gemm::UnpackedWeights;
+use wordpiece_kernels::numbers::Numbers;
+
+use crate::error;
+
+/// The numbers of a table or weight and the name of their type: float32, or float16 or bfloat16 as uint16 bits.
+pub type StoredArray<'py> = (Bound<'py, PyAny>, String);
+
+/// A dense layer of a checkpoint: weight [out, in] and bias [out].
+pub type DenseArrays<'py> = (StoredArray<'py>, PyReadonlyArray1<'py, f32>);
+
+/// A layer norm of a checkpoint: γ and β.
+pub type NormArrays<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>);
+
+/// A norm: γ, β and ε, or None for one that only multiplies by γ and adds β.
+pub type NormWithEps<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>, Option<f32>);
+
+/// Copies a norm.
+///
+/// # Errors
+///
+/// If an array is not contiguous.
+pub fn norm_of((weight, bias, eps): &NormWithEps<'_>) -> PyResult<Norm> {
+    Ok(Norm { weights: LayerNormWeights::new(weight.as_slice()?, bias.as_slice()?), eps: *eps })
+}
+
+/// Returns unpacked weights as an array [rows, columns], and the name of their type.
+///
+/// # Errors
+///
+/// If there are not rows·columns of them.
+pub fn stored_array(py: Python<'_>, weights: UnpackedWeights, shape: [usize; 2]) -> PyResult<StoredArray<'_>> {
+    Ok(match weights {
+        UnpackedWeights::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
+        UnpackedWeights::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
+        UnpackedWeights::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
+    })
+}
+
+/// A stored array while it is read.
+pub enum BorrowedNumbers<'py> {
+    F32(PyReadonlyArray2<'py, f32>),
+    /// 16-bit numbers as bits.
+    Bits {
+        array: PyReadonlyArray2<'py, u16>,
+        is_bf16: bool,
+    },
+}
+
+impl<'py> BorrowedNumbers<'py> {
+    pub fn new(array: &Bound<'py, PyAny>, dtype: &str) -> PyResult<BorrowedNumbers<'py>> {
+        Ok(match dtype {
+            "float32" => BorrowedNumbers::F32(array.extract()?),
+            half => BorrowedNumbers::Bits { array: array.extract()?, is_bf16: half == "bfloat16" },
+        })
+    }
+
+    /// Returns the numbers, row by row.
+    ///
+    /// # Errors
+    ///
+    /// If the array is not C-contiguous.
+    pub fn numbers(&self) -> PyResult<Numbers<'_>> {
+        Ok(match self {
+            BorrowedNumbers::F32(array) => Numbers::F32(by_rows(array)?),
+            BorrowedNumbers::Bits { array, is_bf16: true } => Numbers::Bf16(by_rows(array)?),
+            BorrowedNumbers::Bits { array, is_bf16: false } => Numbers::F16(by_rows(array)?),
+        })
+    }
+}
+
+/// Returns the numbers of an array, row by row.
+///
+/// # Errors
+///
+/// InputError if they are in another order: the slice of an array by columns would be its transpose.
+pub fn by_rows<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+    if !array.is_c_contiguous() {
+        let message = format!("an array {:?} is not stored row by row: pass np.ascontiguousarray(it)", array.shape());
+        return Err(error::input(message));
+    }
+    Ok(array.as_slice()?)
+}

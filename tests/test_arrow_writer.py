@@ -1,0 +1,75 @@
+"""Record batches with pyarrow: an exception of a signal handler is not lost inside it."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wordpiece_bert.corpus.arrow_writer import ArrowWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pyarrow = pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+
+SCHEMA = pyarrow.schema([("number", pyarrow.int64())])
+BATCH = pyarrow.record_batch([pyarrow.array([1, 2])], schema=SCHEMA)
+
+
+class StopError(BaseException):
+    """What a program raises to unwind."""
+
+
+class DroppingWriter:
+    """A writer in which a signal arrives, and which drops the exception of its handler."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def write_batch(self, _: object) -> None:
+        with suppress(BaseException):
+            signal.raise_signal(self._number)
+
+    def close(self) -> None:
+        self.write_batch(None)
+
+
+def stop(number: int, frame: object) -> None:
+    raise StopError
+
+
+@pytest.mark.parametrize(("name", "handler"), [("SIGINT", signal.default_int_handler), ("SIGHUP", stop)])
+@pytest.mark.parametrize("call", [lambda writer: writer.write(BATCH), lambda writer: writer.close()])
+def test_a_dropped_exception_is_raised_again(name: str, handler: Any, call: Callable[[ArrowWriter], None]) -> None:  # noqa: ANN401
+    number = getattr(signal, name)
+    before = signal.signal(number, handler)
+    try:
+        with ArrowWriter("parquet") as writer:
+            writer._writer = DroppingWriter(number)
+            with pytest.raises((KeyboardInterrupt, StopError)):
+                call(writer)
+        assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows"])
+def test_batches_are_written(kind: str) -> None:
+    file = io.BytesIO()
+    before = signal.getsignal(signal.SIGINT)
+    with ArrowWriter(kind) as writer:
+        writer.begin(file, SCHEMA)
+        writer.write(BATCH)
+        writer.write(BATCH)
+        writer.close()
+    assert signal.getsignal(signal.SIGINT) is before
+    read = {"parquet": pyarrow.parquet.read_table, "arrow": pyarrow.ipc.open_file, "arrows": pyarrow.ipc.open_stream}
+    table = read[kind](io.BytesIO(file.getvalue()))
+    table = table if kind == "parquet" else table.read_all()
+    assert table["number"].to_pylist() == [1, 2, 1, 2]

@@ -1,0 +1,577 @@
+"""Trainers: trajectories of torch, resumption bit for bit, kills, evaluation, data and the command."""
+
+# ruff: noqa: ANN401 (arrays of files)
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wordpiece_bert as wb
+import wordpiece_bert.bert as bert
+from wordpiece_bert import tasks
+from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.cli import main
+from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, NonFiniteError, TrainingWarning
+from wordpiece_bert.finetune import (
+    EvalPrediction,
+    SentenceTrainer,
+    Trainer,
+    TrainingArguments,
+    losses,
+    metrics,
+    pad_collate,
+    value_and_grad,
+)
+from wordpiece_bert.finetune.data import label_names, read_columns, sequence_rows, token_rows
+from wordpiece_bert.finetune.sentences import SentenceNetwork
+
+DATA = Path(__file__).parent / "data" / "training"
+ENCODERS: dict[str, Any] = json.loads((DATA / "sentence_encoders" / "encoders.json").read_text())
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "fine", "nice", "bad", "poor", "dull", "film", "a", "so"]
+
+
+def arrays(file: Path) -> dict[str, Any]:
+    with np.load(file) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def model_folder(folder: Path, *, dropout: float = 0.1, **sizes: int) -> Path:
+    """A tiny BERT with a tokenizer of WORDS."""
+    config = bert.BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=sizes.get("hidden_size", 16),
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=16,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+    random = np.random.default_rng(0)
+    weights = {}
+    for name, shape in bert_shapes(config).items():
+        size = [getattr(config, part) if isinstance(part, str) else part for part in shape]
+        weights[name] = (0.2 * random.standard_normal(size) + name.endswith("LayerNorm.weight")).astype(np.float32)
+    bert.BertModel(config, weights).save_pretrained(folder)
+    wb.Tokenizer.from_vocab(WORDS).save_pretrained(folder)
+    return folder
+
+
+def classifier(folder: Path, **settings: Any) -> Any:
+    model_folder(folder, **settings)
+    weights = dict(bert.BertModel.from_pretrained(folder).named_parameters())
+    config = bert.BertConfig.from_folder(folder)
+    with pytest.warns(match="were drawn"):
+        return bert.BertForSequenceClassification(config, weights, new_head=1)
+
+
+def examples(count: int = 48) -> list[dict[str, Any]]:
+    """Texts whose words say which label they have."""
+    random = np.random.default_rng(4)
+    rows = []
+    for number in range(count):
+        label = number % 2
+        words = random.choice([5, 6, 7] if label else [8, 9, 10], random.integers(1, 4))
+        rows.append({"input_ids": [2, *words.tolist(), 11, *random.choice([12, 13], 2).tolist(), 3], "labels": label})
+    return rows
+
+
+def arguments(folder: Path, **settings: Any) -> TrainingArguments:
+    options: dict[str, Any] = {
+        "learning_rate": 5e-3,
+        "per_device_train_batch_size": 8,
+        "num_train_epochs": 3,
+        "save_steps": 4,
+        "logging_steps": 2,
+    }
+    return TrainingArguments(folder, **(options | settings))
+
+
+def bits(trainer: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in trainer.model.named_parameters()}
+
+
+# --- equal to the reference programs
+
+
+@pytest.mark.parametrize("name", ["seqcls_single", "pretraining", "token_cls"])
+def test_twenty_steps_equal_those_of_torch(name: str, tmp_path: Path) -> None:
+    folder = DATA / "trajectories" / name
+    stored, described = arrays(folder / "reference.npz"), json.loads((folder / "settings.json").read_text())
+    s = described["settings"]
+    args = TrainingArguments(
+        tmp_path,
+        learning_rate=s["lr"],
+        max_steps=s["steps"],
+        warmup_steps=s["warmup"],
+        weight_decay=s["weight_decay"],
+        adam_beta1=s["betas"][0],
+        adam_beta2=s["betas"][1],
+        adam_epsilon=s["eps"],
+        max_grad_norm=s["max_grad_norm"],
+        optim="adamw" if s["correct_bias"] else "adam_weight_decay",
+    )
+    trainer = Trainer(getattr(bert, described["class"]).from_pretrained(folder), args)
+    inputs = {key[3:]: array for key, array in stored.items() if key.startswith("in.")}
+    for step in range(s["steps"]):
+        parts = range(step * s["accumulate"], (step + 1) * s["accumulate"])
+        result = trainer.training_step([{key: array[part] for key, array in inputs.items()} for part in parts])
+        assert result.loss == pytest.approx(float(stored["loss"][step]), abs=1e-4)
+        assert result.grad_norm == pytest.approx(float(stored["grad_norm"][step]), abs=1e-4)
+        assert result.learning_rate == pytest.approx(float(stored["learning_rate"][step]), abs=1e-12)
+    for key, array in trainer.model.named_parameters():
+        limit = 5e-3 if key.endswith("key.bias") else 1e-4
+        assert np.abs(array - stored[f"final.{key}"]).max() < limit, key
+
+
+def make_loss(options: dict[str, Any]) -> Any:
+    options = dict(options)
+    kind, inner = options.pop("loss"), options.pop("inner", None)
+    if inner is not None:
+        options["loss"] = make_loss(inner)
+    if kind == "SoftmaxLoss":
+        options["embedding_dimension"] = 24
+    return getattr(losses, kind)(**options)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_gradients_of_sentence_encoders_equal_those_of_sentence_transformers(name: str) -> None:
+    folder, described = DATA / "sentence_encoders" / name, ENCODERS[name]
+    stored = arrays(folder / "reference.npz")
+    network, loss = SentenceNetwork(wb.SentenceEncoder(folder / "model")), make_loss(described["loss"])
+    if state := {key[3:]: array for key, array in stored.items() if key.startswith("in.classifier")}:
+        loss.load_state_dict(state)
+    value, found = network.compute(network.parameters(), described["columns"], stored.get("in.labels"), loss)
+    assert value == pytest.approx(float(stored["out.loss"]), abs=1e-5)
+    expected = {key[5:]: array for key, array in stored.items() if key.startswith("grad.")}
+    own = {key.removeprefix("loss."): array for key, array in found.items()}
+    largest = max(float(np.abs(array).max()) for array in expected.values())
+    for key, gradient in expected.items():
+        if key not in own:
+            assert not gradient.any(), key
+            continue
+        limit = 1e-6 * largest if key.endswith("key.bias") else 1e-5 * (np.abs(gradient).max() + 0.05 * largest)
+        assert np.abs(own[key] - gradient).max() <= limit, key
+
+
+def test_ten_steps_of_a_sentence_encoder_equal_those_of_sentence_transformers(tmp_path: Path) -> None:
+    folder, described = DATA / "sentence_encoders" / "mean_normalize", ENCODERS["mean_normalize"]
+    stored, s = arrays(folder / "reference.npz"), described["trajectory"]["settings"]
+    args = TrainingArguments(
+        tmp_path, learning_rate=s["lr"], max_steps=s["steps"], warmup_steps=s["warmup"], weight_decay=s["weight_decay"]
+    )
+    encoder = wb.SentenceEncoder(folder / "model")
+    trainer = SentenceTrainer(encoder, args, None, make_loss(described["loss"]))
+    for step, columns in enumerate(described["trajectory"]["columns"]):
+        result = trainer.training_step([{"columns": columns}])
+        assert result.loss == pytest.approx(float(stored["trajectory.loss"][step]), abs=1e-4)
+        assert result.grad_norm == pytest.approx(float(stored["trajectory.grad_norm"][step]), abs=1e-4)
+    assert not np.array_equal(trainer.model.encode("house"), encoder.encode("house"))
+
+
+# --- the loop
+
+
+def test_a_model_learns_and_the_start_does_not_change(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "start")
+    before = {name: array.tobytes() for name, array in model.named_parameters()}
+    trainer = Trainer(
+        model,
+        arguments(tmp_path / "run", num_train_epochs=10, eval_strategy="epoch", save_strategy="epoch"),
+        examples(),
+        examples(16),
+        compute_metrics=lambda found: {"accuracy": metrics.accuracy(found.predictions.argmax(axis=1), found.label_ids)},
+    )
+    result = trainer.train()
+    assert result.global_step == 60
+    assert trainer.evaluate()["eval_accuracy"] == 1.0
+    assert {name: array.tobytes() for name, array in model.named_parameters()} == before
+    found = trainer.predict(examples(5))
+    assert isinstance(found, EvalPrediction)
+    assert found.predictions.shape == (5, 2)
+    assert found.label_ids.tolist() == [0, 1, 0, 1, 0]
+    assert found.metrics.keys() == {"test_loss", "test_accuracy"}
+    trainer.save_model(tmp_path / "model")
+    loaded = bert.BertForSequenceClassification.from_pretrained(tmp_path / "model")
+    assert {name: array.tobytes() for name, array in loaded.named_parameters()} == bits(trainer)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"gradient_accumulation_steps": 2}, {"train_sampling_strategy": "group_by_length"}]
+)
+def test_a_resumed_training_has_the_same_bits(settings: dict[str, Any], tmp_path: Path) -> None:
+    model = classifier(tmp_path / "start")
+    whole = Trainer(model, arguments(tmp_path / "whole", **settings), examples())
+    whole.train()
+    last = max((tmp_path / "whole").glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
+    first = tmp_path / "whole" / "checkpoint-4"
+    assert first != last
+    resumed = Trainer(model, arguments(tmp_path / "other", **settings), examples())
+    resumed.train(resume_from_checkpoint=first)
+    assert bits(resumed) == bits(whole)
+    assert resumed.log_history == whole.log_history
+    for name in ("training.safetensors", "trainer_state.json", "model.safetensors"):
+        assert (tmp_path / "other" / last.name / name).read_bytes() == (last / name).read_bytes(), name
+
+
+def test_gradient_checkpointing_changes_no_bit(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "start")
+    runs = []
+    for checkpointing in (False, True):
+        settings = arguments(tmp_path / str(checkpointing), max_steps=3, gradient_checkpointing=checkpointing)
+        runs.append(Trainer(model, settings, examples()))
+        runs[-1].train()
+    assert bits(runs[0]) == bits(runs[1])
+
+
+@pytest.mark.parametrize(
+    "freeze", [("embeddings",), ("embeddings", "encoder.layer.0"), ("bert",), ("classifier", "encoder.layer.1")]
+)
+def test_frozen_parameters_stay_and_the_others_follow_the_same_gradients(
+    freeze: tuple[str, ...], tmp_path: Path
+) -> None:
+    model = classifier(tmp_path / "start", dropout=0.0)
+    trainer = Trainer(model, arguments(tmp_path / "run", freeze=freeze, max_grad_norm=0, weight_decay=0), examples())
+    batch = pad_collate(examples(8))
+    trainer.training_step([batch])
+    full = value_and_grad(model, **batch).gradients
+    before = dict(model.named_parameters())
+    for name, array in trainer.model.named_parameters():
+        frozen = any(f".{part}." in f".{name}." for part in freeze)
+        moved = not np.array_equal(array, before[name])
+        assert moved == (not frozen and bool(np.any(full[name]))), name
+
+
+def test_other_settings_data_or_models_are_refused_on_resumption(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "start")
+    Trainer(model, arguments(tmp_path / "run", max_steps=4), examples()).train()
+    folder = tmp_path / "run" / "checkpoint-4"
+    with pytest.raises(CheckpointError, match=r"learning_rate 0\.005, but this training has 0\.001"):
+        Trainer(model, arguments(tmp_path, max_steps=4, learning_rate=1e-3), examples()).load_checkpoint(folder)
+    with pytest.raises(CheckpointError, match="data"):
+        Trainer(model, arguments(tmp_path, max_steps=4), examples(47)).load_checkpoint(folder)
+    other = classifier(tmp_path / "wide", hidden_size=32)
+    with pytest.raises(CheckpointError, match="hidden_size"):
+        Trainer(other, arguments(tmp_path, max_steps=4), examples()).load_checkpoint(folder)
+    (folder / "training.safetensors").write_bytes((folder / "training.safetensors").read_bytes()[:-9])
+    with pytest.raises(CheckpointError, match="training"):
+        Trainer(model, arguments(tmp_path, max_steps=4), examples()).load_checkpoint(folder)
+    with pytest.raises(CheckpointError, match="no checkpoint to resume from"):
+        Trainer(model, arguments(tmp_path / "none"), examples()).train(resume_from_checkpoint=True)
+
+
+def test_old_checkpoints_go_and_the_best_stays(tmp_path: Path) -> None:
+    settings = arguments(
+        tmp_path / "run",
+        eval_strategy="steps",
+        eval_steps=2,
+        save_steps=2,
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        max_steps=12,
+        learning_rate=0.2,
+    )
+    trainer = Trainer(classifier(tmp_path / "start"), settings, examples(), examples(16))
+    trainer.train()
+    losses_ = {entry["step"]: entry["eval_loss"] for entry in trainer.log_history if "eval_loss" in entry}
+    best = min(losses_, key=lambda step: losses_[step])
+    kept = {int(path.name[11:]) for path in (tmp_path / "run").glob("checkpoint-*")}
+    assert kept == {10, 12, best}
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(losses_[best])
+
+
+def test_training_stops_early_without_progress(tmp_path: Path) -> None:
+    settings = arguments(
+        tmp_path / "run", eval_strategy="steps", eval_steps=1, early_stopping_patience=2, learning_rate=0.0
+    )
+    trainer = Trainer(classifier(tmp_path / "start"), settings, examples(), examples(8))
+    assert trainer.train().global_step == 3
+
+
+def test_a_loss_that_is_not_finite_stops_and_the_last_checkpoint_stays(tmp_path: Path) -> None:
+    settings = arguments(tmp_path / "run", learning_rate=1e30, save_steps=1, warmup_steps=1)
+    trainer = Trainer(classifier(tmp_path / "start"), settings, examples())
+    with np.errstate(all="ignore"), pytest.raises(NonFiniteError, match=r"step [1-9]"):
+        trainer.train()
+    assert (tmp_path / "run" / "checkpoint-1" / "trainer_state.json").exists()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_finetune_trainer import arguments, examples
+import wordpiece_bert.bert as bert
+from wordpiece_bert.finetune import Trainer
+model = bert.BertForSequenceClassification.from_pretrained({start!r})
+trainer = Trainer(model, arguments(Path({run!r}), save_steps=1, num_train_epochs=6), examples())
+resume = any(Path({run!r}).glob("checkpoint-*/trainer_state.json"))
+print("ready", flush=True)
+trainer.train(resume_from_checkpoint=resume)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_killed_training_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    classifier(tmp_path / "base").save_pretrained(tmp_path / "start")
+    start = bert.BertForSequenceClassification.from_pretrained(tmp_path / "start")
+    whole = Trainer(start, arguments(tmp_path / "whole", save_steps=1, num_train_epochs=6), examples())
+    whole.train()
+    code = KILLED.format(tests=str(Path(__file__).parent), start=str(tmp_path / "start"), run=str(tmp_path / "run"))
+    for seconds in (0.05, 0.3):
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(seconds)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    last = f"checkpoint-{whole.global_step}"
+    for name in ("training.safetensors", "trainer_state.json"):
+        assert (tmp_path / "run" / last / name).read_bytes() == (tmp_path / "whole" / last / name).read_bytes()
+    assert not [path for path in (tmp_path / "run").iterdir() if not path.name.startswith("checkpoint-")]
+
+
+def test_a_sentence_encoder_is_trained_saved_and_resumed(tmp_path: Path) -> None:
+    encoder = wb.SentenceEncoder(DATA / "sentence_encoders" / "cls" / "model")
+    texts = ["house tree", "bird sings", "blue river", "old road", "dog and cat", "sun rain"]
+    rows = [{"a": text, "b": text + " small", "label": n % 3} for n, text in enumerate(texts)]
+    settings = arguments(tmp_path / "run", per_device_train_batch_size=3, save_steps=2, num_train_epochs=4)
+    loss = losses.SoftmaxLoss(24, 3)
+    trainer = SentenceTrainer(encoder, settings, rows, loss, rows)
+    first = trainer.evaluate()["eval_loss"]
+    trainer.train()
+    assert trainer.evaluate()["eval_loss"] < first
+    trainer.save_model(tmp_path / "model")
+    assert np.array_equal(wb.SentenceEncoder(tmp_path / "model").encode(texts), trainer.model.encode(texts))
+    resumed = SentenceTrainer(encoder, settings, rows, losses.SoftmaxLoss(24, 3))
+    resumed.train(resume_from_checkpoint=tmp_path / "run" / "checkpoint-2")
+    assert np.array_equal(resumed.model.encode(texts), trainer.model.encode(texts))
+    assert np.array_equal(resumed._loss.state_dict()["classifier.weight"], loss.state_dict()["classifier.weight"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": -1}, "learning_rate"),
+        ({"adam_beta2": 1.0}, "adam_beta2"),
+        ({"gradient_accumulation_steps": 0}, "gradient_accumulation_steps"),
+        ({"optim": "sgd"}, "'sgd'"),
+        ({"lr_scheduler_type": "step"}, "'step'"),
+        ({"bf16": True}, "bfloat16"),
+        ({"max_steps": 0}, "max_steps"),
+        ({"load_best_model_at_end": True}, "eval_strategy"),
+        ({"early_stopping_patience": 1}, "evaluations"),
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TrainingArguments("x", **settings)
+
+
+def test_wrong_trainings_are_refused(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "start")
+    with pytest.raises(InputError, match=r"freeze has 'encoder\.layer\.7'"):
+        Trainer(model, arguments(tmp_path, freeze=("encoder.layer.7",)), examples())
+    with pytest.raises(InputError, match="nothing to train on"):
+        Trainer(model, arguments(tmp_path), []).train()
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        Trainer(model, arguments(tmp_path), examples()).evaluate()
+    with pytest.raises(InputError, match="labels"):
+        Trainer(model, arguments(tmp_path), [{"input_ids": [2, 5, 3], "labels": 7}]).train()
+    with pytest.raises(InputError, match="no input_ids"):
+        Trainer(model, arguments(tmp_path), [{"ids": [2, 5, 3], "labels": 1}]).train()
+    config = bert.NomicBertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    weights = {}
+    for name, shape in bert.NomicBertModel._layout(config).base.items():
+        weights[name] = np.zeros([getattr(config, s) if isinstance(s, str) else s for s in shape], np.float32)
+    with pytest.raises(ConfigError, match="NomicBertModel cannot be trained here"):
+        Trainer(bert.NomicBertModel(config, weights), arguments(tmp_path), examples())
+
+
+# --- data and metrics
+
+
+def test_padding_of_rows_and_labels() -> None:
+    batch = pad_collate([{"input_ids": [5, 6, 7], "labels": [1, 2, 3]}, {"input_ids": [8], "labels": [4]}], 9)
+    assert batch["input_ids"].tolist() == [[5, 6, 7], [8, 9, 9]]
+    assert batch["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert batch["labels"].tolist() == [[1, 2, 3], [4, -100, -100]]
+    choices = pad_collate([{"input_ids": [[5, 6], [7, 8]], "labels": 1}, {"input_ids": [[5], [6]], "labels": 0}])
+    assert choices["input_ids"].tolist() == [[[5, 6], [7, 8]], [[5, 0], [6, 0]]]
+    assert choices["labels"].tolist() == [1, 0]
+    with pytest.raises(InputError, match="row 1 of the batch"):
+        pad_collate([{"input_ids": [5], "labels": 1}, {"input_ids": [5]}])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_tables_are_read(suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"data{suffix}"
+    rows = [{"text": 'a "good" film, so', "label": "yes"}, {"text": "dull", "label": "no"}]
+    if suffix == ".csv":
+        file.write_text('text,label\n"a ""good"" film, so",yes\ndull,no\n', encoding="utf-8")
+    elif suffix == ".tsv":
+        file.write_text('text\tlabel\na "good" film, so\tyes\ndull\tno\n', encoding="utf-8")
+    elif suffix == ".jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        arrow = pytest.importorskip("pyarrow")
+        parquet.write_table(arrow.Table.from_pylist(rows), file)
+    found = read_columns(file, ["label", "text"])
+    assert found == {"label": ["yes", "no"], "text": ['a "good" film, so', "dull"]}
+    with pytest.raises(InputError, match="no column 'score'"):
+        read_columns(file, ["text", "score"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "text,label\n", "no rows"),
+        ("a.csv", "text,label\nx,y,z\n", "more fields"),
+        ("a.csv", "text,label\nx\n", "line 2: the column 'label' has no value"),
+        ("a.jsonl", '{"text": "x", "label": 1}\n{"text"\n', "line 2"),
+        ("a.jsonl", "[1]\n", "a JSON object is needed"),
+        ("a.txt", "x", "must end in"),
+    ],
+)
+def test_wrong_tables_are_refused(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_columns(tmp_path / name, ["text", "label"])
+
+
+def test_rows_of_texts_and_of_words() -> None:
+    tokenizer = wb.Tokenizer.from_vocab(WORDS)
+    assert label_names(["b", "a", "b"]) == ["a", "b"]
+    assert label_names([10, 9, 10]) == ["9", "10"]
+    with pytest.raises(InputError, match="at least two"):
+        label_names(["a", "a"])
+    rows = sequence_rows(tokenizer, ["good film"], ["so"], ["b"], names=["b"], max_length=16)
+    assert rows == [{"input_ids": [2, 5, 11, 3, 13, 3], "token_type_ids": [0, 0, 0, 0, 1, 1], "labels": 0}]
+    with pytest.warns(TrainingWarning, match="1 of 1 texts are longer than 3 tokens"):
+        sequence_rows(tokenizer, ["good film"], None, [0.5], names=None, max_length=3)
+    with pytest.raises(InputError, match="row 0 has the label 'c'"):
+        sequence_rows(tokenizer, ["good"], None, ["c"], names=["a", "b"], max_length=16)
+    with pytest.raises(InputError, match="no finite number"):
+        sequence_rows(tokenizer, ["good"], None, ["x"], names=None, max_length=16)
+    words = token_rows(tokenizer, [["good", "film"]], [["B", "O"]], names=["B", "O"], max_length=16)
+    assert words[0]["labels"] == [-100, 0, 1, -100]
+    with pytest.raises(InputError, match="2 words, but 1 labels"):
+        token_rows(tokenizer, [["good", "film"]], [["B"]], names=["B", "O"], max_length=16)
+
+
+def test_metrics() -> None:
+    assert metrics.accuracy([1, 0, 2, 2], [1, 1, 2, -100]) == pytest.approx(2 / 3)
+    assert metrics.f1([1, 1, 0, 0], [1, 0, 1, 0]) == 0.5
+    assert metrics.f1([0, 0], [0, 0]) == 0.0
+    tags = [["B-PER", "I-PER", "O", "B-LOC"], ["I-ORG", "O"]]
+    assert metrics.entity_f1(tags, tags) == 1.0
+    assert metrics.entity_f1([["B-PER", "O", "O", "B-LOC"], ["O", "O"]], tags) == pytest.approx(2 / 5)
+    assert metrics.spearman([1, 2, 2, 4], [10, 20, 20, 30]) == pytest.approx(1)
+    assert metrics.spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert np.isnan(metrics.pearson([1, 1], [1, 2]))
+    with pytest.raises(InputError, match="one shape"):
+        metrics.accuracy([1], [1, 2])
+
+
+# --- the command
+
+
+def table(file: Path, rows: int, task: str) -> Path:
+    random = np.random.default_rng(rows)
+    lines = []
+    for number in range(rows):
+        good = number % 2 == 0
+        words = [*random.choice(["good", "fine", "nice"] if good else ["bad", "poor", "dull"], 2), "film"]
+        row: dict[str, Any] = {"text": " ".join(words), "label": "praise" if good else "blame"}
+        if task == "regress":
+            row["label"] = 1.0 if good else -1.0
+        elif task == "tokens":
+            row = {"text": words, "label": ["WORD" if word != "film" else "FILM" for word in words]}
+        elif task == "similar":
+            row |= {"other": "so good a film", "label": int(good)}
+        lines.append(json.dumps(row) + "\n")
+    file.write_text("".join(lines), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("task", ["classify", "regress", "tokens", "similar"])
+def test_the_command(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start, out = model_folder(tmp_path / "start"), tmp_path / "out"
+    train, held_out = table(tmp_path / "train.jsonl", 40, task), table(tmp_path / "eval.jsonl", 12, task)
+    command = ["finetune", "--model", str(start), "--task", task, "--train", str(train), "--eval", str(held_out)]
+    command += ["--epochs", "4", "--batch-size", "8", "--learning-rate", "0.005", "--json", "-o", str(out)]
+    if task == "similar":
+        command += ["--pair", "other"]
+    assert main(command) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["steps"] == 20
+    last = summary["evaluations"][-1]
+    if task == "classify":
+        assert last["eval_accuracy"] == 1.0
+        answers = tasks.classify(out, ["good nice film", "a dull film"])
+        assert [answer[0]["label"] for answer in answers] == ["praise", "blame"]
+    elif task == "regress":
+        assert last["eval_spearman"] > 0.8
+    elif task == "tokens":
+        assert last["eval_accuracy"] == 1.0
+        assert bert.AutoModel.from_pretrained(out).config.id2label == {0: "FILM", 1: "WORD"}
+    else:
+        assert last["eval_loss"] < summary["evaluations"][0]["eval_loss"]
+        assert wb.SentenceEncoder(out).encode("a film").shape == (16,)
+
+
+def test_the_command_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start = model_folder(tmp_path / "start")
+    train = table(tmp_path / "train.jsonl", 40, "classify")
+    command = [
+        "finetune",
+        "--model",
+        str(start),
+        "--task",
+        "classify",
+        "--train",
+        str(train),
+        "--batch-size",
+        "8",
+        "-q",
+    ]
+    assert main([*command, "-o", str(tmp_path / "whole")]) == 0
+    checkpoint = tmp_path / "whole" / "checkpoints"
+    part = tmp_path / "part"
+    part.mkdir()
+    os.rename(checkpoint, part / "checkpoints")
+    assert main([*command, "--resume", "-o", str(part)]) == 0
+    assert (part / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
+    assert main([*command, "--resume", "-o", str(tmp_path / "none")]) == 2
+    assert "no checkpoint to resume from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--task", "classify", "--label", "stars"], "no column 'stars'"),
+        (["--task", "similar"], "--pair"),
+        (["--task", "regress"], "no finite number"),
+    ],
+)
+def test_wrong_commands_are_refused(
+    extra: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = model_folder(tmp_path / "start")
+    train = table(tmp_path / "train.jsonl", 8, "classify")
+    command = ["finetune", "--model", str(start), "--train", str(train), "-o", str(tmp_path / "out"), *extra]
+    assert main(command) == 2
+    assert message in capsys.readouterr().err

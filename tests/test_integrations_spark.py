@@ -1,0 +1,145 @@
+"""Spark on a cluster of two workers: the rows of one machine, also after a task was killed. Skipped without pyspark or Java."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tiny_models
+from small_tokenizer import tokenizer
+from wordpiece_bert import SentenceEncoder, WordCounts
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: pip install '.[spark]'")
+pytest.importorskip("pyarrow")
+if not (shutil.which("java") or "JAVA_HOME" in os.environ):
+    pytest.skip("Spark needs Java", allow_module_level=True)
+
+from wordpiece_bert.integrations import spark as ours  # noqa: E402 - pyspark first
+
+# Spark's own warnings are not errors of these tests.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TEXTS = [None if i % 17 == 0 else f"to bake bread {'and the oven ' * (i % 30)}{i}" for i in range(300)]
+GIVEN = [text for text in TEXTS if text is not None]
+FOLDERS = ":".join({str(Path(__file__).parent), str(Path(ours.__file__).parents[2])})
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    """A cluster of two worker processes with one core each."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    found = (
+        sql.SparkSession.builder.master("local-cluster[2,1,1024]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.executorEnv.PYTHONPATH", FOLDERS + ":" + ":".join(filter(None, sys.path)))
+        .config("spark.executorEnv.PYSPARK_PYTHON", sys.executable)
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "20")
+        .config("spark.executor.memory", "512m")
+        .config("spark.task.maxFailures", "4")
+        .getOrCreate()
+    )
+    found.sparkContext.setLogLevel("OFF")
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
+
+
+@pytest.fixture(scope="module")
+def frame(session: SparkSession) -> DataFrame:
+    return session.createDataFrame(list(enumerate(TEXTS)), "id int, `a text` string").repartition(4)
+
+
+def rows(found: DataFrame) -> list[Any]:
+    return sorted(found.collect(), key=lambda row: row["id"])
+
+
+def test_ids_are_those_of_one_machine(frame: DataFrame, folder: Path) -> None:
+    found = ours.encode(frame, "a text", folder, max_length=20)
+    assert found.dtypes == [
+        *frame.dtypes,
+        ("ids", "array<int>"),
+        ("length", "int"),
+        ("truncated", "boolean"),
+    ]
+    batch = SentenceEncoder(folder).tokenizer.encode_batch(GIVEN, max_length=20)
+    expected = iter(zip(batch.to_list(), batch.truncated.tolist(), strict=True))
+    for index, row in enumerate(rows(found)):
+        assert (row["id"], row["a text"]) == (index, TEXTS[index])
+        ids, truncated = (None, None) if TEXTS[index] is None else next(expected)
+        assert (row["ids"], row["truncated"]) == (ids, truncated)
+        assert row["length"] == (None if ids is None else len(ids))
+    mine = ours.encode(frame.dropna(), "a text", tokenizer())
+    assert [row["ids"] for row in rows(mine)] == tokenizer().encode_batch(GIVEN).to_list()
+
+
+def test_vectors_are_those_of_one_machine(frame: DataFrame, folder: Path) -> None:
+    encoder = SentenceEncoder(folder)
+    expected, cut = encoder.encode(GIVEN, truncate_dim=9, return_truncated=True)
+    for model in (folder, encoder):
+        found = rows(ours.embed(frame, "a text", model, truncate_dim=9))
+        vectors = [row["vector"] for row in found if row["vector"] is not None]
+        np.testing.assert_array_equal(np.array(vectors, np.float32), expected)
+        assert [row["truncated"] for row in found if row["truncated"] is not None] == cut.tolist()
+        assert [row["vector"] is None for row in found] == [text is None for text in TEXTS]
+
+
+def test_a_killed_task_is_retried_with_the_same_rows(frame: DataFrame, folder: Path, tmp_path: Path) -> None:
+    """The Python process of one task is killed in the middle of its partition."""
+    killed = tmp_path / "killed"
+
+    def kill(batches: Any) -> Any:  # noqa: ANN401
+        for number, batch in enumerate(batches):
+            if number == 1:
+                try:
+                    killed.touch(exist_ok=False)
+                except FileExistsError:
+                    pass
+                else:
+                    os.kill(os.getpid(), 9)
+            yield batch
+
+    found = ours.embed(frame, "a text", folder).mapInArrow(kill, ours.embed(frame, "a text", folder).schema)
+    vectors = [row["vector"] for row in rows(found) if row["vector"] is not None]
+    assert killed.exists()
+    np.testing.assert_array_equal(
+        np.array(vectors, np.float32), SentenceEncoder(folder).encode(GIVEN, return_truncated=True)[0]
+    )
+
+
+def test_words_are_counted(frame: DataFrame) -> None:
+    assert ours.count_words(frame, "a text") == WordCounts.from_texts(GIVEN)
+
+
+def test_pairs_and_the_longest_batches(session: SparkSession) -> None:
+    given = [("the cat", "sat"), ("a " * 300_000, "b"), ("a", None)]
+    found = ours.encode(session.createDataFrame(given, "a string, b string"), "a", tokenizer(), pair="b").collect()
+    assert [row["ids"] for row in found] == [*tokenizer().encode_batch(given[:2]).to_list(), None]
+
+
+def test_tasks_have_no_weights_and_wrong_arguments_are_named(frame: DataFrame, folder: Path) -> None:
+    encoder = SentenceEncoder(folder)
+    changed = encoder._with_vocabulary(lambda model: model, lambda tokenizer: tokenizer)
+    with pytest.raises(InputError, match="comes from no folder"):
+        ours.embed(frame, "a text", changed)
+    with pytest.raises(InputError, match="no column 'text'"):
+        ours.encode(frame, "text", tokenizer())
+    with pytest.raises(InputError, match="have a column 'ids' already"):
+        ours.encode(ours.encode(frame, "a text", tokenizer()), "a text", tokenizer())
+    with pytest.raises(InputError, match="truncation"):
+        ours.encode(frame, "a text", tokenizer(), truncation="some")  # type: ignore[arg-type]
