@@ -53,6 +53,7 @@ IMPLEMENTATION = {
     "wordpiece_bert.options": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.padding": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.pretrained": "methods of wordpiece_bert.Tokenizer",
+    "wordpiece_bert.subword": "the tokenizers of SentenceEncoder, CrossEncoder and wordpiece_bert.tasks",
     "wordpiece_bert.tokenizer": "exported by wordpiece_bert",
 }
 

@@ -17,6 +17,7 @@ __all__ = [
     "NO_LIMIT",
     "SPECIAL_TOKENS_FILE",
     "SPECIAL_TOKEN_ROLES",
+    "SUBWORD_MODELS",
     "TOKENIZER_FILE",
     "VOCAB_FILE",
     "AddedTokenFields",
@@ -31,6 +32,9 @@ VOCAB_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 SPECIAL_TOKENS_FILE = "special_tokens_map.json"
 ADDED_TOKENS_FILE = "added_tokens.json"
+
+#: The types of models in a tokenizer.json that `wordpiece_bert.subword` runs through the package ``tokenizers``.
+SUBWORD_MODELS = ("BPE", "Unigram")
 
 #: The roles of BERT's special tokens with the tokens that usually have them, in the order of registration.
 SPECIAL_TOKEN_ROLES = dict(_core.SPECIAL_TOKEN_ROLES)

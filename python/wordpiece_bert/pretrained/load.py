@@ -9,6 +9,7 @@ from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, quoted
 from wordpiece_bert.errors import ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained.folder import (
     SPECIAL_TOKEN_ROLES,
+    SUBWORD_MODELS,
     TOKENIZER_FILE,
     VOCAB_FILE,
     FolderSettings,
@@ -72,6 +73,14 @@ def load_folder(folder: Path) -> LoadedFolder:
     if json_path.is_file():
         json = _read_text(json_path)
         file = _peek(json)
+        model = file.get("model")
+        if isinstance(model, dict) and model.get("type") in SUBWORD_MODELS:
+            message = (
+                f'{json_path}: model: "{model["type"]}" is not supported by Tokenizer, which is for WordPiece; '
+                "SentenceEncoder, CrossEncoder and wordpiece_bert.tasks run such models with the package tokenizers: "
+                "pip install 'wordpiece-bert[tokenizers]'"
+            )
+            raise TokenizerFormatError(message)
     else:
         settings.check_vocab_class()
         vocab = VocabFile(

@@ -25,10 +25,12 @@ from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS, ActivationFn,
 from wordpiece_bert.sentence.arguments import one_of, prompt_text
 from wordpiece_bert.sentence.folder import read_prompts
 from wordpiece_bert.sentence.source import Source
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["CrossEncoder"]
 
@@ -103,7 +105,7 @@ class CrossEncoder:
                 kind = type(loaded).__name__
                 message = f"{folder}: a cross encoder is a model for sequence classification, not {kind}"
                 raise ConfigError(message)
-            model, tokenizer = loaded, Tokenizer.from_pretrained(folder)
+            model, tokenizer = loaded, tokenizer_of(folder)
         else:
             if tokenizer is None:
                 message = f"CrossEncoder takes the name or the folder of a model, not {type(model).__name__}"

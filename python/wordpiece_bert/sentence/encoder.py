@@ -32,13 +32,13 @@ from wordpiece_bert.sentence.save import write_modules
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.sentence.static_folder import is_static_folder
 from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from wordpiece_bert.bert.model import BertModel
-    from wordpiece_bert.tokenizer import RaggedBatch
+    from wordpiece_bert.tokenizer import RaggedBatch, Tokenizer
 
 __all__ = ["SentenceEncoder", "TokenVectors"]
 
@@ -143,7 +143,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
             options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
             source = Source.of(model, found, revision, **options)
             model = AutoModel.base_from_pretrained(folder.transformer, backend, dtype, keep_half=keep_half)
-            tokenizer = Tokenizer.from_pretrained(folder.transformer)
+            tokenizer = tokenizer_of(folder.transformer)
         else:
             if tokenizer is None or folder is None:
                 message = f"SentenceEncoder takes the name or the folder of a model, not {type(model).__name__}"
@@ -805,6 +805,8 @@ def check_pool(pool: object) -> None:
 
 def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
     """Put a lower-casing step before the normalizer, unless it has one; special tokens keep their case."""
+    if isinstance(tokenizer, SubwordTokenizer):
+        return cast("Tokenizer", tokenizer.lowercased())
     core = tokenizer._inner
     lowered = core.with_lowercase()
     return tokenizer if lowered.pipeline == core.pipeline else tokenizer._build(lowered, tokenizer._settings)

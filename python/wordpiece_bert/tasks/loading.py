@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -75,7 +76,11 @@ def load(
     model = AutoModel.from_pretrained(
         folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
     )
-    return Loaded(model, Tokenizer.from_pretrained(folder))
+    return Loaded(model, tokenizer_of(folder))
+
+
+#: Tasks that read words from tokens.
+_WORDPIECE_ONLY = ("ner", "question_answering")
 
 
 def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel, Tokenizer]:
@@ -87,13 +92,16 @@ def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel
         The source is not a model with a tokenizer, or the model does not have the head that the task needs.
     """
     model, tokenizer = source if isinstance(source, tuple) and len(source) == 2 else load(source)  # type: ignore[arg-type]
-    if not isinstance(tokenizer, Tokenizer) or not isinstance(model, Model):
+    if isinstance(tokenizer, SubwordTokenizer) and task in _WORDPIECE_ONLY:
+        message = f"{task} reads words from WordPiece tokens; it does not support the tokenizer {tokenizer!r} yet"
+        raise InputError(message)
+    if not isinstance(tokenizer, Tokenizer | SubwordTokenizer) or not isinstance(model, Model):
         message = f"a task takes what tasks.load returns, a model and a Tokenizer, not {model!r} and {tokenizer!r}"
         raise InputError(message)
     if not isinstance(model, head):
         message = f"{task} needs a model with a head for it, not {type(model).__name__}"
         raise InputError(message)
-    return model, tokenizer
+    return model, cast("Tokenizer", tokenizer)  # it has the methods that the other tasks use
 
 
 def longest_row(model: Model, tokenizer: Tokenizer) -> int:

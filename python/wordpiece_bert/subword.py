@@ -1,0 +1,372 @@
+"""Tokenizers that are not WordPiece, for models that need them: byte-level BPE and Unigram, through ``tokenizers``.
+
+RoBERTa and XLM-RoBERTa have such tokenizers. Their folders are read with the package ``tokenizers``, which is imported
+here when a folder needs it; a `SubwordTokenizer` has the calls of `Tokenizer` that encoders, rankers and tasks make.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from wordpiece_bert._internal.safe_json import quoted, read_object
+from wordpiece_bert.batch import RaggedBatch
+from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
+from wordpiece_bert.pretrained.folder import SUBWORD_MODELS
+from wordpiece_bert.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
+
+__all__ = ["SubwordEncoding", "SubwordTokenizer", "is_subword", "tokenizer_of"]
+
+#: Files of tokenizers that ``tokenizers`` cannot read.
+_SENTENCEPIECE = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.model", "merges.txt")
+
+#: A ``tokenizer.json`` of 250,000 pieces has about 17 MB.
+_LARGEST_FILE = 200_000_000
+
+#: Limits above this mean none: transformers writes 1e30.
+_NO_LIMIT = 2**31
+
+#: Texts that are tokenized at once; between two such blocks Ctrl-C is obeyed.
+_BLOCK = 1024
+
+_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
+
+
+@dataclass(frozen=True, eq=False)
+class SubwordEncoding:
+    """The tokens of one text or pair; the names are those of `Encoding`. Token types are 0."""
+
+    ids: list[int]
+    tokens: list[str]
+    offsets: list[tuple[int, int]]
+    special_tokens_mask: list[int]
+    word_ids: list[int | None]
+    sequence_ids: list[int | None]
+    truncated: bool
+
+    @property
+    def token_type_ids(self) -> list[int]:
+        """The token types: 0 for all tokens."""
+        return [0] * len(self.ids)
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """1 for all tokens: rows are not padded."""
+        return [1] * len(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def is_subword(folder: str | os.PathLike[str]) -> bool:
+    """Return whether the tokenizer of a folder is one that `SubwordTokenizer` reads.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        A model folder.
+
+    Raises
+    ------
+    ModelNotFoundError
+        The folder has the files of a SentencePiece or BPE tokenizer, but no ``tokenizer.json``; the message says how to
+        make one.
+    TokenizerFormatError
+        ``tokenizer.json`` is not a JSON object.
+    """
+    folder = Path(folder)
+    file = folder / "tokenizer.json"
+    if file.is_file():
+        model = read_object(file, TokenizerFormatError, max_bytes=_LARGEST_FILE).get("model")
+        return isinstance(model, dict) and _kind(model) in SUBWORD_MODELS
+    found = [name for name in _SENTENCEPIECE if (folder / name).is_file()]
+    if found and not (folder / "vocab.txt").is_file():
+        message = (
+            f"{folder} has {found[0]}, but no tokenizer.json, which the package tokenizers needs. Make one where "
+            f'transformers is installed:\n    python -c "from transformers import AutoTokenizer as T; '
+            f'T.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"'
+        )
+        raise ModelNotFoundError(message)
+    return False
+
+
+def _kind(model: dict[str, Any]) -> object:
+    """Return the type of a model; files of old versions do not name it."""
+    if "type" in model:
+        return model["type"]
+    return "BPE" if "merges" in model else None
+
+
+def tokenizer_of(folder: str | os.PathLike[str]) -> Tokenizer:
+    """Return the tokenizer of a model folder: a `Tokenizer`, or a `SubwordTokenizer` in its place.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        A model folder.
+
+    Raises
+    ------
+    ImportError
+        The tokenizer is not WordPiece, and the package ``tokenizers`` is not installed.
+    ModelNotFoundError, TokenizerFormatError
+        As for `Tokenizer.from_pretrained` and `is_subword`.
+    """
+    # A SubwordTokenizer has the methods that its callers use; those of other tasks refuse it by name.
+    return cast("Tokenizer", SubwordTokenizer(folder)) if is_subword(folder) else Tokenizer.from_pretrained(folder)
+
+
+class SubwordTokenizer:
+    """A byte-level BPE or Unigram tokenizer, with the calls of `Tokenizer` that encoders, rankers and tasks make.
+
+    Truncation and padding of the file do not apply. Threads may share it; their calls take turns.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        A folder with ``tokenizer.json``, for which `is_subword` is true.
+    lowercase : bool, default False
+        Whether texts are converted to lower case first.
+
+    Raises
+    ------
+    ImportError
+        The package ``tokenizers`` is not installed; the message has the extra that installs it.
+    TokenizerFormatError
+        ``tokenizers`` cannot read the file.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, lowercase: bool = False) -> None:
+        try:
+            import tokenizers
+        except ImportError as cause:
+            message = (
+                f"{folder} has a tokenizer that is not WordPiece: it needs the package tokenizers: "
+                "pip install 'wordpiece-bert[tokenizers]'"
+            )
+            raise ImportError(message) from cause
+        self._folder = Path(folder)
+        self._lowercase = lowercase
+        file = self._folder / "tokenizer.json"
+        try:
+            self._core: Any = tokenizers.Tokenizer.from_file(str(file))
+        except Exception as cause:  # tokenizers raises bare exceptions
+            message = f"{file}: the package tokenizers cannot read it: {cause}"
+            raise TokenizerFormatError(message) from cause
+        self._core.no_truncation()
+        self._core.no_padding()
+        self._lock = threading.Lock()
+        config = self._folder / "tokenizer_config.json"
+        self._settings = read_object(config, TokenizerFormatError) if config.is_file() else {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    @property
+    def model_max_length(self) -> int | None:
+        """The longest row in tokens that the folder sets; None for no limit."""
+        value = self._settings.get("model_max_length")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _NO_LIMIT:
+            return None
+        return int(value)
+
+    @property
+    def mask_token(self) -> str | None:
+        """The token that stands for a masked one."""
+        return self._role("mask_token")
+
+    @property
+    def mask_token_id(self) -> int | None:
+        """The id of `mask_token`."""
+        return self._role_id("mask_token")
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """The id of the padding token."""
+        return self._role_id("pad_token")
+
+    @property
+    def unk_token_id(self) -> int | None:
+        """The id of the unknown token."""
+        return self._role_id("unk_token")
+
+    def _role(self, name: str) -> str | None:
+        value = self._settings.get(name)
+        if isinstance(value, dict):
+            value = value.get("content")
+        return value if isinstance(value, str) else None
+
+    def _role_id(self, name: str) -> int | None:
+        token = self._role(name)
+        return None if token is None else self.token_to_id(token)
+
+    def token_to_id(self, token: str) -> int | None:
+        """Return the id of a token; None if there is no such token."""
+        return cast("int | None", self._core.token_to_id(token))
+
+    def id_to_token(self, index: int) -> str | None:
+        """Return the token of an id; None if there is no such id."""
+        return cast("str | None", self._core.id_to_token(index))
+
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str | None]:
+        """Return the tokens of ids."""
+        return [self.id_to_token(int(index)) for index in ids]
+
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
+        """Return the text of ids."""
+        return cast("str", self._core.decode([int(i) for i in ids], skip_special_tokens=skip_special_tokens))
+
+    def num_special_tokens_to_add(self, *, pair: bool = False) -> int:
+        """Return how many special tokens a row of one text, or of a pair, has."""
+        return int(self._core.num_special_tokens_to_add(pair))
+
+    def encode(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        add_special_tokens: bool = True,
+        truncation: bool | str = False,
+        max_length: int | None = None,
+        stride: int = 0,
+        padding: bool = False,
+    ) -> SubwordEncoding:
+        """Tokenize one text or pair."""
+        item: Any = text if pair is None else (text, pair)
+        return self.encodings(
+            [item],
+            add_special_tokens=add_special_tokens,
+            truncation=truncation,
+            max_length=max_length,
+            stride=stride,
+            padding=padding,
+        )[0]
+
+    def encodings(
+        self,
+        texts: Sequence[Any],
+        *,
+        add_special_tokens: bool = True,
+        truncation: bool | str = False,
+        max_length: int | None = None,
+        stride: int = 0,
+        padding: bool = False,
+        is_split_into_words: bool = False,
+        threads: int | None = None,
+    ) -> list[SubwordEncoding]:
+        """Tokenize texts or pairs, truncated to `max_length`; threads are those of the package ``tokenizers``."""
+        del threads
+        rows = self._run(texts, add_special_tokens, truncation, max_length, stride, padding, split=is_split_into_words)
+        return [
+            SubwordEncoding(
+                ids=row.ids,
+                tokens=row.tokens,
+                offsets=row.offsets,
+                special_tokens_mask=row.special_tokens_mask,
+                word_ids=row.word_ids,
+                sequence_ids=row.sequence_ids,
+                truncated=bool(row.overflowing),
+            )
+            for row in rows
+        ]
+
+    def encode_batch(
+        self,
+        texts: Sequence[Any],
+        *,
+        return_offsets: bool = False,
+        truncation: bool | str = False,
+        max_length: int | None = None,
+        stride: int = 0,
+        padding: bool = False,
+        return_overflowing_tokens: bool = False,
+        threads: int | None = None,
+    ) -> RaggedBatch:
+        """Tokenize texts or pairs, as `Tokenizer.encode_batch`."""
+        del threads
+        if return_overflowing_tokens:
+            message = "windows need a WordPiece tokenizer; the texts of this model can only be truncated"
+            raise InputError(message)
+        rows = self._run(texts, True, truncation, max_length, stride, padding)  # noqa: FBT003
+        lengths = [len(row.ids) for row in rows]
+        offsets: npt.NDArray[np.int64] | None = None
+        if return_offsets:
+            flat = [pair for row in rows for pair in row.offsets]
+            offsets = np.array(flat, np.int64).reshape(len(flat), 2)
+        return RaggedBatch(
+            ids=np.array([index for row in rows for index in row.ids], np.uint32),
+            row_offsets=np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64),
+            truncated=np.array([bool(row.overflowing) for row in rows], np.bool_),
+            offsets=offsets,
+        )
+
+    def _run(
+        self,
+        texts: Sequence[Any],
+        add_special_tokens: bool,  # noqa: FBT001
+        truncation: bool | str,  # noqa: FBT001
+        max_length: int | None,
+        stride: int,
+        padding: bool,  # noqa: FBT001
+        *,
+        split: bool = False,
+    ) -> list[Any]:
+        if padding:
+            message = "padding must be False: rows are padded by the model's call"
+            raise InputError(message)
+        items = [self._prepared(text) for text in texts]
+        rows: list[Any] = []
+        with self._lock:
+            if truncation and max_length is not None:
+                strategy = "longest_first" if truncation is True else str(truncation)
+                side = self._settings.get("truncation_side", "right")
+                try:
+                    self._core.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
+                except (ValueError, TypeError) as cause:
+                    message = f"cannot truncate to {max_length} tokens with truncation={truncation!r}: {cause}"
+                    raise InputError(message) from cause
+            else:
+                self._core.no_truncation()
+            for start in range(0, len(items), _BLOCK):
+                rows += self._core.encode_batch(
+                    items[start : start + _BLOCK], is_pretokenized=split, add_special_tokens=add_special_tokens
+                )
+        return rows
+
+    def _prepared(self, item: Any) -> Any:  # noqa: ANN401 (a text, a pair, or a list of words)
+        if not self._lowercase:
+            return item
+        if isinstance(item, str):
+            return item.lower()
+        return type(item)(self._prepared(part) for part in item)
+
+    def lowercased(self) -> SubwordTokenizer:
+        """Return a tokenizer that converts texts to lower case first."""
+        return SubwordTokenizer(self._folder, lowercase=True)
+
+    def _write_files(self, output: AtomicFolder) -> None:
+        """Write the files of the tokenizer as they are in its folder."""
+        for name in ("tokenizer.json", *_SETTINGS):
+            if (self._folder / name).is_file():
+                output.write_text(name, (self._folder / name).read_text(encoding="utf-8"))
+
+    def __repr__(self) -> str:
+        kind = type(self._core.model).__name__
+        tokens = self._core.get_vocab_size()
+        return f"SubwordTokenizer({kind}, {tokens} tokens, from {quoted(str(self._folder))})"
