@@ -16,7 +16,7 @@ import pytest
 
 import wordpiece_bert as wb
 from tiny_models import make_ranker
-from wordpiece_bert._internal.peer_names import _INSTEAD
+from wordpiece_bert._internal.peer_names import INSTEAD
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import paraphrase_mining, quantize_embeddings, semantic_search
@@ -103,13 +103,13 @@ def test_batches_and_padding(tok: wb.Tokenizer, quick_tour: Any) -> None:
 def test_names_that_would_change_a_tokenizer_say_what_to_use(tok: wb.Tokenizer, quick_tour: Any, fast: Any) -> None:
     peers = set(dir(quick_tour)) | set(dir(fast)) | {"prepare_for_model", "encode_plus", "batch_encode_plus"}
     peers |= {"build_inputs_with_special_tokens", "create_token_type_ids_from_sequences", "special_tokens_map"}
-    assert set(_INSTEAD) <= peers
-    for name, instead in _INSTEAD.items():
+    assert set(INSTEAD) <= peers
+    for name, instead in INSTEAD.items():
         assert not hasattr(tok, name)
         with pytest.raises(AttributeError, match=f"^Tokenizer has no attribute '{name}': ") as caught:
             getattr(tok, name)
         assert str(caught.value).endswith(instead)
-    with pytest.raises(AttributeError, match=r"^Tokenizer has no attribute 'something'$"):
+    with pytest.raises(AttributeError, match=r"^'Tokenizer' object has no attribute 'something'$"):
         tok.something  # noqa: B018
 
 

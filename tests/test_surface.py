@@ -21,6 +21,7 @@ import pytest
 import wordpiece_bert as wb
 from model_files import sentence_folder
 from wordpiece_bert import _core, corpus
+from wordpiece_bert._internal.peer_names import PeerName
 from wordpiece_bert.errors import MissingPackageError
 from wordpiece_bert.options import EncodeOptions
 from wordpiece_bert.training import options as training_options
@@ -103,8 +104,9 @@ def members(cls: type) -> set[str]:
     names: set[str] = set()
     for base in cls.__mro__:
         if base.__module__.startswith("wordpiece_bert"):
-            names |= {name for name in [*vars(base), *getattr(base, "__annotations__", {})] if not name.startswith("_")}
-    return names
+            absent = {name for name, value in vars(base).items() if isinstance(value, PeerName)}
+            names |= {*vars(base), *getattr(base, "__annotations__", {})} - absent
+    return {name for name in names if not name.startswith("_")}
 
 
 def described_classes() -> list[tuple[str, str]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["what_to_use"]
+from typing import NoReturn
+
+__all__ = ["INSTEAD", "PeerName"]
 
 _PIPELINE = "its steps are options of Tokenizer.from_vocab; to_json() shows them"
 _CHANGES = "a Tokenizer never changes; "
 _TRAINING = "wordpiece_bert.train_vocab(texts, ...).tokenizer()"
 
-_INSTEAD = {
+#: What to use instead, by name.
+INSTEAD = {
     # tokenizers
     "enable_padding": f"{_CHANGES}with_padding(...) returns one that pads",
     "no_padding": f"{_CHANGES}with_padding(None) returns one that does not pad",
@@ -45,6 +48,22 @@ _INSTEAD = {
 }
 
 
-def what_to_use(name: str) -> str | None:
-    """Return what to use instead of a name of the peers; None for any other name."""
-    return _INSTEAD.get(name)
+class PeerName:
+    """An attribute that only tokenizers or transformers have: reading it raises an AttributeError with what to use.
+
+    A ``__getattr__`` would do the same, but CPython reads every attribute of a class that has one more slowly.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.__doc__ = f"Not in this package: {INSTEAD[name]}."
+
+    def _fail(self, instance: object) -> NoReturn:
+        message = f"Tokenizer has no attribute {self._name!r}: {INSTEAD[self._name]}"
+        raise AttributeError(message, name=self._name, obj=instance)
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        self._fail(instance)
+
+    def __set__(self, instance: object, value: object) -> NoReturn:
+        self._fail(instance)

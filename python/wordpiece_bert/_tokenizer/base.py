@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, Union
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union
 
 from wordpiece_bert._internal.checks import checked_flag
+from wordpiece_bert._internal.peer_names import INSTEAD, PeerName
 from wordpiece_bert.options import CallOptions, Defaults, PaddingSettings, TruncationSettings, resolve
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
 
@@ -102,14 +103,8 @@ class TokenizerBase:
         token = self._settings.special_tokens.get(role)
         return None if token is None else self._inner.token_to_id(token)
 
-    if not TYPE_CHECKING:  # for a type checker, any attribute would exist
-
-        def __getattr__(self, name: str) -> NoReturn:
-            from wordpiece_bert._internal.peer_names import what_to_use
-
-            instead = what_to_use(name)
-            message = f"Tokenizer has no attribute {name!r}" + (f": {instead}" if instead else "")
-            raise AttributeError(message, name=name, obj=self)
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in INSTEAD]
 
     # --- settings
 
@@ -145,6 +140,10 @@ class TokenizerBase:
     def padding_side(self) -> Literal["left", "right"]:
         """The side on which rows are padded by default."""
         return self._defaults.padding_side
+
+
+for _name in INSTEAD:
+    setattr(TokenizerBase, _name, PeerName(_name))
 
 
 def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:

