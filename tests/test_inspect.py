@@ -657,3 +657,24 @@ def test_pages_of_minilm_are_small(length: int, limit: int) -> None:
         inspect.positions(model),
     )
     assert len(page.to_html().encode("utf-8")) <= limit
+
+
+@pytest.mark.parametrize(("method", "package"), [("umap", "umap"), ("tsne", "sklearn")])
+@pytest.mark.filterwarnings("ignore::ImportWarning", "ignore::DeprecationWarning")
+def test_maps_by_neighbours_separate_groups(method: str, package: str) -> None:
+    pytest.importorskip(package, reason=f"method={method!r} needs {package}", exc_type=ImportError)
+    rng = np.random.default_rng(0)
+    groups = [str(i % 3) for i in range(60)]
+    vectors = rng.normal(size=(60, 8)) + 20 * np.array([int(group) for group in groups])[:, None]
+    view = inspect.embedding_map(vectors, [f"t{i}" for i in range(60)], groups=groups, method=method)
+    points = view.arrays["points"]
+    assert points.shape == (60, 2)
+    assert view.data["method"] == method
+    # A text's nearest neighbour in the plane is of its group, and a second map is the same.
+    distances = np.linalg.norm(points[:, None] - points, axis=-1) + np.diag(np.full(60, np.inf))
+    assert all(groups[i] == groups[j] for i, j in enumerate(distances.argmin(axis=1)))
+    again = inspect.embedding_map(vectors, [f"t{i}" for i in range(60)], method=method)
+    np.testing.assert_array_equal(again.arrays["points"], points)
+    assert inspect.embedding_map(vectors[:4], list("abcd"), method=method).arrays["points"].shape == (4, 2)
+    with pytest.raises(InputError, match=f"method='{method}' needs at least 4 texts, not 3; 'pca' takes any number"):
+        inspect.embedding_map(vectors[:3], list("abc"), method=method)

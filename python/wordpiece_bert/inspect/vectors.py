@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["embedding_map", "positions", "similarity", "sinusoids", "token_similarity"]
 
+#: UMAP and t-SNE place texts by their neighbours, and fail with fewer texts than this.
+FEWEST_NEIGHBOURS = 4
+
 
 def similarity(
     vectors: npt.ArrayLike,
@@ -119,7 +122,7 @@ def embedding_map(
     Raises
     ------
     InputError
-        The method is unknown, its package is not installed, or an array has the wrong shape.
+        The method is unknown, its package is not installed, or needs more texts; or an array has the wrong shape.
     """
     x = as_numbers("vectors", vectors, (2,))
     names = checked_tokens(texts, len(x))
@@ -129,7 +132,13 @@ def embedding_map(
     elif callable(method):
         points = as_numbers("the result of method", method(x), (2,))
     else:
-        points = as_numbers("points", _reducer(method)(x), (2,))
+        reduce = _reducer(method)
+        if len(x) < FEWEST_NEIGHBOURS:
+            message = (
+                f"method={method!r} needs at least {FEWEST_NEIGHBOURS} texts, not {len(x)}; 'pca' takes any number"
+            )
+            raise InputError(message)
+        points = as_numbers("points", reduce(x), (2,))
     if points.shape != (len(x), 2):
         message = f"method must give {len(x)} points in the plane, not {list(points.shape)}"
         raise InputError(message)
@@ -227,7 +236,8 @@ def _reducer(method: str) -> Callable[[Array], Any]:
         except ImportError as cause:
             message = "method='umap' needs umap-learn: pip install umap-learn"
             raise InputError(message) from cause
-        return lambda x: umap.UMAP(random_state=0).fit_transform(x)
+        # One job, because a seed allows no more; neighbours, because umap warns of more than there are.
+        return lambda x: umap.UMAP(random_state=0, n_jobs=1, n_neighbors=min(15, len(x) - 1)).fit_transform(x)
     if method == "tsne":
         try:
             from sklearn.manifold import TSNE
