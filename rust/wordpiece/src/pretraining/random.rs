@@ -127,7 +127,7 @@ impl Draws {
         draw
     }
 
-    /// Returns the next number as [`unit`] converts it.
+    /// Returns the next number as [`unit()`] converts it.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         unit(self.next())

@@ -33,7 +33,7 @@ const BLOCK_TOKENS: usize = 1 << 18;
 /// This many blocks are made together, whatever the number of threads.
 const BLOCKS_TOGETHER: usize = 16;
 
-/// Makes the rows of one pass over one shard; see the [module](super).
+/// Makes the rows of one pass over one shard.
 #[derive(Debug)]
 pub struct ExampleBuilder {
     options: RowOptions,
