@@ -126,3 +126,20 @@ def test_a_file_that_tokenizers_cannot_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}')
     with pytest.raises(TokenizerFormatError, match=r"tokenizer.json: the package tokenizers cannot read it"):
         SubwordTokenizer(tmp_path)
+
+
+def test_masks_are_filled_with_the_words_of_the_model() -> None:
+    model, tokenizer = loaded = tasks.load(MODELS / "roberta_masked_lm")
+    found: Any = tasks.fill_mask(loaded, "the <mask> city", top_k=3)
+    encoding = tokenizer.encode("the <mask> city")
+    mask = encoding.ids.index(tokenizer.mask_token_id)
+    logits = model([encoding.ids]).logits[0, mask]
+    assert [row["token"] for row in found] == np.argsort(-logits)[:3].tolist()
+
+
+def test_features_have_a_vector_for_each_token() -> None:
+    model, tokenizer = loaded = tasks.load(MODELS / "roberta_masked_lm")
+    ids = tokenizer.encode("the city").ids
+    expected = model.base_model([ids]).last_hidden_state[0]
+    found: Any = tasks.feature_extraction(loaded, "the city")
+    np.testing.assert_allclose(found.vectors, expected, rtol=0, atol=1e-5)
