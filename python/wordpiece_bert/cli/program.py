@@ -35,6 +35,7 @@ COMMANDS = {
     "distill": "an encoder to a static model",
     "train": "text files to a vocabulary",
     "count": "text files to word counts",
+    "pretrain-data": "text files to pre-training examples",
     "finetune": "labelled texts to a model for a task",
     "report": "how well vocabularies fit texts",
     "info": "what a vocabulary, tokenizer or model contains",
@@ -234,7 +235,7 @@ def _parser(needed: Sequence[str]) -> _Parser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     for name, summary in COMMANDS.items():
         if name in needed:
-            importlib.import_module(f"wordpiece_bert.cli.{name}").add_parser(commands, summary)
+            importlib.import_module(f"wordpiece_bert.cli.{name.replace('-', '_')}").add_parser(commands, summary)
         else:
             commands.add_parser(name, help=summary, add_help=False)
     return parser

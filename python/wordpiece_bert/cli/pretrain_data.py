@@ -1,0 +1,265 @@
+"""``wordpiece-bert pretrain-data``: text files to a token store, and the store to pre-training examples."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.messages import print_verbose, print_warning
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from wordpiece_bert.pretraining import ExamplesReport, TokenStore
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["add_parser"]
+
+# Equal to those of `pretraining`, whose modules import NumPy.
+OBJECTIVES = ("nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text")
+FORMATS = ("npy", "arrow", "parquet", "jsonl", "mds", "tfrecord")
+
+
+def add_parser(commands: arguments.Commands, summary: str) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "pretrain-data",
+        parents=[arguments.common_options()],
+        help=summary,
+        description="Tokenize text files into a token store, and make pre-training examples of it. Both are resumable: "
+        "after an interruption the same command goes on where it was.",
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE|STORE", help="UTF-8 text files, also .gz or .zst; or folders of token stores"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="OUT",
+        help="the examples: a folder (npy, mds), or a .arrow, .parquet, .jsonl or .tfrecord file",
+    )
+    parser.add_argument(
+        "--tokens",
+        type=Path,
+        metavar="DIR",
+        help="the folder of the token store (default: OUT.tokens); of several stores, where to merge them. "
+        "Without --output, only the store is made",
+    )
+    parser.add_argument("-v", "--vocab", default="minilm", help=f"{arguments.VOCAB_HELP} (default: minilm)")
+    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
+    _add_reading(parser.add_argument_group("documents"))
+    _add_rows(parser.add_argument_group("rows"))
+    _add_masking(parser.add_argument_group("masking"))
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the report as .svg, .png or .pdf")
+    parser.add_argument("--megatron", metavar="PREFIX", help="also write the store as PREFIX.bin and PREFIX.idx")
+    arguments.add_threads(parser)
+    arguments.add_download(parser)
+    arguments.add_output_control(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_reading(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--documents",
+        choices=["blank-line", "line", "file"],
+        default="blank-line",
+        help="what a document is: lines up to a blank one, one line, or one file (default: blank-line)",
+    )
+    group.add_argument(
+        "--sentences",
+        choices=["lines", "split"],
+        default="lines",
+        help="what a sentence is: a line, or what ends with . ! ? in it (default: lines)",
+    )
+    group.add_argument(
+        "--abbreviation", action="append", metavar="WORD", help="a word after which . ends no sentence; may be repeated"
+    )
+    group.add_argument("--jsonl-field", metavar="FIELD", help="the files are JSON lines, a document in this field")
+    group.add_argument("--parquet-column", metavar="COLUMN", help="the files are Parquet, a document in this column")
+    group.add_argument("--id-field", metavar="FIELD", help="the field with the document's id, an integer or string")
+    group.add_argument("--id-column", metavar="COLUMN", help="the column with the document's id")
+    group.add_argument(
+        "--errors",
+        choices=["strict", "replace", "skip"],
+        default="strict",
+        help="for a text that cannot be read: stop, replace the invalid bytes, or skip it (default: strict)",
+    )
+    group.add_argument(
+        "--dtype", choices=["uint16", "uint32"], help="number type of ids (default: the smaller that fits)"
+    )
+    group.add_argument(
+        "--shard-tokens", type=arguments.positive, metavar="N", help="tokens in a shard (default: 268435456)"
+    )
+    group.add_argument(
+        "--part", type=_part, metavar="I/N", help="read files I, I + N, … of the list only, for one of N machines"
+    )
+
+
+def _add_rows(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--objective", choices=OBJECTIVES, default="nsp", help="how rows are made (default: nsp)")
+    group.add_argument(
+        "--max-length", type=arguments.positive, default=128, metavar="N", help="tokens of a sequence (default: 128)"
+    )
+    group.add_argument(
+        "--short-seq-prob", type=_share, default=0.1, metavar="P", help="share of pairs with a shorter target (0.1)"
+    )
+    group.add_argument(
+        "--min-sentences",
+        type=arguments.positive,
+        default=1,
+        metavar="N",
+        help="sentences a pair starts from, 1 or 2 (1)",
+    )
+    group.add_argument(
+        "--packing",
+        nargs="?",
+        type=arguments.positive,
+        const=True,
+        default=False,
+        metavar="LENGTH",
+        help="several sequences a row, of LENGTH tokens (default: --max-length)",
+    )
+    group.add_argument("--packing-window", type=arguments.positive, default=4096, metavar="N", help=argparse.SUPPRESS)
+    group.add_argument("--max-sequences-per-row", type=arguments.positive, metavar="N", help="most sequences in a row")
+    group.add_argument(
+        "--dupe-factor", type=arguments.positive, default=1, metavar="N", help="passes over the corpus (default: 1)"
+    )
+    group.add_argument("--seed", type=arguments.natural, default=0, help="the seed of all random choices (default: 0)")
+    group.add_argument("--format", choices=FORMATS, help="the format of the output (default: by its suffix, or npy)")
+
+
+def _add_masking(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--mask", action="store_true", help="mask now, once for each pass (default: when reading)")
+    units = group.add_mutually_exclusive_group()
+    units.add_argument("--whole-words", action="store_true", help="choose all pieces of a word together")
+    units.add_argument("--spans", action="store_true", help="choose runs of whole words")
+    group.add_argument(
+        "--mask-probability", type=_share, default=0.15, metavar="P", help="share of tokens chosen (0.15)"
+    )
+    group.add_argument("--max-predictions", type=arguments.positive, metavar="N", help="most tokens chosen in a row")
+
+
+def _share(value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        message = f"{value!r} is not a number from 0 to 1"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def _part(value: str) -> tuple[int, int]:
+    first, slash, count = value.partition("/")
+    if not (slash and first.isascii() and first.isdigit() and count.isascii() and count.isdigit()):
+        message = f"{value!r} is not I/N, such as 0/8"
+        raise argparse.ArgumentTypeError(message)
+    return int(first), int(count)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Make the store unless stores are given, then the examples, and print the report."""
+    if options.output is None and options.tokens is None:
+        message = "nothing to write: give --output for examples, or --tokens for a token store alone"
+        raise InputError(message)
+    if (options.whole_words or options.spans or options.max_predictions) and not options.mask:
+        message = "--whole-words, --spans and --max-predictions are options of --mask: give that too"
+        raise InputError(message)
+    tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
+    print_verbose(options, f"{options.vocab}: {len(tokenizer):,} tokens")
+    store = _store(tokenizer, options)
+    print_verbose(options, repr(store))
+    if options.megatron:
+        store.to_megatron(options.megatron)
+    report = _examples(store, tokenizer, options) if options.output is not None else None
+    if report is not None and options.plot:
+        report.plot(options.plot)
+    _print(store, report, options)
+
+
+def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
+    """Open the given store, merge the given stores, or tokenize the given files."""
+    from wordpiece_bert.pretraining import TokenStore, build_token_store, merge_token_stores
+
+    folders = [Path(name).is_dir() for name in options.files]
+    if any(folders) and not all(folders):
+        name = options.files[folders.index(True)]
+        message = f"{name}: is a folder, but others are files: give text files, or token stores"
+        raise InputError(message)
+    if all(folders) and len(folders) == 1:
+        return TokenStore(options.files[0])
+    if all(folders):
+        if options.tokens is None:
+            message = "several stores are merged into the folder --tokens: give that too"
+            raise InputError(message)
+        return merge_token_stores(options.files, options.tokens)
+    given: dict[str, Any] = {}
+    if options.shard_tokens is not None:
+        given["shard_tokens"] = options.shard_tokens
+    output = options.tokens or options.output.with_name(f"{options.output.name}.tokens")
+    store = build_token_store(
+        tokenizer,
+        options.files,
+        output,
+        documents=options.documents,
+        sentences=options.sentences,
+        abbreviations=options.abbreviation,
+        field=options.jsonl_field,
+        column=options.parquet_column,
+        id_field=options.id_field,
+        id_column=options.id_column,
+        dtype=options.dtype,
+        part=options.part,
+        errors=options.errors,
+        threads=options.threads,
+        show_progress_bar=not options.quiet,
+        **given,
+    )
+    if store.skipped:
+        print_warning(f"{store.skipped:,} texts that cannot be read were skipped")
+    return store
+
+
+def _examples(store: TokenStore, tokenizer: Tokenizer, options: argparse.Namespace) -> ExamplesReport:
+    from wordpiece_bert.pretraining import Masking, build_examples
+
+    masking = None
+    if options.mask:
+        masking = Masking(
+            tokenizer,
+            probability=options.mask_probability,
+            whole_words=options.whole_words,
+            spans=options.spans,
+            max_predictions=options.max_predictions,
+        )
+    return build_examples(
+        store,
+        options.output,
+        tokenizer,
+        objective=options.objective,
+        max_length=options.max_length,
+        short_seq_prob=options.short_seq_prob,
+        min_sentences=options.min_sentences,
+        packing=options.packing,
+        packing_window=options.packing_window,
+        max_sequences_per_row=options.max_sequences_per_row,
+        dupe_factor=options.dupe_factor,
+        masking=masking,
+        seed=options.seed,
+        format=options.format,
+        threads=options.threads,
+        show_progress_bar=not options.quiet,
+    )
+
+
+def _print(store: TokenStore, report: ExamplesReport | None, options: argparse.Namespace) -> None:
+    if options.json:
+        import json
+
+        counts = {"store": str(store.path), "documents": store.documents, "tokens": store.tokens}
+        print(report.to_json(indent=None) if report is not None else json.dumps(counts))
+    elif not options.quiet:
+        print(report.text() if report is not None else repr(store))

@@ -1,0 +1,117 @@
+"""The command ``pretrain-data``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pretraining_folders import tokenizer
+from pretraining_readers import megatron
+from test_pretraining_build import content_of, corpus_of
+from test_pretraining_reference import DATA
+from wordpiece_bert.cli import main
+from wordpiece_bert.pretraining import Masking, PretrainingDataset, TokenStore, build_examples, build_token_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VOCAB = ["-v", str(DATA / "vocab.txt")]
+CORPUS = str(DATA / "corpus.txt")
+
+
+def test_files_become_examples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "rows"
+    assert main(["pretrain-data", CORPUS, "-o", str(out), *VOCAB, "--max-length", "48", "--mask", "--whole-words"]) == 0
+    printed = capsys.readouterr().out
+    assert "masked, of chosen tokens" in printed
+    store = TokenStore(tmp_path / "rows.tokens")
+    build_examples(store, tmp_path / "same", tokenizer(), max_length=48, masking=Masking(tokenizer(), whole_words=True))
+    assert content_of(out) == content_of(tmp_path / "same")
+    assert PretrainingDataset(out).masked
+
+
+def test_stores_alone_merged_and_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for part in range(2):
+        tokens = ["--tokens", str(tmp_path / f"part-{part}"), "--part", f"{part}/2"]
+        assert main(["pretrain-data", CORPUS, CORPUS, *tokens, *VOCAB]) == 0
+    parts = [str(tmp_path / f"part-{part}") for part in range(2)]
+    merged = ["--tokens", str(tmp_path / "all"), "--megatron", str(tmp_path / "megatron")]
+    rows = ["-o", str(tmp_path / "rows.jsonl"), "--objective", "doc-sentences", "--packing", "256", "--json"]
+    capsys.readouterr()
+    assert main(["pretrain-data", *parts, *merged, *rows, *VOCAB]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == len((tmp_path / "rows.jsonl").read_text().splitlines())
+    assert TokenStore(tmp_path / "all").documents == 24
+    assert len(megatron(tmp_path / "megatron")[0]) == TokenStore(tmp_path / "all").sentences
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([CORPUS], "nothing to write"),
+        ([CORPUS, "-o", "rows", "--spans"], "are options of --mask"),
+        ([CORPUS, "-o", "rows", "--mask", "--spans", "--whole-words"], "not allowed with"),
+        ([CORPUS, "-o", "rows", "--part", "1"], "is not I/N"),
+        ([CORPUS, "-o", "rows", "--short-seq-prob", "2"], "is not a number from 0 to 1"),
+        ([CORPUS, ".", "-o", "rows"], "is a folder, but others are files"),
+        (["missing.txt", "-o", "rows"], "missing.txt"),
+    ],
+)
+def test_mistakes_are_errors(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(["pretrain-data", *arguments, *VOCAB])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "rows").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_ends_the_command_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    files = [str(path) for path in corpus_of(tmp_path, 3)]
+    command = [sys.executable, "-m", "wordpiece_bert", "pretrain-data", *files, *VOCAB, "-q", "--shard-tokens", "30000"]
+    process = subprocess.Popen([*command, "-o", str(tmp_path / "rows")], stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "rows.tokens" / "journal.jsonl").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in (0, 130)
+    assert "Traceback" not in errors
+    assert subprocess.run([*command, "-o", str(tmp_path / "rows")], check=False).returncode == 0
+    store = build_token_store(tokenizer(), files, tmp_path / "store", shard_tokens=30_000)
+    build_examples(store, tmp_path / "whole", tokenizer())
+    assert content_of(tmp_path / "rows") == content_of(tmp_path / "whole")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+def test_a_full_disk_is_an_error_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    program = (
+        "import resource, sys\nfrom wordpiece_bert.cli import main\n"
+        "if sys.argv[1] != '0':\n    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)\n"
+        "sys.exit(main(sys.argv[2:]))"
+    )
+    [path, *_] = corpus_of(tmp_path, 1)
+    arguments = ["pretrain-data", str(path), "-o", str(tmp_path / "rows"), *VOCAB, "-q"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, "20000", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "rows.tokens" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert subprocess.run([sys.executable, "-c", program, "0", *arguments], check=False).returncode == 0
+    PretrainingDataset(tmp_path / "rows").verify()
