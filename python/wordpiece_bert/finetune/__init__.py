@@ -18,6 +18,7 @@ from wordpiece_bert.finetune.optimizer import (
     get_cosine_schedule_with_warmup,
     get_linear_schedule_with_warmup,
 )
+from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.finetune.trainer import EvalPrediction, SentenceTrainer, StepOutput, Trainer, TrainOutput
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "get_linear_schedule_with_warmup",
     "losses",
     "metrics",
+    "model_for",
     "pad_collate",
     "value_and_grad",
 ]
