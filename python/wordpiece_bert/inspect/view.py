@@ -100,7 +100,13 @@ class View:
         self._encodings = dict(encodings or {})
 
     def packed(self, without: Collection[str] = ()) -> dict[str, Packed]:
-        """Return the arrays as they are stored in a page, except those that the page computes."""
+        """Return the arrays as they are stored in a page, except those that the page computes.
+
+        Parameters
+        ----------
+        without : collection of str, default ()
+            The names of the arrays that the page computes.
+        """
         return {
             name: pack(array, self._encodings.get(name, "single"))
             for name, array in self.arrays.items()
