@@ -17,6 +17,7 @@ from wordpiece_bert.sentence.activations import identity
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 from wordpiece_bert.sentence.folder import Normalize
+from wordpiece_bert.sentence.static import StaticEncoder
 from wordpiece_bert.serve.batching import Batcher
 from wordpiece_bert.serve.errors import RequestError
 
@@ -57,7 +58,8 @@ class ServedEncoder:
         self._settings = settings
         self._batcher = Batcher(self._run, settings, metrics, name)
         modules = encoder._folder.modules
-        self._normalizes = bool(modules) and isinstance(modules[-1], Normalize)
+        normalizes = bool(modules) and isinstance(modules[-1], Normalize)
+        self._normalizes = normalizes or getattr(encoder._folder, "least_length", None) is not None
 
     async def embed(
         self, texts: list[str], *, dimensions: int | None, prompt_name: str | None, truncate: bool
@@ -66,17 +68,22 @@ class ServedEncoder:
 
         With fewer `dimensions` the vectors are truncated, and normalized again if the model normalizes them.
         """
+        self._check_dimensions(dimensions)
+        prefix = self.encoder._prompt(None, prompt_name)
+        rows = await _tokenized(lambda: self.encoder._rows(texts, prefix, None, 0), texts)
+        _check_size(len(rows.ids), rows.truncated, self._settings, truncate=truncate, limit=self.encoder.max_seq_length)
+        vectors = await self._batcher.submit(rows, rows.lengths, self.encoder._skipped(prefix))
+        return Answer(self._shortened(vectors, dimensions), rows.truncated, len(rows.ids))
+
+    def _check_dimensions(self, dimensions: int | None) -> None:
         if dimensions is not None and not 1 <= dimensions <= self.encoder.dimension:
             message = f"dimensions must be from 1 to {self.encoder.dimension}, not {dimensions}"
             raise RequestError(400, message, param="dimensions")
-        prefix = self.encoder._prompt(None, prompt_name)
-        rows = await _tokenized(lambda: self.encoder._rows(texts, prefix, None, 0), texts)
-        _check_size(rows, self._settings, truncate=truncate, limit=self.encoder.max_seq_length)
-        vectors = await self._batcher.submit(rows, rows.lengths, self.encoder._skipped(prefix))
-        if dimensions is not None and dimensions < vectors.shape[1]:
-            vectors = vectors[:, :dimensions]
-            vectors = normalize(vectors) if self._normalizes else vectors
-        return Answer(vectors, rows.truncated, len(rows.ids))
+
+    def _shortened(self, vectors: npt.NDArray[Any], dimensions: int | None) -> npt.NDArray[Any]:
+        if dimensions is None or dimensions == vectors.shape[1]:
+            return vectors
+        return normalize(vectors[:, :dimensions]) if self._normalizes else vectors[:, :dimensions]
 
     def _run(self, skip: int, parts: Sequence[Part]) -> npt.NDArray[Any]:
         rows = _joined([part.rows[part.start : part.stop] for part in parts])
@@ -85,6 +92,29 @@ class ServedEncoder:
     async def close(self) -> None:
         """End the work."""
         await self._batcher.close()
+
+
+class ServedStaticEncoder(ServedEncoder):
+    """A static encoder. A text takes microseconds, so nothing is gained by batches over requests."""
+
+    async def embed(
+        self, texts: list[str], *, dimensions: int | None, prompt_name: str | None, truncate: bool
+    ) -> Answer:
+        """Return the vectors of texts: those of `StaticEncoder.encode`."""
+        self._check_dimensions(dimensions)
+        prefix = self.encoder._prompt(None, prompt_name)
+
+        def encode() -> Answer:
+            rows = self.tokenizer.encode_batch(
+                [prefix + text for text in texts], add_special_tokens=False, truncation=False, padding=False, threads=1
+            )
+            vectors, truncated = self.encoder.encode(texts, prompt=prefix, return_truncated=True)
+            limit = self.encoder.max_seq_length
+            tokens = int(np.minimum(rows.lengths, limit).sum())
+            _check_size(tokens, truncated, self._settings, truncate=truncate, limit=limit)
+            return Answer(self._shortened(vectors, dimensions), truncated, tokens)
+
+        return await asyncio.to_thread(encode)
 
 
 class ServedRanker:
@@ -110,7 +140,7 @@ class ServedRanker:
             )
 
         rows = await _tokenized(tokenize, [query * len(documents), *documents])
-        _check_size(rows, self._settings, truncate=truncate, limit=self.ranker.max_length)
+        _check_size(len(rows.ids), rows.truncated, self._settings, truncate=truncate, limit=self.ranker.max_length)
         scores = await self._batcher.submit(pairs, rows.lengths, raw_scores)
         return Answer(scores, rows.truncated, len(rows.ids))
 
@@ -142,7 +172,9 @@ class Models:
             raise InputError(message)
         self._models: dict[str, ServedEncoder | ServedRanker] = {}
         for name, model in models.items():
-            if isinstance(model, SentenceEncoder):
+            if isinstance(model, StaticEncoder):
+                self._models[name] = ServedStaticEncoder(name, model, settings, metrics)
+            elif isinstance(model, SentenceEncoder):
                 self._models[name] = ServedEncoder(name, model, settings, metrics)
             elif isinstance(model, CrossEncoder):
                 self._models[name] = ServedRanker(name, model, settings, metrics)
@@ -224,15 +256,17 @@ async def _tokenized(tokenize: Any, texts: Sequence[str]) -> RaggedBatch:  # noq
     return rows
 
 
-def _check_size(rows: RaggedBatch, settings: ServerSettings, *, truncate: bool, limit: int) -> None:
+def _check_size(
+    tokens: int, truncated: npt.NDArray[np.bool_], settings: ServerSettings, *, truncate: bool, limit: int
+) -> None:
     """Refuse rows with too many tokens in all, and truncated texts unless truncation is allowed."""
-    if len(rows.ids) > settings.max_tokens:
-        message = f"the request has {len(rows.ids)} tokens, more than the server's limit of {settings.max_tokens}"
+    if tokens > settings.max_tokens:
+        message = f"the request has {tokens} tokens, more than the server's limit of {settings.max_tokens}"
         raise RequestError(400, message, code="too_many_tokens")
-    if not truncate and rows.truncated.any():
-        first = int(rows.truncated.argmax())
+    if not truncate and truncated.any():
+        first = int(truncated.argmax())
         message = (
-            f"text {first} has more than the model's {limit} tokens ({int(rows.truncated.sum())} such texts); shorten "
+            f"text {first} has more than the model's {limit} tokens ({int(truncated.sum())} such texts); shorten "
             'it, or allow truncation with "truncate": true'
         )
         raise RequestError(400, message, code="text_too_long")
