@@ -4,7 +4,7 @@
 #   make test          run every test that a newcomer needs: Rust, Python, documentation, examples
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, and that NEON compiles
 #   make check         lint, then test
-#   make test-browser  run the tests of the inspection pages in a browser (needs chromium: apt-get install chromium)
+#   make test-browser  run the tests of the inspection pages in browsers (apt-get install chromium firefox-esr; Firefox is skipped if missing)
 #   make test-integrations
 #                      run the tests with Spark (needs Java), datasets, LangChain, Chroma and other large packages
 #   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
@@ -71,7 +71,7 @@ check: lint test
 
 test-browser: $(PACKAGE) $(TEST_TOOLS)
 	@$(PIP) install --group browser
-	$(BIN)/python -m pytest tests/test_inspect_browser.py $(ARGS)
+	$(BIN)/python -m pytest tests/test_inspect_browser.py tests/test_inspect_firefox.py $(ARGS)
 
 test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --group integrations

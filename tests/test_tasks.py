@@ -171,7 +171,7 @@ def test_a_model_with_another_head_is_refused(loaded: dict[str, Loaded], task: A
         (tasks.ner, "bert_token_cls", "a", {"aggregation_strategy": "none", "stride": 2}, "stride needs"),
         (tasks.ner, "bert_token_cls", [["a", 1]], {"is_split_into_words": True}, r"texts\[0\] must be a list of words"),
         (tasks.feature_extraction, "bert_model", "a", {"choice": "best"}, "choice must be one of"),
-        (tasks.feature_extraction, "bert_model", "a", {"words": "last"}, "words must be None"),
+        (tasks.feature_extraction, "bert_model", "a", {"words": "last"}, "words must be one of None"),
         (tasks.feature_extraction, "bert_model", "a", {"choice": "concat_last_four"}, "needs 4 layers, and the model has 3"),
         (tasks.feature_extraction, "bert_model", "a", {"weights": [1.0]}, "weights are for the weighted sums"),
         (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answers, Results
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_choice, whole_number
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import Activation, sigmoid, softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
@@ -99,9 +99,8 @@ def classify(
     if top_k is not None:
         top_k = whole_number("top_k", top_k, 1, others="or None for all")
     batch_size = whole_number("batch_size", batch_size, 1)
-    if function_to_apply is not None and function_to_apply not in _FUNCTIONS:
-        message = f"function_to_apply must be one of {', '.join(_FUNCTIONS)}, or None, not {function_to_apply!r}"
-        raise InputError(message)
+    if function_to_apply is not None:
+        checked_choice("function_to_apply", function_to_apply, tuple(_FUNCTIONS), "None, ")
     single, items = one_or_many(texts, str, tuple, Mapping)
     encodings = encode(tokenizer, [_pair(item) for item in items], longest_row(model, tokenizer))
     function = _FUNCTIONS[function_to_apply or _default_function(model.config)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answers, Results
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_choice, whole_number
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import TokenClassification
@@ -148,9 +148,7 @@ def ner(
     """
     model, tokenizer = with_head(source, TokenClassification, "ner")
     batch_size = whole_number("batch_size", batch_size, 1)
-    if aggregation_strategy not in _STRATEGIES:
-        message = f"aggregation_strategy must be one of {', '.join(_STRATEGIES)}, not {aggregation_strategy!r}"
-        raise InputError(message)
+    checked_choice("aggregation_strategy", aggregation_strategy, tuple(_STRATEGIES))
     if stride is not None and aggregation_strategy == "none":
         message = (
             "stride needs an aggregation_strategy other than 'none', which would return shared tokens of windows twice"

@@ -9,7 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.batching import encoding_batches
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_choice, whole_number
 from wordpiece_bert._internal.notebook import arrays_text, vectors_html
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.base import Model
@@ -160,9 +160,8 @@ def feature_extraction(
     base = model.base_model if isinstance(model, HeadModel) else model
     assert isinstance(base, BertModel)
     batch_size = whole_number("batch_size", batch_size, 1)
-    if words not in (None, "first", "mean"):
-        message = f"words must be None, 'first' or 'mean', not {words!r}"
-        raise InputError(message)
+    if words is not None:
+        checked_choice("words", words, ("first", "mean"), "None, ")
     factors = _factors(choice, weights, base.config.encoder_layers)
     single, items = _check_texts(texts, split=is_split_into_words)
     encodings = encode(tokenizer, items, longest_row(base, tokenizer), is_split_into_words=is_split_into_words)
@@ -192,9 +191,7 @@ def _check_texts(texts: Any, *, split: bool) -> tuple[bool, list[Any]]:  # noqa:
 
 def _factors(choice: Choice, weights: Sequence[float] | None, layers: int) -> Array | None:
     """Return the factor of each layer of a sum, that of the last layer last; None for choices that are not a sum."""
-    if choice not in FEATURE_CHOICES:
-        message = f"choice must be one of {', '.join(FEATURE_CHOICES)}, not {choice!r}"
-        raise InputError(message)
+    checked_choice("choice", choice, tuple(FEATURE_CHOICES))
     if choice.endswith("last_four") and layers < 4:
         message = f"{choice} needs 4 layers, and the model has {layers}"
         raise InputError(message)
