@@ -29,7 +29,10 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDERS = sorted(file.parent.name for file in MODELS.glob("*/reference.npz"))
+# The arrays of an encoder are called CASE.in.NAME and CASE.out.NAME; those of static and other sentence models are not.
+FOLDERS = sorted(
+    file.parent.name for file in MODELS.glob("*/reference.npz") if all(key.count(".") == 2 for key in np.load(file))
+)
 CASES = [(folder, case) for folder in FOLDERS for case in reference_cases(folder)]
 EVERYTHING = {"output_hidden_states": True, "output_attentions": True}
 
