@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from wordpiece_bert._internal.answers import Results
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import check_metric, normalized, similarity
+from wordpiece_bert.sentence.quantization import check_precision
+from wordpiece_bert.sentence.quantized_search import best, quantized_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,12 +35,18 @@ class SearchHit(TypedDict):
 
 #: The most scores that are in memory at once (for one query at least those of the collection), 8 MB of float32.
 _BLOCK = 1 << 21
-#: The most scores of a query that are partially sorted in one call of NumPy, which cannot be interrupted.
-_SORTED = 1 << 20
 
 
 def semantic_search(
-    query_embeddings: npt.ArrayLike, corpus_embeddings: npt.ArrayLike, top_k: int = 10, metric: str = "cosine"
+    query_embeddings: npt.ArrayLike,
+    corpus_embeddings: npt.ArrayLike,
+    top_k: int = 10,
+    metric: str = "cosine",
+    *,
+    corpus_precision: str | None = None,
+    rescore: bool = True,
+    rescore_multiplier: int = 2,
+    ranges: npt.ArrayLike | None = None,
 ) -> list[list[SearchHit]]:
     """Find the vectors of a collection that are most similar to each query.
 
@@ -51,7 +59,19 @@ def semantic_search(
     top_k
         How many to return for each query; all of them if the collection has fewer.
     metric
-        ``"cosine"``, ``"dot"``, ``"euclidean"`` or ``"manhattan"``, as in `similarity`.
+        ``"cosine"``, ``"dot"``, ``"euclidean"`` or ``"manhattan"``, as in `similarity`; it is not used with
+        `corpus_precision`.
+    corpus_precision
+        The precision of `corpus_embeddings`, which `quantize_embeddings` made: ``"ubinary"``, ``"binary"``, ``"uint8"``
+        or ``"int8"``; ``"float32"`` for inner products. Queries are float32. Collections may be memory-mapped.
+    rescore
+        Whether the candidates, found by Hamming distance or by the inner product of 8-bit numbers, are compared with
+        the float32 query and sorted again. Without it the scores of binary precisions are Hamming distances, the
+        lowest first.
+    rescore_multiplier
+        How many candidates are rescored, as a multiple of `top_k`.
+    ranges
+        The ranges [2, d] that 8-bit vectors were quantized with.
 
     Returns
     -------
@@ -67,6 +87,21 @@ def semantic_search(
     """
     top_k = whole_number("top_k", top_k, 1)
     check_metric(metric)
+    if corpus_precision is not None:
+        check_precision(corpus_precision)
+        multiplier = whole_number("rescore_multiplier", rescore_multiplier, 1)
+        checked_flag("rescore", rescore)
+        if corpus_precision != "float32":
+            queries = _rows("query_embeddings", query_embeddings)
+            corpus = np.asanyarray(corpus_embeddings)
+            hits = quantized_search(
+                queries, corpus, top_k, corpus_precision, rescore=rescore, multiplier=multiplier, ranges=ranges
+            )
+            return Results(
+                Results(SearchHit(corpus_id=int(i), score=float(score)) for i, score in zip(*one, strict=True))
+                for one in hits
+            )
+        metric = "dot"
     queries, corpus = _rows("query_embeddings", query_embeddings), _rows("corpus_embeddings", corpus_embeddings)
     if metric == "cosine":  # normalize the collection once, not for every block of queries
         queries, corpus, metric = normalized(queries), normalized(corpus), "dot"
@@ -74,9 +109,7 @@ def semantic_search(
     step = max(1, _BLOCK // max(1, len(corpus)))
     for start in range(0, len(queries), step):
         scores = similarity(queries[start : start + step], corpus, metric)  # [step, m]
-        found += [
-            Results(SearchHit(corpus_id=int(i), score=float(row[i])) for i in _best(row, top_k)) for row in scores
-        ]
+        found += [Results(SearchHit(corpus_id=int(i), score=float(row[i])) for i in best(row, top_k)) for row in scores]
     return found
 
 
@@ -171,21 +204,6 @@ def paraphrase_mining_embeddings(
     value = np.concatenate(values)[index]
     order = np.argsort(-value, kind="stable")[:max_pairs]
     return Results([float(value[i]), int(key[i] // count), int(key[i] % count)] for i in order)
-
-
-def _best(row: Array, count: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the highest numbers, the highest first, of equal numbers the lower index first."""
-    parts = [start + _candidates(row[start : start + _SORTED], count) for start in range(0, len(row), _SORTED)]
-    indices = np.concatenate(parts) if parts else np.zeros(0, np.intp)
-    return indices[np.argsort(-row[indices], kind="stable")[:count]]
-
-
-def _candidates(row: Array, count: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the `count` highest numbers, and of those that equal the last of them, ascending."""
-    if count >= len(row):
-        return np.arange(len(row))
-    threshold = np.partition(row, len(row) - count)[len(row) - count]
-    return np.flatnonzero(row >= threshold)
 
 
 def _rows(name: str, value: npt.ArrayLike) -> Array:

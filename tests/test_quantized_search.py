@@ -1,0 +1,92 @@
+"""Search over quantized vectors against the numbers of sentence-transformers with faiss, and against the definition."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model_files import MODELS
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence import quantize_embeddings, semantic_search
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LISTING = json.loads((MODELS / "rescore" / "reference.json").read_text(encoding="utf-8"))
+ARRAYS = np.load(MODELS / "rescore" / "reference.npz")
+
+
+def search(queries: Any, corpus: Any, top_k: int, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    hits = semantic_search(queries, corpus, top_k, **options)
+    ids = np.array([[hit["corpus_id"] for hit in row] for row in hits])
+    return ids, np.array([[hit["score"] for hit in row] for row in hits])
+
+
+@pytest.mark.parametrize("name", LISTING["runs"])
+def test_hits_are_those_of_the_reference(name: str) -> None:
+    run = LISTING["runs"][name]
+    ranges = ARRAYS["ranges"] if run["ranges"] else None
+    corpus = quantize_embeddings(ARRAYS["corpus"], run["precision"], ranges)
+    options = {"corpus_precision": run["precision"], "ranges": ranges} | run["options"]
+    ids, scores = search(ARRAYS["queries"], corpus, LISTING["top_k"], **options)
+    assert np.array_equal(ids, ARRAYS[f"{name}.ids"])
+    np.testing.assert_allclose(scores, ARRAYS[f"{name}.scores"], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("signed", "unsigned"), [("int8", "uint8"), ("binary", "ubinary")])
+@pytest.mark.parametrize("rescore", [True, False])
+def test_signed_precisions_find_what_unsigned_ones_find(signed: str, unsigned: str, rescore: bool) -> None:
+    found = []
+    for precision in (signed, unsigned):
+        corpus = quantize_embeddings(ARRAYS["corpus"], precision, ARRAYS["ranges"])
+        options = {"corpus_precision": precision, "ranges": ARRAYS["ranges"], "rescore": rescore}
+        found.append(search(ARRAYS["queries"], corpus, 7, **options))
+    assert np.array_equal(found[0], found[1])
+
+
+@given(seed=st.integers(0, 99), width=st.integers(1, 700), count=st.integers(1, 40), top_k=st.integers(1, 50))
+def test_without_rescoring_scores_are_distances_and_products(seed: int, width: int, count: int, top_k: int) -> None:
+    rng = np.random.default_rng(seed)
+    corpus, query = rng.normal(size=(count, width)).astype(np.float32), rng.normal(size=(1, width)).astype(np.float32)
+    bits, own = quantize_embeddings(corpus, "ubinary"), quantize_embeddings(query, "ubinary")
+    distances = np.unpackbits(bits ^ own, axis=1).sum(axis=1).astype(int)
+    ids, scores = search(query, bits, top_k, corpus_precision="ubinary", rescore=False)
+    assert ids[0].tolist() == np.argsort(distances, kind="stable")[:top_k].tolist()
+    assert scores[0].tolist() == distances[ids[0]].tolist()
+    ranges = [corpus.min(axis=0) - 1, corpus.max(axis=0) + 1]
+    bytes_, own = quantize_embeddings(corpus, "uint8", ranges), quantize_embeddings(query, "uint8", ranges)
+    products = bytes_.astype(int) @ own[0].astype(int)
+    ids, scores = search(query, bytes_, top_k, corpus_precision="uint8", rescore=False, ranges=ranges)
+    assert ids[0].tolist() == np.argsort(-products, kind="stable")[:top_k].tolist()
+    assert scores[0].tolist() == products[ids[0]].tolist()
+
+
+def test_a_memory_mapped_collection_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = quantize_embeddings(ARRAYS["corpus"], "ubinary")
+    np.save(tmp_path / "bits.npy", corpus)
+    mapped = np.load(tmp_path / "bits.npy", mmap_mode="r")
+    expected = search(ARRAYS["queries"], corpus, 9, corpus_precision="ubinary")
+    monkeypatch.setattr("wordpiece_bert.sentence.quantized_search._BLOCK_BYTES", 40)
+    assert np.array_equal(search(ARRAYS["queries"], mapped, 9, corpus_precision="ubinary"), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"corpus_precision": "int4"}, "precision must be one of"),
+        ({"corpus_precision": "uint8"}, "needs ranges"),
+        ({"corpus_precision": "int8", "ranges": np.zeros((2, 32))}, "must be int8"),
+        ({"corpus_precision": "ubinary"}, r"must be uint8 \[m, 4\]"),
+        ({"corpus_precision": "uint8", "rescore_multiplier": 0}, "rescore_multiplier must be"),
+        ({"corpus_precision": "uint8", "rescore": 1}, "rescore must be True or False"),
+    ],
+)
+def test_wrong_arguments_are_refused(options: dict[str, Any], message: str) -> None:
+    corpus = quantize_embeddings(ARRAYS["corpus"], "uint8", ARRAYS["ranges"])
+    with pytest.raises(InputError, match=message):
+        semantic_search(ARRAYS["queries"], corpus, 3, **options)
