@@ -76,7 +76,7 @@ test-browser: $(PACKAGE) $(TEST_TOOLS)
 test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --group integrations
 	@$(PIP) install --no-deps bertopic keybert txtai
-	$(BIN)/python -m pytest tests/test_serve.py tests/test_spark.py tests/test_integrations_*.py $(ARGS)
+	$(BIN)/python -m pytest tests/test_serve.py tests/test_spark.py tests/test_pretraining_spark.py tests/test_integrations_*.py $(ARGS)
 
 test-aarch64 test-s390x test-i686:
 	scripts/test-emulated.sh $(@:test-%=%) $(ARGS)

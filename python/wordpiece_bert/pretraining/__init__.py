@@ -10,6 +10,7 @@ The procedure is that of Devlin et al., "BERT" (2019), section 3.1 and appendice
 function of a seed and of what they are for, so that threads, processes and machines give the same bytes.
 """
 
+from wordpiece_bert.pretraining.batches import example_batches, store_batches
 from wordpiece_bert.pretraining.build import build_token_store
 from wordpiece_bert.pretraining.dataset import PretrainingDataset, epoch_order
 from wordpiece_bert.pretraining.examples import build_examples
@@ -29,6 +30,8 @@ __all__ = [
     "build_token_store",
     "collate",
     "epoch_order",
+    "example_batches",
     "merge_token_stores",
     "next_sentence_pairs",
+    "store_batches",
 ]
