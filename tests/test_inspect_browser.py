@@ -290,6 +290,13 @@ def test_values_of_the_other_views(open_page: Any, every_view: Page) -> None:
     assert numbers == pytest.approx(by_kind["saliency"].arrays["effect"].tolist(), abs=5.1e-4)
 
 
+def test_a_negative_similarity_has_no_bar(open_page: Any) -> None:
+    one = open_page(inspect.similarity(np.array([[1.0, 0.0], [-1.0, 0.1], [1.0, 1.0]]), ["a", "b", "c"]))
+    one.page.locator('[data-cell="0.1"]').click()
+    bars = one.page.locator(".bars .bar")
+    assert [bars.nth(i).bounding_box()["width"] > 5 for i in range(2)] == [True, False]
+
+
 def test_the_policy_stops_a_request_and_a_script(open_page: Any) -> None:
     one = open_page(inspect.similarity(np.eye(2), ["a", "b"]))
     blocked = one.page.evaluate("""

@@ -93,7 +93,8 @@ function strip(tokens, label, choose, special = () => false) {
 /** Tokens, or plain names, with bars and numbers; negative values go to the left of a middle line. */
 function bars(entries, most, { signed = false, plain = false } = {}) {
   const rows = entries.map(({ name, value, colour }) => {
-    const width = `${(100 * Math.abs(value)) / (most || 1) / (signed ? 2 : 1)}%`;
+    // A negative value has a bar only where bars go both ways: elsewhere it would look like a positive one.
+    const width = `${(100 * (signed ? Math.abs(value) / 2 : Math.max(value, 0))) / (most || 1)}%`;
     const bar = make("div", { class: "bar", style: { width, backgroundColor: colour ?? "" } });
     if (signed) {
       bar.style[value < 0 ? "right" : "left"] = "50%";
