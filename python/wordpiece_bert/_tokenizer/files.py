@@ -313,5 +313,5 @@ class FileCalls(VocabularyCalls):
             columns=columns,
             threads=threads,
             reading=reading,
-            warns=self._file_truncates(given),
+            warns=self._file_truncates(given.truncation, given.max_length),
         )

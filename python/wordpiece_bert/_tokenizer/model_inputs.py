@@ -298,7 +298,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         # The encodings of the result may read the texts later: an iterator can be read once, and a list may change.
         texts, pairs = _kept(texts), _kept(pairs)
         rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, array_type == np.int64, threads)
-        warn_many_windows(rows)
+        if rows.overflow_to_sample is not None:
+            warn_many_windows(rows)
 
         def encode() -> list[Encoding]:
             items: Any = texts if pairs is None else list(zip(_items(texts), _items(pairs), strict=True))
