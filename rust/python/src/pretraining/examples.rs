@@ -133,7 +133,7 @@ impl ExampleBuilder {
     /// What was counted in all blocks so far, by the names of the report.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = self.lock().counts();
+        let counts = py.detach(|| self.lock().counts());
         let dict = PyDict::new(py);
         dict.set_item("short_targets", counts.short_targets)?;
         dict.set_item("lone_sentences", counts.lone_sentences)?;
@@ -151,6 +151,7 @@ impl ExampleBuilder {
 }
 
 impl ExampleBuilder {
+    /// Only without the interpreter, as in `TokenStoreWriter::lock`.
     fn lock(&self) -> std::sync::MutexGuard<'_, CoreBuilder> {
         self.builder.lock().unwrap_or_else(PoisonError::into_inner)
     }

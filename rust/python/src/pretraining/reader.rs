@@ -136,7 +136,11 @@ impl ExampleReader {
         }
         // Not locked: Python may switch threads here, and two threads may load a shard at once.
         let loaded: Py<ExampleShard> = self.load.call1(py, (number,))?.extract(py)?;
-        Ok(lock()[number].get_or_insert(loaded).clone_ref(py))
+        // What this thread loaded in vain is dropped after the lock is released: closing its memory maps lets other
+        // threads run, and one of them would wait for the lock with the interpreter in its hands.
+        let shard = lock()[number].get_or_insert_with(|| loaded.clone_ref(py)).clone_ref(py);
+        drop(loaded);
+        Ok(shard)
     }
 
     /// Returns the shard of each row and its number there, and the shards by ascending number.

@@ -117,20 +117,21 @@ impl TokenStoreWriter {
 
     /// Whether the store is complete, so that nothing is to be added.
     #[getter]
-    fn finished(&self) -> bool {
-        self.lock().is_finished()
+    fn finished(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.lock().is_finished())
     }
 
     /// The index of the first input whose texts are to be added.
     #[getter]
-    fn first_input(&self) -> usize {
-        self.lock().first_input()
+    fn first_input(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.lock().first_input())
     }
 
     /// What was counted so far.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        counts_dict(py, self.lock().counts())
+        let counts = py.detach(|| self.lock().counts());
+        counts_dict(py, counts)
     }
 
     /// Add the texts of a block, in the order of the inputs.
@@ -164,6 +165,8 @@ impl TokenStoreWriter {
 
 impl TokenStoreWriter {
     /// A call that was interrupted leaves a writer that refuses further ones, so a poisoned lock is no concern.
+    ///
+    /// Only without the interpreter: a call that holds the lock asks for it now and then, to hear signals.
     fn lock(&self) -> std::sync::MutexGuard<'_, store::TokenStoreWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
