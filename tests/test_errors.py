@@ -15,6 +15,7 @@ BUILT_INS = {
     "ConfigError": [ValueError],
     "CheckpointError": [ValueError, OSError],
     "ModelNotFoundError": [ValueError, FileNotFoundError],
+    "NonFiniteError": [ArithmeticError],
     "MissingPackageError": [errors.InputError, ImportError],
     "InternalError": [RuntimeError],
 }

@@ -225,7 +225,9 @@ def test_damaged_files_are_read_as_by_the_reference_or_refused(
     reference = theirs(whole)
     refusal = ""
     try:
-        tokenizer = wb.Tokenizer.from_json(json.dumps(whole))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a padding id of another token is followed with a warning
+            tokenizer = wb.Tokenizer.from_json(json.dumps(whole))
     except WordPieceError as error:
         refusal = str(error)
     if refusal:

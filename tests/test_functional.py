@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordpiece_bert.bert import functional as F  # noqa: N812
+from wordpiece_bert.bert import rotary
 
 RNG = np.random.default_rng(20_240_607)
 
@@ -90,12 +91,14 @@ def loop_encoder_layer(rows: list[list[float]], layer: Any, heads: int, visible:
 # --- the small functions
 
 
-def test_functional_imports_only_numpy() -> None:
-    assert F.__file__ is not None
-    with open(F.__file__, encoding="utf-8") as file:
+@pytest.mark.parametrize("module", [F, rotary])
+def test_functional_imports_only_numpy(module: Any) -> None:
+    """Numbers come from NumPy alone; the functions for rotary positions are in a module of their own."""
+    with open(module.__file__, encoding="utf-8") as file:
         tree = ast.parse(file.read())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    modules -= {"wordpiece_bert.bert.rotary", "wordpiece_bert.bert.functional"}
     assert {str(name).partition(".")[0] for name in modules} - {"numpy"} <= sys.stdlib_module_names
 
 

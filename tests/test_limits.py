@@ -196,7 +196,7 @@ def test_arrays_by_columns_are_refused_instead_of_read_as_their_transpose() -> N
     weight = ((np.asfortranarray(square), "float32"), bias)
     norm = (bias, bias)
     with pytest.raises(InputError, match="not stored row by row"):
-        _core.PackedLayer([weight, weight, weight], weight, norm, weight, weight, norm, False)
+        _core.PackedLayer([weight, weight, weight], weight, norm, weight, None, weight, norm, False)
 
 
 def test_validity_of_arrow_strings_is_any_byte_but_zero() -> None:
