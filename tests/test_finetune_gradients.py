@@ -21,6 +21,8 @@ from wordpiece_bert.bert.inputs import check_inputs
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.finetune import value_and_grad
 from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.tokens import lay_out
 
 DATA = Path(__file__).parent / "data" / "training"
@@ -141,6 +143,46 @@ def small_model(**settings_: Any) -> Any:
     weights["classifier.weight"] = random.standard_normal((3, 16)).astype(np.float32)
     weights["classifier.bias"] = random.standard_normal(3).astype(np.float32)
     return bert.BertForTokenClassification(config, weights, backend="numpy")
+
+
+def test_gradients_of_albert_against_central_differences() -> None:
+    """The layers of a group share their weights, and word vectors are narrower than the hidden size."""
+    config = bert.AlbertConfig(
+        vocab_size=40,
+        embedding_size=8,
+        hidden_size=12,
+        num_hidden_layers=4,
+        num_hidden_groups=2,
+        num_attention_heads=3,
+        intermediate_size=20,
+        max_position_embeddings=16,
+    )
+    random = np.random.default_rng(11)
+    layout = bert.AlbertForMaskedLM._layout(config)
+    shapes = {layout.prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
+    weights = {
+        name: (0.3 * random.standard_normal([getattr(config, s) if isinstance(s, str) else s for s in shape])).astype(
+            np.float32
+        )
+        for name, shape in shapes.items()
+        if name not in layout.tied
+    }
+    model = bert.AlbertForMaskedLM(config, weights, backend="numpy")
+    network = Network(model)
+    parameters: Any = {name: array.astype(np.float64) for name, array in model.named_parameters()}
+    ids = random.integers(1, 40, (3, 7))
+    mask = np.array([[1] * 7, [1] * 4 + [0] * 3, [0] * 2 + [1] * 5])
+    batch = {"input_ids": ids, "attention_mask": mask, "labels": np.where(mask > 0, ids[:, ::-1], -100)}
+    gradients = compute(network, parameters, batch).gradients
+    assert gradients.keys() == parameters.keys()
+    for name, gradient in gradients.items():
+        direction = random.standard_normal(gradient.shape)
+        values = []
+        for sign in (1, -1):
+            moved = {**parameters, name: parameters[name] + sign * 1e-5 * direction}
+            values.append(compute(network, moved, batch).loss)
+        expected = (values[0] - values[1]) / 2e-5
+        assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-4, abs=1e-6), name
 
 
 def test_rows_do_not_depend_on_padding() -> None:
