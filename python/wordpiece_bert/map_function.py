@@ -13,8 +13,8 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wordpiece_bert._tokenizer.base import TokenizerBase
     from wordpiece_bert.options import CallOptions
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["MapFunction"]
 
@@ -44,7 +44,7 @@ class MapFunction:
         The number of threads.
     """
 
-    tokenizer: Tokenizer
+    tokenizer: TokenizerBase
     column: str
     pair: str | None
     columns: tuple[str, ...]

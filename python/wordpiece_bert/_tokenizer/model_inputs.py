@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._tokenizer.base import Batch, Ids, Text
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
     from wordpiece_bert.padding import Encoded
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["ModelInputCalls"]
 
@@ -381,7 +380,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             attention_mask="attention_mask" in names if return_attention_mask is None else return_attention_mask,
         )
         return MapFunction(
-            tokenizer=cast("Tokenizer", self),
+            tokenizer=self,
             column=column,
             pair=pair,
             columns=tuple(columns),

@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.functional import Array, Ids
+    import numpy.typing as npt
+
+    # As in `functional`, which imports this module.
+    Array = npt.NDArray[np.float32]
+    Ids = npt.NDArray[np.integer]
 
 __all__ = ["Rotation", "frequencies", "rotate", "rotation"]
 

@@ -79,7 +79,7 @@ class EncoderPass:
         self._rate = dropout_rate(config, "hidden_dropout_prob")
         self._attention_rate = dropout_rate(config, "attention_probs_dropout_prob")
         self._checkpointing, self._trained_from = gradient_checkpointing, trained_from
-        self._buckets: Ids | None = None
+        self._bias = self._position_bias()
         with np.errstate(under="ignore"):
             x = self._embed()
             self._layers: list[_Layer | Array | None] = []
@@ -132,9 +132,8 @@ class EncoderPass:
             functional.linear(x, *self._weights(f"{name}.attention.self.{part}")) for part in ("query", "key", "value")
         )  # [M, H] each
         c = np.empty_like(q)  # [M, H]
-        bias = self._position_bias()
         for row in range(self._tokens.shape[0]):
-            c_row, _ = self._attend(index, row, q, k, v, bias)
+            c_row, _ = self._attend(index, row, q, k, v)
             c[self._tokens.queries(row)] = _merged(c_row)
         y = functional.linear(c, *self._weights(f"{name}.attention.output.dense"))
         if self._has_attention_dropout:
@@ -155,7 +154,7 @@ class EncoderPass:
         """Whether there is dropout after the attention's output layer: everywhere but in DistilBERT."""
         return self._network.config.model_type != "distilbert"
 
-    def _attend(self, index: int, row: int, q: Array, k: Array, v: Array, bias: Array | None) -> tuple[Array, Array]:
+    def _attend(self, index: int, row: int, q: Array, k: Array, v: Array) -> tuple[Array, Array]:
         """Return context [N, S, d] and weights [N, S, K] of one row."""
         tokens, heads = self._tokens, self._network.config.num_attention_heads
         queries, keys = tokens.queries(row), tokens.keys(row)
@@ -163,7 +162,7 @@ class EncoderPass:
             _split(q[queries], heads),
             _split(k[keys], heads),
             _split(v[keys], heads),
-            self._row_bias(row, bias),
+            self._row_bias(row),
             self._attention_mask(index, row),
         )
 
@@ -181,12 +180,12 @@ class EncoderPass:
         bias: Array = functional.relative_position_bias(self._tokens.shape[1], table)[0]
         return bias
 
-    def _row_bias(self, row: int, bias: Array | None) -> Array | None:
-        if bias is None:
+    def _row_bias(self, row: int) -> Array | None:
+        if self._bias is None:
             return None
         columns = self._tokens.columns
         queries, keys = columns[self._tokens.queries(row)], columns[self._tokens.keys(row)]
-        part: Array = bias[:, queries[:, None], keys[None, :]]  # [N, S, K]
+        part: Array = self._bias[:, queries[:, None], keys[None, :]]  # [N, S, K]
         return part
 
     # --- backward
@@ -258,15 +257,14 @@ class EncoderPass:
         """Return dq, dk, dv [M, H] for dc [M, H]; the weights p are computed again, a row of the batch at a time."""
         heads, tokens = self._network.config.num_attention_heads, self._tokens
         dq, dk, dv = np.empty_like(dc), np.zeros_like(dc), np.zeros_like(dc)
-        bias = self._position_bias()
         for row in range(tokens.shape[0]):
             queries, keys = tokens.queries(row), tokens.keys(row)
             q, k, v = _split(kept.q[queries], heads), _split(kept.k[keys], heads), _split(kept.v[keys], heads)
             mask = self._attention_mask(index, row)
-            c, p = gradients.attention(q, k, v, self._row_bias(row, bias), mask)
+            c, p = gradients.attention(q, k, v, self._row_bias(row), mask)
             dq_row, dk_row, dv_row, ds = gradients.attention_backward(_split(dc[queries], heads), q, k, v, c, p, mask)
             dq[queries], dk[keys], dv[keys] = _merged(dq_row), _merged(dk_row), _merged(dv_row)
-            if bias is not None:
+            if self._bias is not None:
                 self._bias_backward(row, ds, gradient)
         return dq, dk, dv
 

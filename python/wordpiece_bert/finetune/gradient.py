@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from wordpiece_bert.bert.inputs import as_array, check_inputs
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import Dropout, GivenDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
-from wordpiece_bert.finetune.heads import head_of
+from wordpiece_bert.finetune.heads import HeadInputs, head_of
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import lay_out
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["ValueAndGrad", "compute", "value_and_grad"]
+__all__ = ["Computed", "ValueAndGrad", "compute", "value_and_grad"]
 
 #: The inputs of a model's call, in its order.
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds")
@@ -40,14 +41,14 @@ class ValueAndGrad:
         The mean loss of the batch.
     gradients : dict of str to array
         The gradient of each parameter that the loss depends on, by the names of `Model.named_parameters`, float32.
-    inputs_embeds : array or None
+    inputs_embeds : array
         The gradient with respect to the word vectors, whether they came from the word table or from the caller,
-        float32 [B, S, E]; 0 at positions that were not computed. None if the embeddings are not trained.
+        float32 [B, S, E], for multiple choice [B, choices, S, E]; 0 at positions that were not computed.
     """
 
     loss: float
     gradients: dict[str, Array] = field(repr=False)
-    inputs_embeds: Array | None = field(default=None, repr=False)
+    inputs_embeds: Array = field(repr=False)
 
 
 def value_and_grad(
@@ -112,13 +113,27 @@ def value_and_grad(
         "end_positions": end_positions,
     }
     dropout = None if dropout_masks is None else GivenDropout(dropout_masks)
-    return compute(
+    found = compute(
         network,
         network.parameters(model),
         {name: value for name, value in batch.items() if value is not None},
         dropout,
         gradient_checkpointing=gradient_checkpointing,
     )
+    assert found.de is not None, "the embeddings are trained"
+    vectors = found.tokens.padded(found.de)  # [B, S, E]
+    if issubclass(network.model_class, MultipleChoice):
+        vectors = vectors.reshape(len(as_array("labels", batch["labels"])), -1, *vectors.shape[1:])
+    return ValueAndGrad(found.loss, found.gradients, vectors)
+
+
+class Computed(NamedTuple):
+    """The loss of a batch and its gradients."""
+
+    loss: float
+    gradients: dict[str, Array]  # by parameter
+    de: Array | None  # [M, E] with respect to the word vectors; None if the embeddings are not trained
+    tokens: Tokens
 
 
 def compute(
@@ -129,7 +144,7 @@ def compute(
     *,
     gradient_checkpointing: bool = False,
     trained_from: int | None = None,
-) -> ValueAndGrad:
+) -> Computed:
     """Compute loss and gradients of one batch, for the parameters given; the arguments of `value_and_grad` by name."""
     head = head_of(network.model_class, network)
     if missing := [name for name in head.label_names if name not in batch]:
@@ -156,13 +171,9 @@ def compute(
     )
     gradient = Gradients()
     with np.errstate(under="ignore"):
-        result = head.run(encoder.x, tokens, labels, parameters, dropout, gradient)
+        result = head.run(HeadInputs(encoder.x, tokens, labels, parameters, dropout, gradient))
     de = encoder.backward(result.dx, gradient)
-    if de is not None:
-        de = tokens.padded(de)  # [B, S, E]
-        if issubclass(network.model_class, MultipleChoice):
-            de = de.reshape(len(as_array("labels", labels["labels"])), -1, *de.shape[1:])  # [B, choices, S, E]
-    return ValueAndGrad(result.loss, dict(gradient), de)
+    return Computed(result.loss, dict(gradient), de, tokens)
 
 
 def _flat(batch: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:

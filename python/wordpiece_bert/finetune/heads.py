@@ -9,7 +9,7 @@ that are not ignored, C the classes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from wordpiece_bert.bert.heads.kinds import (
     QuestionAnswering,
     SequenceClassification,
     TokenClassification,
+    problem_type,
 )
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED, log_softmax
@@ -35,7 +36,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.network import Gradients, Network, affine, dropout_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
@@ -44,7 +45,18 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.dropout import Dropout
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["Head", "HeadLoss", "head_of"]
+__all__ = ["Head", "HeadInputs", "HeadLoss", "head_of"]
+
+
+class HeadInputs(NamedTuple):
+    """What every head is given."""
+
+    x: Array  # [M, H] the encoder's output x_L
+    tokens: Tokens
+    labels: Mapping[str, npt.ArrayLike]
+    parameters: Mapping[str, Array]
+    dropout: Dropout | None
+    gradient: Gradients  # receives the gradients of the head's parameters
 
 
 class HeadLoss(NamedTuple):
@@ -64,16 +76,8 @@ class Head(Protocol):
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
         """Return the positions that the head reads, booleans [B, S]; `mask` is the attention mask."""
 
-    def run(
-        self,
-        x: Array,
-        tokens: Tokens,
-        labels: Mapping[str, npt.ArrayLike],
-        parameters: Mapping[str, Array],
-        dropout: Dropout | None,
-        gradient: Gradients,
-    ) -> HeadLoss:
-        """Compute the loss over x_L [M, H], and add the gradients of the head's parameters to `gradient`."""
+    def run(self, given: HeadInputs) -> HeadLoss:
+        """Compute the loss, and add the gradients of the head's parameters to `given.gradient`."""
 
 
 def head_of(model_class: type[Model], network: Network) -> Head:
@@ -148,14 +152,12 @@ class _Head:
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    def _linear(self, parameters: Mapping[str, Array], name: str, x: Array) -> Array:
-        return functional.linear(x, *affine(parameters, name))
+    def _linear(self, given: HeadInputs, name: str, x: Array) -> Array:
+        return functional.linear(x, *affine(given.parameters, name))
 
-    def _linear_backward(
-        self, parameters: Mapping[str, Array], name: str, dy: Array, x: Array, gradient: Gradients
-    ) -> Array:
-        dx, dw, db = gradients.linear_backward(dy, x, parameters[f"{name}.weight"])
-        gradient.add_affine(name, dw, db)
+    def _linear_backward(self, given: HeadInputs, name: str, dy: Array, x: Array) -> Array:
+        dx, dw, db = gradients.linear_backward(dy, x, given.parameters[f"{name}.weight"])
+        given.gradient.add_affine(name, dw, db)
         return dx
 
     def _classifier_rate(self) -> float:
@@ -183,21 +185,13 @@ class _MaskedLMHead(_Head):
     def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
         return check_labels("labels", value, shape, self._network.config.vocab_size, IGNORED)
 
-    def run(
-        self,
-        x: Array,
-        tokens: Tokens,
-        labels: Mapping[str, npt.ArrayLike],
-        parameters: Mapping[str, Array],
-        dropout: Dropout | None,
-        gradient: Gradients,
-    ) -> HeadLoss:
-        del dropout  # there is none
+    def run(self, given: HeadInputs) -> HeadLoss:
+        x, tokens, parameters, gradient = given.x, given.tokens, given.parameters, given.gradient
         names, config = self._names, self._network.config
         name = names.activation or config.hidden_act
-        targets = self._labels(labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+        targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
         chosen = np.flatnonzero(targets != IGNORED)  # [n]
-        z = self._linear(parameters, names.dense, x[chosen])  # [n, H]
+        z = self._linear(given, names.dense, x[chosen])  # [n, H]
         kept = gradients.standardize(functional.ACTIVATIONS[name](z), config.layer_norm_eps)
         weight, bias = affine(parameters, names.norm)
         t = gradients.scale_and_shift(kept.x_hat, weight, bias)  # [n, H]
@@ -214,7 +208,7 @@ class _MaskedLMHead(_Head):
         gradient.add_affine(names.norm, dweight, dbias)
         dz = gradients.activation_backward(gradients.standardize_backward(g, kept), z, name)
         dx = np.zeros_like(x)
-        dx[chosen] = self._linear_backward(parameters, names.dense, dz, x[chosen], gradient)
+        dx[chosen] = self._linear_backward(given, names.dense, dz, x[chosen])
         return HeadLoss(loss, dx)
 
 
@@ -232,22 +226,13 @@ class _FirstTokenHead(_Head):
         del labels
         return _first_column(mask)
 
-    def run(
-        self,
-        x: Array,
-        tokens: Tokens,
-        labels: Mapping[str, npt.ArrayLike],
-        parameters: Mapping[str, Array],
-        dropout: Dropout | None,
-        gradient: Gradients,
-    ) -> HeadLoss:
-        firsts = tokens.firsts()  # [B]
-        x_first = x[firsts]  # [B, H]
-        vector, back = self._pool(x_first, parameters, dropout, gradient)  # [B, H]
-        logits = self._linear(parameters, self._classifier, vector)  # [B, C]
-        loss, dlogits = self._loss(logits, labels["labels"])
-        dvector = self._linear_backward(parameters, self._classifier, dlogits, vector, gradient)
-        dx = np.zeros_like(x)
+    def run(self, given: HeadInputs) -> HeadLoss:
+        firsts = given.tokens.firsts()  # [B]
+        vector, back = self._pool(given.x[firsts], given)  # [B, H]
+        logits = self._linear(given, self._classifier, vector)  # [B, C]
+        loss, dlogits = self._loss(logits, given.labels["labels"])
+        dvector = self._linear_backward(given, self._classifier, dlogits, vector)
+        dx = np.zeros_like(given.x)
         dx[firsts] = back(dvector)
         return HeadLoss(loss, dx)
 
@@ -257,26 +242,24 @@ class _FirstTokenHead(_Head):
             return dropout_rate(config, "seq_classif_dropout")
         return self._classifier_rate()
 
-    def _pool(
-        self, x: Array, parameters: Mapping[str, Array], dropout: Dropout | None, gradient: Gradients
-    ) -> tuple[Array, Any]:
+    def _pool(self, x: Array, given: HeadInputs) -> tuple[Array, Callable[[Array], Array]]:
         """Return the vectors that the classifier reads, [B, H], and the function from their gradient to that of x."""
 
         def mask(site: str) -> Array | np.float32:
             drawn = None
-            if self._has_dropout and dropout is not None:
-                drawn = dropout.vectors(site, len(x), x.shape[1], self._rate())
+            if self._has_dropout and given.dropout is not None:
+                drawn = given.dropout.vectors(site, len(x), x.shape[1], self._rate())
             return np.float32(1.0) if drawn is None else drawn
 
         after = self._network.config.model_type
         if self._hidden is None:  # the pooler, then dropout
             name = self._network.name("pooler.dense.weight").removesuffix(".weight")
-            y = functional.tanh(self._linear(parameters, name, x))  # [B, H]
+            y = functional.tanh(self._linear(given, name, x))  # [B, H]
             m = mask("head")
 
             def through_pooler(dy: Array) -> Array:
-                dx, dw, db = gradients.pooler_backward(dy * m, y, x, parameters[f"{name}.weight"])
-                gradient.add_affine(name, dw, db)
+                dx, dw, db = gradients.pooler_backward(dy * m, y, x, given.parameters[f"{name}.weight"])
+                given.gradient.add_affine(name, dw, db)
                 return dx
 
             return y * m, through_pooler
@@ -284,11 +267,11 @@ class _FirstTokenHead(_Head):
         # DistilBERT: dropout after the activation; ELECTRA and MPNet: before the dense layer and after the activation.
         before, behind = (np.float32(1.0), mask("head")) if after == "distilbert" else (mask("head"), mask("head2"))
         x_in = x * before
-        z = self._linear(parameters, dense, x_in)
+        z = self._linear(given, dense, x_in)
 
         def through_dense(dy: Array) -> Array:
             dz = gradients.activation_backward(dy * behind, z, activation)
-            return self._linear_backward(parameters, dense, dz, x_in, gradient) * before
+            return self._linear_backward(given, dense, dz, x_in) * before
 
         return functional.ACTIVATIONS[activation](z) * behind, through_dense
 
@@ -304,12 +287,7 @@ class _FirstTokenHead(_Head):
             classes = check_labels("labels", labels, (rows,), scores.shape[1], IGNORED)
             loss, dscores = _cross_entropy(scores, classes, "labels")
             return loss, dscores.reshape(logits.shape)
-        problem = self._network.config.problem_type
-        if problem is None and self._network.config.num_labels == 1:
-            problem = "regression"
-        elif problem is None:
-            integers = np.issubdtype(as_array("labels", labels).dtype, np.integer)
-            problem = "single_label_classification" if integers else "multi_label_classification"
+        problem = problem_type(self._network.config, labels)
         if problem == "regression":
             return _mean_squared_error(logits, check_targets("labels", labels, logits.shape))
         if problem == "multi_label_classification":
@@ -333,18 +311,9 @@ class _PreTrainingHead(_Head):
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
         return self._words.read(mask, labels) | _first_column(mask)
 
-    def run(
-        self,
-        x: Array,
-        tokens: Tokens,
-        labels: Mapping[str, npt.ArrayLike],
-        parameters: Mapping[str, Array],
-        dropout: Dropout | None,
-        gradient: Gradients,
-    ) -> HeadLoss:
-        words = self._words.run(x, tokens, labels, parameters, dropout, gradient)
-        follows = {"labels": labels["next_sentence_label"]}
-        second = self._next.run(x, tokens, follows, parameters, dropout, gradient)
+    def run(self, given: HeadInputs) -> HeadLoss:
+        words = self._words.run(given)
+        second = self._next.run(given._replace(labels={"labels": given.labels["next_sentence_label"]}))
         return HeadLoss(words.loss + second.loss, words.dx + second.dx)
 
 
@@ -360,23 +329,16 @@ class _TokenHead(_Head):
     def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
         return check_labels("labels", value, shape, self._network.config.num_labels, IGNORED)
 
-    def run(
-        self,
-        x: Array,
-        tokens: Tokens,
-        labels: Mapping[str, npt.ArrayLike],
-        parameters: Mapping[str, Array],
-        dropout: Dropout | None,
-        gradient: Gradients,
-    ) -> HeadLoss:
-        targets = self._labels(labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+    def run(self, given: HeadInputs) -> HeadLoss:
+        x, tokens = given.x, given.tokens
+        targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
         mask = None
-        if dropout is not None:
-            mask = dropout.tokens("head", tokens, x.shape[1], self._classifier_rate())
+        if given.dropout is not None:
+            mask = given.dropout.tokens("head", tokens, x.shape[1], self._classifier_rate())
         dropped = x if mask is None else x * mask
-        logits = self._linear(parameters, "classifier", dropped)  # [M, C]
+        logits = self._linear(given, "classifier", dropped)  # [M, C]
         loss, dlogits = _cross_entropy(logits, targets, "labels")
-        dx = self._linear_backward(parameters, "classifier", dlogits, dropped, gradient)
+        dx = self._linear_backward(given, "classifier", dlogits, dropped)
         return HeadLoss(loss, dx if mask is None else dx * mask)
 
 
@@ -389,28 +351,20 @@ class _QuestionAnsweringHead(_Head):
         del labels
         return np.ones_like(mask)  # the softmax runs over all places, padding included
 
-    def run(
-        self,
-        x: Array,
-        tokens: Tokens,
-        labels: Mapping[str, npt.ArrayLike],
-        parameters: Mapping[str, Array],
-        dropout: Dropout | None,
-        gradient: Gradients,
-    ) -> HeadLoss:
-        config = self._network.config
+    def run(self, given: HeadInputs) -> HeadLoss:
+        x, tokens, config = given.x, given.tokens, self._network.config
         mask = None
-        if dropout is not None and config.model_type == "distilbert":
-            mask = dropout.tokens("head", tokens, x.shape[1], dropout_rate(config, "qa_dropout"))
+        if given.dropout is not None and config.model_type == "distilbert":
+            mask = given.dropout.tokens("head", tokens, x.shape[1], dropout_rate(config, "qa_dropout"))
         dropped = x if mask is None else x * mask
-        scores = tokens.padded(self._linear(parameters, "qa_outputs", dropped))  # [B, S, 2]
+        scores = tokens.padded(self._linear(given, "qa_outputs", dropped))  # [B, S, 2]
         loss, parts = 0.0, []
         for index, name in enumerate(self.label_names):
-            part, dpart = self._position_loss(np.ascontiguousarray(scores[..., index]), labels[name], name)
+            part, dpart = self._position_loss(np.ascontiguousarray(scores[..., index]), given.labels[name], name)
             loss += part / 2
             parts.append(dpart * np.float32(0.5))
         dscores = np.stack(parts, axis=-1)[tokens.rows, tokens.columns]  # [M, 2]
-        dx = self._linear_backward(parameters, "qa_outputs", dscores, dropped, gradient)
+        dx = self._linear_backward(given, "qa_outputs", dscores, dropped)
         return HeadLoss(loss, dx if mask is None else dx * mask)
 
     @staticmethod
@@ -432,25 +386,17 @@ class _DiscriminatorHead(_Head):
         del labels
         return np.zeros_like(mask)
 
-    def run(
-        self,
-        x: Array,
-        tokens: Tokens,
-        labels: Mapping[str, npt.ArrayLike],
-        parameters: Mapping[str, Array],
-        dropout: Dropout | None,
-        gradient: Gradients,
-    ) -> HeadLoss:
-        del dropout  # there is none
-        targets = check_targets("labels", labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+    def run(self, given: HeadInputs) -> HeadLoss:
+        x, tokens = given.x, given.tokens
+        targets = check_targets("labels", given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
         name = self._network.config.hidden_act
-        z = self._linear(parameters, _DENSE, x)  # [M, H]
+        z = self._linear(given, _DENSE, x)  # [M, H]
         t = functional.ACTIVATIONS[name](z)
-        logits = self._linear(parameters, _PREDICTION, t)  # [M, 1]
+        logits = self._linear(given, _PREDICTION, t)  # [M, 1]
         loss, dlogits = _binary_cross_entropy(logits[:, 0], targets)
-        dt = self._linear_backward(parameters, _PREDICTION, dlogits[:, None], t, gradient)
+        dt = self._linear_backward(given, _PREDICTION, dlogits[:, None], t)
         dz = gradients.activation_backward(dt, z, name)
-        dx = self._linear_backward(parameters, _DENSE, dz, x, gradient)
+        dx = self._linear_backward(given, _DENSE, dz, x)
         return HeadLoss(loss, dx)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from wordpiece_bert.bert import heads, variants
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.bert.checkpoint.names import draw_weights
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.network import TRAINABLE
 from wordpiece_bert.hub import find_model
@@ -85,15 +84,7 @@ def model_for(
     fresh = layout.head.keys() - layout.tied.keys()
     if own.id2label != config.id2label or not fresh <= tensors.keys():
         tensors = {name: array for name, array in tensors.items() if name not in fresh}
-        random = np.random.default_rng(seed)
-        for weight in sorted(fresh):
-            shape = [getattr(own, size) if isinstance(size, str) else size for size in layout.head[weight]]
-            if weight.endswith("bias"):
-                tensors[weight] = np.zeros(shape, np.float32)
-            elif len(shape) == 1:
-                tensors[weight] = np.ones(shape, np.float32)
-            else:
-                tensors[weight] = random.normal(0.0, own.initializer_range, shape).astype(np.float32)
+        tensors |= draw_weights(sorted(fresh), layout, own, seed, own.initializer_range)
     expected = {layout.prefix + part for part in layout.base} | set(layout.base) | layout.head.keys()
     used = {weight: array for weight, array in tensors.items() if weight in expected}
     return model_class(own, used or tensors, backend=backend, source=str(folder))

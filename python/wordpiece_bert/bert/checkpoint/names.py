@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
 
-__all__ = ["POOLER", "Layout", "Resolved", "Shape", "bert_shapes", "dense_shapes", "listed", "norm_shapes", "resolve"]
+__all__ = [
+    "POOLER",
+    "Layout",
+    "Resolved",
+    "Shape",
+    "bert_shapes",
+    "dense_shapes",
+    "draw_weights",
+    "listed",
+    "norm_shapes",
+    "resolve",
+]
 
 #: The dimensions of a weight: names of fields of the configuration, or numbers.
 Shape = tuple[str | int, ...]
@@ -167,7 +178,7 @@ def resolve(
     own = layout.head.keys() - tied.keys()  # the head's weights that the base model does not have
     if missing and new_head is not None and own <= set(missing) <= layout.head.keys():
         untied = () if config.tie_word_embeddings else [name for name in tied if name.endswith(".weight")]
-        drawn = _draw([name for name in missing if name in own or name in untied], layout, config, new_head)
+        drawn = draw_weights([name for name in missing if name in own or name in untied], layout, config, new_head)
         tensors = _tie(tensors | drawn, tied, shared=config.tie_word_embeddings)
         missing = [name for name in expected if name not in tensors]
     if missing:
@@ -234,8 +245,10 @@ def _tie(tensors: dict[str, AnyArray], tied: Mapping[str, str], *, shared: bool)
     return tensors
 
 
-def _draw(names: list[str], layout: Layout, config: BertConfig, seed: int) -> dict[str, AnyArray]:
-    """Draw weights as BERT is initialized before training: N(0, 0.02²), biases 0, layer norms 1."""
+def draw_weights(
+    names: Iterable[str], layout: Layout, config: BertConfig, seed: int, deviation: float = 0.02
+) -> dict[str, AnyArray]:
+    """Draw weights of a head as BERT is initialized before training: N(0, deviation²), biases 0, layer norms 1."""
     random = np.random.default_rng(seed)
     drawn: dict[str, AnyArray] = {}
     for name in names:
@@ -245,7 +258,7 @@ def _draw(names: list[str], layout: Layout, config: BertConfig, seed: int) -> di
         elif len(shape) == 1:
             drawn[name] = np.ones(shape, np.float32)
         else:
-            drawn[name] = random.normal(0.0, 0.02, shape).astype(np.float32)
+            drawn[name] = random.normal(0.0, deviation, shape).astype(np.float32)
     return drawn
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "QuestionAnswering",
     "SequenceClassification",
     "TokenClassification",
+    "problem_type",
 ]
 
 
@@ -174,17 +175,35 @@ class SequenceClassification(_FirstTokenModel):
     _score_count = "num_labels"
 
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
-        problem = self.config.problem_type
-        if problem is None and self.config.num_labels == 1:
-            problem = "regression"
-        elif problem is None:
-            integers = np.issubdtype(as_array("labels", labels).dtype, np.integer)
-            problem = "single_label_classification" if integers else "multi_label_classification"
+        problem = problem_type(self.config, labels)
         if problem == "regression":
             return mean_squared_error(logits, check_targets("labels", labels, logits.shape))
         if problem == "multi_label_classification":
             return binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
         return super()._loss(logits, labels, attention_mask)
+
+
+def problem_type(config: BertConfig, labels: npt.ArrayLike) -> str:
+    """Return the problem type of labels, by the rule that `SequenceClassification` documents.
+
+    Parameters
+    ----------
+    config : BertConfig
+        The model's configuration.
+    labels : array_like
+        The labels of a call.
+
+    Returns
+    -------
+    str
+        ``"regression"``, ``"single_label_classification"`` or ``"multi_label_classification"``.
+    """
+    if config.problem_type is not None:
+        return config.problem_type
+    if config.num_labels == 1:
+        return "regression"
+    integers = np.issubdtype(as_array("labels", labels).dtype, np.integer)
+    return "single_label_classification" if integers else "multi_label_classification"
 
 
 class TokenClassification(LabelledModel):
