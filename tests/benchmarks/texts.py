@@ -73,7 +73,7 @@ class Source:
         name = CORPORA[corpus]
         assert name is not None, "only the sentence has no file"
         # Only line feeds end a line; str.splitlines also splits at characters that occur in texts.
-        texts = [line for line in (self.folder / name).read_bytes().decode("utf-8").split("\n") if line]
+        texts = [line for line in self._read(name).split("\n") if line]
         return texts if self.limit is None else list(_first_bytes(texts, self.limit))
 
     def texts(self, definition: dict[str, Any]) -> list[Item]:
@@ -92,8 +92,19 @@ class Source:
         file, lowercase = VOCABULARIES[name]
         if self.folder is None:
             return _own_vocabulary(), lowercase
-        tokens = (self.folder / "vocab" / file).read_bytes().decode("utf-8").split("\n")
+        tokens = self._read(f"vocab/{file}").split("\n")
         return tokens[:-1] if tokens[-1] == "" else tokens, lowercase
+
+    def _read(self, name: str) -> str:
+        """Return the text of a file of the folder, or end the program with a message that names the missing file."""
+        assert self.folder is not None, "the project's own texts have no folder"
+        path = self.folder / name
+        try:
+            return path.read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            raise SystemExit(
+                f"{path} does not exist: docs/benchmarks.md lists the files of the folder that --corpora names"
+            ) from None
 
 
 def documents(texts: Iterable[str], size: int) -> list[str]:
