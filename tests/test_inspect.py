@@ -9,6 +9,7 @@ import json
 import math
 import re
 import string
+import sys
 import xml.etree.ElementTree as ET
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -22,17 +23,19 @@ import tiny_models
 import wordpiece_bert as wb
 from model_files import MODELS
 from wordpiece_bert import inspect
-from wordpiece_bert.bert import AutoModel
+from wordpiece_bert.bert import AutoModel, BertConfig, BertForSequenceClassification
+from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.bert.functional import softmax
+from wordpiece_bert.bert.variants import MegatronBertConfig, MegatronBertForSequenceClassification
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.pack import ALPHABET, ENCODINGS, pack
+from wordpiece_bert.tasks import Loaded
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wordpiece_bert.inspect import Trace, View
-    from wordpiece_bert.tasks import Loaded
 
 HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> ]]> & \" ' `${1}` \u2028 \u202e"
 VOCAB = [
@@ -426,6 +429,121 @@ def test_saliency_is_the_score_without_the_token(reviews: Loaded, replace: Any) 
     assert int(view.arrays["effect"].argmax()) == view.data["tokens"].index("dull")
 
 
+def drawn_classifier(cls: Any, config_class: Any, vocab_size: int) -> Any:
+    """A classifier of two layers and three labels whose weights are drawn: its logits are smooth in the word vectors."""
+    config = config_class(
+        vocab_size=vocab_size,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=32,
+        id2label={0: "a", 1: "b", 2: "c"},
+    )
+    random = np.random.default_rng(5)
+    weights = {}
+    for name, shape in bert_shapes(config).items():
+        sizes = [getattr(config, size) if isinstance(size, str) else size for size in shape]
+        drawn = 0.3 * random.standard_normal(sizes)
+        weights[f"bert.{name}"] = (drawn + name.endswith("LayerNorm.weight")).astype(np.float32)
+    weights["classifier.weight"] = random.standard_normal((3, 16)).astype(np.float32)
+    weights["classifier.bias"] = random.standard_normal(3).astype(np.float32)
+    return cls(config, weights, backend="numpy")
+
+
+@pytest.fixture(scope="module")
+def drawn(reviews: Loaded) -> Loaded:
+    tokenizer = reviews.tokenizer
+    return Loaded(drawn_classifier(BertForSequenceClassification, BertConfig, len(tokenizer)), tokenizer)
+
+
+def word_vectors(drawn: Loaded, text: str, pair: str | None = None) -> tuple[Any, Any]:
+    """The word vectors of a text [S, E], and the logits as a function of them."""
+    encoding = drawn.tokenizer.encode(text, pair)
+    table = dict(drawn.model.named_parameters())["bert.embeddings.word_embeddings.weight"]
+
+    def logits(vectors: Any) -> Any:
+        return drawn.model(inputs_embeds=vectors[None], token_type_ids=[encoding.token_type_ids]).logits[0]
+
+    return table[encoding.ids], logits
+
+
+@pytest.mark.parametrize("label", [None, "a", 2])
+def test_gradients_are_those_of_central_differences(drawn: Loaded, label: Any) -> None:
+    text, pair = "a dull film", "the story was moving"
+    plain = inspect.saliency(drawn, text, pair, label=label, method="gradient")
+    product = inspect.saliency(drawn, text, pair, label=label, method="input_x_gradient")
+    vectors, logits = word_vectors(drawn, text, pair)
+    chosen = plain.data["chosen"]
+    assert chosen == {None: int(logits(vectors).argmax()), "a": 0, 2: 2}[label]
+    gradient = np.zeros_like(vectors)
+    for index in np.ndindex(*vectors.shape):
+        step = np.zeros_like(vectors)
+        step[index] = 0.03
+        gradient[index] = (logits(vectors + step) - logits(vectors - step))[chosen] / 0.06
+    largest = float(np.abs(plain.arrays["effect"]).max())
+    np.testing.assert_allclose(plain.arrays["effect"], np.linalg.norm(gradient, axis=-1), atol=0.01 * largest)
+    np.testing.assert_allclose(product.arrays["effect"], (vectors * gradient).sum(axis=-1), atol=0.02 * largest)
+    assert not plain.data["signed"]
+    assert (product.arrays["effect"] < 0).any()
+
+
+@pytest.mark.parametrize("replace", ["mask", "remove"])
+def test_integrated_gradients_add_up_to_the_change_of_the_logit(drawn: Loaded, replace: Any) -> None:
+    text = "a wonderful story and a dull film"
+    view = inspect.saliency(drawn, text, label="b", method="integrated_gradients", replace=replace, steps=64)
+    vectors, logits = word_vectors(drawn, text)
+    start = vectors.copy()
+    start[1:-1] = word_vectors(drawn, "[MASK]")[0][1] if replace == "mask" else 0
+    change = float((logits(vectors) - logits(start))[1])
+    effect = view.arrays["effect"]
+    assert np.abs(effect).max() > 0.05
+    assert float(effect.sum()) == pytest.approx(change, abs=2e-3)
+    assert effect[0] == effect[-1] == 0  # special tokens are not replaced
+    assert f"{float(effect.sum()):+.3f}" in view.data["note"]
+    # One point of the Gauss-Legendre rule is the middle of the line: the gradient there times the difference.
+    middle = inspect.saliency(drawn, text, label="b", method="integrated_gradients", replace=replace, steps=1)
+    product = float(middle.arrays["effect"].sum())
+    ahead, behind = (logits(start + (0.5 + a) * (vectors - start))[1] for a in (0.01, -0.01))
+    assert product == pytest.approx(float(ahead - behind) / 0.02, rel=0.02, abs=1e-3)
+
+
+def test_a_linear_score_has_the_same_effects_by_every_method(reviews: Loaded) -> None:
+    """The words of praise and blame decide, whatever the method."""
+    text = "a wonderful film and a dull film"
+    for method in ("occlusion", "input_x_gradient", "integrated_gradients"):
+        view = inspect.saliency(reviews, text, label="positive", method=method)  # type: ignore[arg-type]
+        effect = dict(zip(view.data["tokens"], view.arrays["effect"].tolist(), strict=True))
+        assert max(effect, key=effect.__getitem__) == "wonderful", method
+        assert min(effect, key=effect.__getitem__) == "dull", method
+    size = inspect.saliency(reviews, text, label="positive", method="gradient").arrays["effect"]
+    assert (size >= 0).all()
+
+
+def test_long_texts_are_differentiated_in_parts(drawn: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = inspect.saliency(drawn, "a dull film", method="integrated_gradients", steps=7)
+    monkeypatch.setattr(sys.modules["wordpiece_bert.inspect.saliency"], "GRADIENT_TOKENS", 11)
+    parts = inspect.saliency(drawn, "a dull film", method="integrated_gradients", steps=7)
+    np.testing.assert_allclose(whole.arrays["effect"], parts.arrays["effect"], rtol=1e-4, atol=1e-5)
+
+
+def test_saliency_refuses_what_it_does_not_know(drawn: Loaded) -> None:
+    with pytest.raises(InputError, match="method must be one of 'occlusion', 'gradient'"):
+        inspect.saliency(drawn, "a film", method="lime")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="replace must be one of"):
+        inspect.saliency(drawn, "a film", replace="zero")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="steps must be a whole number"):
+        inspect.saliency(drawn, "a film", steps=0)
+    with pytest.raises(InputError, match="label must be one of a, b, c"):
+        inspect.saliency(drawn, "a film", label=3)
+    vocab_size = len(drawn.tokenizer)
+    other = drawn_classifier(MegatronBertForSequenceClassification, MegatronBertConfig, vocab_size)
+    with pytest.raises(
+        InputError, match=r"MegatronBertForSequenceClassification does not have here.*method='occlusion'"
+    ):
+        inspect.saliency((other, drawn.tokenizer), "a film", method="gradient")
+
+
 def test_a_view_refuses_a_model_without_its_head(reviews: Loaded, blanks: Loaded) -> None:
     with pytest.raises(InputError, match="masked-language head"):
         inspect.predictions(reviews, "a film")
@@ -504,6 +622,8 @@ def all_views(reviews: Loaded, blanks: Loaded, tok: wb.Tokenizer, text: str = "t
         inspect.predictions(blanks, text),
         inspect.logit_lens(blanks, text),
         inspect.saliency(reviews, text),
+        inspect.saliency(reviews, text, method="gradient"),
+        inspect.saliency(reviews, text, method="integrated_gradients"),
         inspect.similarity(vectors, [text, "b", "c"]),
         inspect.token_similarity(trace, trace),
         inspect.embedding_map(vectors, [text, "b", "c"], groups=["x", text, "x"]),
@@ -621,6 +741,23 @@ def test_command_writes_a_page(folders: Path, tmp_path: Path, capsys: pytest.Cap
     )
     content, _ = decoded(out.read_text(encoding="utf-8"))
     assert [len(view["data"]["tokenizers"]) for view in content["views"]] == [2]
+
+
+def test_command_chooses_the_method_of_saliency(
+    folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from wordpiece_bert.cli import arguments
+
+    assert arguments.SALIENCY == sys.modules["wordpiece_bert.inspect.saliency"].METHODS
+    out = tmp_path / "page.html"
+    command = ["inspect", "a dull film", "-o", str(out), "--views", "saliency"]
+    for chosen in ([], ["--saliency", "input_x_gradient"]):
+        assert main([*command, "-m", str(folders / "reviews"), *chosen]) == 0
+        content, _ = decoded(out.read_text(encoding="utf-8"))
+        assert [view["data"]["method"] for view in content["views"]] == [chosen[-1] if chosen else "occlusion"]
+    capsys.readouterr()
+    assert main(["inspect", "a", "-m", str(folders / "words"), "-o", str(out), "--saliency", "gradient"]) == 2
+    assert "no view saliency" in capsys.readouterr().err
 
 
 def test_command_refuses_views_that_the_model_lacks(

@@ -319,3 +319,22 @@ def test_the_policy_stops_a_request_and_a_script(open_page: Any) -> None:
     assert all("Content Security Policy" in problem or "violates" in problem for problem in one.problems)
     one.problems.clear()
     one.requests[:] = [url for url in one.requests if url.startswith("file:")]
+
+
+@pytest.mark.parametrize("method", ["gradient", "integrated_gradients"])
+def test_saliency_by_gradients_names_its_method_and_has_bars_of_its_sign(
+    open_page: Any, tmp_path: Path, method: Any
+) -> None:
+    reviews = tiny_models.make_reviews(tmp_path / "reviews")
+    view = inspect.saliency(reviews, "a wonderful film and a dull film", label="positive", method=method)
+    one = open_page(view)
+    text = one.page.locator("#app").inner_text()
+    assert view.data["heading"] in text
+    assert view.data["note"] in text
+    signed = method != "gradient"
+    assert one.page.locator(".pivot").count() == (len(view.data["tokens"]) if signed else 0)
+    numbers = [float(one) for one in one.page.locator(".bars").last.locator(".number").all_inner_texts()]
+    assert numbers == pytest.approx(view.arrays["effect"].tolist(), rel=2e-3, abs=5.1e-4)
+    dull = view.data["tokens"].index("dull")
+    colours = one.page.locator(".strip .token").evaluate_all("all => all.map((x) => x.style.backgroundColor)")
+    assert colours[dull] != colours[view.data["tokens"].index("wonderful")] or not signed

@@ -26,6 +26,7 @@ __all__ = [
     "ALGORITHMS",
     "FILE_HELP",
     "ID_DTYPES",
+    "SALIENCY",
     "STDIN",
     "VIEWS",
     "VOCAB_HELP",
@@ -56,6 +57,8 @@ ALGORITHMS = ("bpe", "top_down", "likelihood")
 ID_DTYPES = ("uint16", "uint32", "int32", "int64")
 #: The views of ``inspect``, in the order of the page, and what each needs.
 VIEWS = ("tokens", "attention", "neurons", "patterns", "predictions", "lens", "saliency", "positions")
+#: The methods of ``inspect --saliency``, those of `wordpiece_bert.inspect.saliency`.
+SALIENCY = ("occlusion", "gradient", "input_x_gradient", "integrated_gradients")
 
 
 # --- option types

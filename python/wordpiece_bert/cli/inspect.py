@@ -40,6 +40,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help=f"which views, separated by commas, of {', '.join(arguments.VIEWS)} (default: all that the model allows)",
     )
     parser.add_argument(
+        "--saliency",
+        choices=arguments.SALIENCY,
+        metavar="METHOD",
+        help=f"how the view saliency measures a token: {', '.join(arguments.SALIENCY)} (default: occlusion)",
+    )
+    parser.add_argument(
         "--max-length",
         type=arguments.positive,
         metavar="N",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,9 @@ def run(options: argparse.Namespace) -> None:
     if wanted and (missing := [name for name in wanted if name not in possible]):
         message = f"{options.model} does not allow {', '.join(missing)}: it allows {', '.join(possible)}"
         raise InputError(message)
+    if options.saliency and "saliency" not in (wanted or possible):
+        message = f"--saliency {options.saliency}: the page has no view saliency, which needs a classifier"
+        raise InputError(message)
     views = _views(options, text, tokenizer, loaded, wanted or possible)
     title = f"{text[:60]}{'…' * (len(text) > 60)} · {options.model}"
     path = Page(views, " ".join(title.split())).save(options.output)
@@ -107,7 +111,11 @@ def _views(
         traced = trace(loaded, text, options.pair, max_length=options.max_length)
         parts: dict[str, Callable[..., View]] = {"attention": attention, "neurons": neurons, "patterns": patterns}
         views += [build(traced) for name, build in parts.items() if name in wanted]
-    language: dict[str, Callable[..., View]] = {"predictions": predictions, "lens": logit_lens, "saliency": saliency}
+    language: dict[str, Callable[..., View]] = {
+        "predictions": predictions,
+        "lens": logit_lens,
+        "saliency": partial(saliency, method=options.saliency or "occlusion"),
+    }
     views += [build(loaded, text, options.pair) for name, build in language.items() if name in wanted]
     if "positions" in wanted:
         views.append(positions(loaded.model))

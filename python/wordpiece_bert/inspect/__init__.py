@@ -12,8 +12,9 @@ several views into one file.
 """
 
 from wordpiece_bert.inspect.attention import attention, neurons, rollout
-from wordpiece_bert.inspect.language import logit_lens, predictions, saliency
+from wordpiece_bert.inspect.language import logit_lens, predictions
 from wordpiece_bert.inspect.patterns import HABITS, patterns
+from wordpiece_bert.inspect.saliency import saliency
 from wordpiece_bert.inspect.token_steps import tokens
 from wordpiece_bert.inspect.trace import Trace, trace
 from wordpiece_bert.inspect.vectors import embedding_map, positions, similarity, sinusoids, token_similarity

@@ -1,15 +1,15 @@
-"""What a model predicts: words for each position, the logit lens, and which tokens a classifier depends on."""
+"""What a model predicts: words for each position, and the logit lens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
-from wordpiece_bert.bert.functional import sigmoid, softmax
+from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
-from wordpiece_bert.bert.heads.kinds import MaskedLM, SequenceClassification
+from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.trace import loaded
 from wordpiece_bert.inspect.view import View
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["logit_lens", "predictions", "saliency"]
+__all__ = ["BATCH", "encode", "logit_lens", "predictions"]
 
 #: Rows that go through the model at once.
 BATCH = 32
@@ -67,7 +67,7 @@ def predictions(
         The model has no masked-language head, or an argument is wrong.
     """
     model, tokenizer = _with_language_head(source)
-    encoding = _encode(model, tokenizer, text, pair)
+    encoding = encode(model, tokenizer, text, pair)
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
     if mask_each:
         if tokenizer.mask_token_id is None:
@@ -102,7 +102,7 @@ def logit_lens(
         Layer 0 is the output of the embeddings.
     """
     model, tokenizer = _with_language_head(source)
-    encoding = _encode(model, tokenizer, text, pair)
+    encoding = encode(model, tokenizer, text, pair)
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
     out = model.base_model([encoding.ids], token_type_ids=[encoding.token_type_ids], output_hidden_states=True)
     assert out.hidden_states is not None
@@ -110,83 +110,6 @@ def logit_lens(
     words, values, own = zip(*found, strict=True)
     data = {"tokens": encoding.tokens, "words": list(words), "truncated": encoding.truncated}
     return View("lens", title, data, {"probabilities": np.stack(values), "own": np.stack(own)})
-
-
-def saliency(
-    source: Source,
-    text: str,
-    pair: str | None = None,
-    *,
-    label: str | int | None = None,
-    replace: Literal["mask", "remove"] = "mask",
-    title: str = "Saliency",
-) -> View:
-    """Show how much each token matters to a classifier, by occlusion: the score without the token is compared.
-
-    Zeiler and Fergus (2014) occlude parts of images; Li et al. (2016), "Understanding Neural Networks through
-    Representation Erasure", tokens.
-
-    Parameters
-    ----------
-    source
-        A model for sequence classification and its tokenizer, or the model's name or folder.
-    text, pair
-        The text, and the second text of a pair.
-    label
-        The name or the index of the label whose score is compared; by default the one with the highest score.
-    replace
-        ``"mask"`` puts the mask token in the token's place; ``"remove"`` leaves the token out.
-    title
-        A line above the view.
-
-    Returns
-    -------
-    View
-        Arrays ``effect`` [S], the score of the text minus the score without each token, 0 for special tokens, and
-        ``scores`` [labels]. Scores are probabilities, or logits for a regression.
-
-    Raises
-    ------
-    InputError
-        The model is no classifier, the label is unknown, or the tokenizer has no mask token.
-    """
-    model, tokenizer = loaded(source)
-    if not isinstance(model, SequenceClassification):
-        message = f"saliency needs a model for sequence classification, not {type(model).__name__}"
-        raise InputError(message)
-    if replace not in ("mask", "remove"):
-        message = f"replace must be 'mask' or 'remove', not {replace!r}"
-        raise InputError(message)
-    if replace == "mask" and tokenizer.mask_token_id is None:
-        message = "the tokenizer has no mask token: pass replace='remove'"
-        raise InputError(message)
-    encoding = _encode(model, tokenizer, text, pair)
-    scores = _class_scores(model, [(encoding.ids, encoding.token_type_ids)])[0]  # [labels]
-    labels = [model.config.label(i) for i in range(len(scores))]
-    chosen = _label_index(label, labels, scores)
-    places = [i for i, side in enumerate(encoding.sequence_ids) if side is not None]
-    rows = []
-    for i in places:
-        kept = [tokenizer.mask_token_id] if replace == "mask" else []
-        ids = [*encoding.ids[:i], *kept, *encoding.ids[i + 1 :]]
-        types = [
-            *encoding.token_type_ids[:i],
-            *encoding.token_type_ids[i : i + len(kept)],
-            *encoding.token_type_ids[i + 1 :],
-        ]
-        rows.append((ids, types))
-    effect = np.zeros(len(encoding), np.float32)
-    effect[places] = scores[chosen] - _class_scores(model, rows)[:, chosen]
-    data = {
-        "tokens": encoding.tokens,
-        "labels": labels,
-        "label": labels[chosen],
-        "chosen": chosen,
-        "method": "masked" if replace == "mask" else "removed",
-        "probabilities": model.config.problem_type != "regression",
-        "truncated": encoding.truncated,
-    }
-    return View("saliency", title, data, {"effect": effect, "scores": scores})
 
 
 def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, Tokenizer]:
@@ -197,7 +120,14 @@ def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, 
     return model, tokenizer
 
 
-def _encode(model: Model, tokenizer: Tokenizer, text: str, pair: str | None) -> Encoding:
+def encode(model: Model, tokenizer: Tokenizer, text: str, pair: str | None) -> Encoding:
+    """Encode a text or a pair for a view, truncated to the longest row of the model.
+
+    Raises
+    ------
+    InputError
+        The text has no token.
+    """
     encoding = tokenizer.encode(text, pair, truncation=True, max_length=longest_row(model, tokenizer), padding=False)
     if not len(encoding):
         message = f"the text has no token: {text[:80]!r}"
@@ -233,29 +163,3 @@ def _masked_one_by_one(model: MaskedLM | BertForPreTraining, encoding: Encoding,
         x = model.base_model(part, token_type_ids=types).last_hidden_state  # [batch, S, H]
         vectors.append(x[np.arange(len(part)), np.arange(start, start + len(part))])
     return np.concatenate(vectors)
-
-
-def _class_scores(model: SequenceClassification, rows: list[Any]) -> Array:
-    """Return the scores of rows of equal length, each a pair of ids and token types: [rows, labels]."""
-    found = []
-    for start in range(0, len(rows), BATCH):
-        ids, types = zip(*rows[start : start + BATCH], strict=True)
-        logits = model.infer(np.array(ids), token_type_ids=np.array(types))  # [batch, labels]
-        if model.config.problem_type == "regression":
-            found.append(logits)
-        elif model.config.problem_type == "multi_label_classification" or logits.shape[1] == 1:
-            found.append(sigmoid(logits))
-        else:
-            found.append(softmax(logits))
-    return np.concatenate(found) if found else np.zeros((0, model.config.num_labels), np.float32)
-
-
-def _label_index(label: str | int | None, labels: list[str], scores: Array) -> int:
-    if label is None:
-        return int(np.argmax(scores))
-    if isinstance(label, str) and label in labels:
-        return labels.index(label)
-    if isinstance(label, int) and 0 <= label < len(labels):
-        return label
-    message = f"label must be one of {', '.join(labels)}, or an index below {len(labels)}, not {label!r}"
-    raise InputError(message)

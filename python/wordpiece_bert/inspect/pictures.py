@@ -277,19 +277,21 @@ def _lens(title: str, data: Data, arrays: Arrays) -> Drawing:
 def _saliency(title: str, data: Data, arrays: Arrays) -> Drawing:
     effect = arrays["effect"]
     tokens = data["tokens"][:MOST_TOKENS]
+    signed = data["signed"]
+    middle = 370 if signed else 180
     scale = max(float(np.abs(effect).max(initial=0)), 1e-9)
     drawing = _begin(640, TOP + 50 + 26 * len(tokens), title)
     score = float(arrays["scores"][data["chosen"]])
-    text = f"Score of “{data['label']}”: {score:.3f}; change when a token is {data['method']}:"
+    text = f"Score of “{data['label']}”: {score:.3f}; {data['heading']}:"
     drawing.text(EDGE, TOP, text, size=13, fill=SOFT)
     for i, token in enumerate(tokens):
         y, value = TOP + 16 + 26 * i, float(effect[i])
         drawing.text(160, y + 16, _short(token, 18), size=13, anchor="end")
-        width = abs(value) / scale * 180
-        x = 370 if value >= 0 else 370 - width
+        width = abs(value) / scale * (180 if signed else 370)
+        x = middle if value >= 0 else middle - width
         drawing.rectangle(x, y + 2, width, 19, "#2f7fbd" if value >= 0 else "#d9741a", radius=2)
-        drawing.text(616, y + 16, f"{value:+.3f}", size=12, anchor="end", fill=SOFT)
-    drawing.curve(370, TOP + 12, 370, TOP + 20 + 26 * len(tokens), "#8d99a6", 1)
+        drawing.text(616, y + 16, f"{value:+.3f}" if signed else f"{value:.3f}", size=12, anchor="end", fill=SOFT)
+    drawing.curve(middle, TOP + 12, middle, TOP + 20 + 26 * len(tokens), "#8d99a6", 1)
     return drawing
 
 

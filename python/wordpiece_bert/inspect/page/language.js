@@ -99,7 +99,8 @@ builders.lens = (view) => {
 };
 
 builders.saliency = (view) => {
-  const { tokens, labels, label, chosen, method, probabilities } = view.data;
+  const { tokens, labels, label, chosen, signed, heading, note, probabilities } = view.data;
+  const map = signed ? "diverging" : "sequential";
   const line = strip(tokens, "Tokens by effect", (index) => announce(`${tokens[index]}: ${digits(effect[index])}`));
   const list = make("div", {});
   const classes = make("div", {});
@@ -109,8 +110,8 @@ builders.saliency = (view) => {
   const draw = onRedraw(() => {
     if (!effect) return;
     const most = effect.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-    line.shade("diverging", Array.from(effect, (value) => (0.85 * value) / most), (i) => `${effect[i] < 0 ? "" : "+"}${digits(effect[i])}`);
-    list.replaceChildren(bars(tokens.map((name, i) => ({ name, value: effect[i] })), most, { signed: true }));
+    line.shade(map, Array.from(effect, (value) => (0.85 * value) / most), (i) => `${signed && effect[i] >= 0 ? "+" : ""}${digits(effect[i])}`);
+    list.replaceChildren(bars(tokens.map((name, i) => ({ name, value: effect[i] })), most, { signed }));
   });
 
   async function start() {
@@ -118,16 +119,16 @@ builders.saliency = (view) => {
     const scores = (await view.arrays.scores.part()).values;
     const most = probabilities ? 1 : scores.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
     classes.replaceChildren(make("h3", {}, probabilities ? "Probabilities" : "Scores"), bars(labels.map((name, i) => ({ name, value: scores[i] })), most, { signed: !probabilities, plain: true }));
-    foot.replaceChildren(make("h2", {}, `Why “${label}”, ${digits(scores[chosen])}`), make("p", { class: "soft small" }, `The change of this score when a token is ${method}. Blue tokens speak for the label: without them the score falls. Orange tokens speak against it.`));
+    foot.replaceChildren(make("h2", {}, `Why “${label}”, ${digits(scores[chosen])}`), make("p", { class: "soft small" }, note));
     draw();
   }
 
   view.element = make(
     "div",
     { class: "grid" },
-    make("section", { class: "card" }, foot, line.element, legend("diverging", "against", "for")),
+    make("section", { class: "card" }, foot, line.element, signed ? legend(map, "against", "for") : legend(map, "0", "most")),
     make("section", { class: "card" }, classes),
-    make("section", { class: "card" }, make("h3", {}, "Effect of each token"), list),
+    make("section", { class: "card" }, make("h3", {}, `Effect of each token: ${heading}`), list),
   );
   view.start = start;
   return view.element;
