@@ -7,6 +7,9 @@
 #   make test-browser  run the tests of the inspection pages in browsers (apt-get install chromium firefox-esr; Firefox is skipped if missing)
 #   make test-integrations
 #                      run the tests with Spark (needs Java), datasets, LangChain, Chroma and other large packages
+#   make test-torch    run the tests with torch, transformers' Trainer, sentence-transformers, model2vec and txtai, in an
+#                      environment of its own, .venv-torch (3 GB from PyPI; less with PIP_EXTRA_INDEX_URL set to
+#                      https://download.pytorch.org/whl/cpu)
 #   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
 #   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust)
 #   make fuzz          compare every path with the slow tokenizer on FUZZ × 6,000 random cases (FUZZ=100), then run each
@@ -19,6 +22,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+TORCH_VENV := .venv-torch
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The binding's tests must link the same Python that the package is installed for.
@@ -35,9 +39,10 @@ MODEL := $(VENV)/model.stamp
 TEST_TOOLS := $(VENV)/test-tools.stamp
 LINT_TOOLS := $(VENV)/lint-tools.stamp
 BENCH_TOOLS := $(VENV)/bench-tools.stamp
+TORCH := $(TORCH_VENV)/torch.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 
-.PHONY: demo test lint check test-browser test-integrations test-aarch64 test-s390x test-i686 sanitize fuzz bench wheel clean
+.PHONY: demo test lint check test-browser test-integrations test-torch test-aarch64 test-s390x test-i686 sanitize fuzz bench wheel clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -78,6 +83,12 @@ test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --no-deps bertopic keybert txtai
 	$(BIN)/python -m pytest tests/test_serve.py tests/test_spark.py tests/test_pretraining_spark.py tests/test_integrations_*.py $(ARGS)
 
+test-torch: $(TORCH)
+	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
+	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest tests/test_torch_programs.py tests/test_integrations_torch.py \
+		tests/test_integrations_frames.py tests/test_pretraining_torch.py tests/test_accelerate.py \
+		tests/test_sentence_save.py tests/test_distill.py $(ARGS)
+
 test-aarch64 test-s390x test-i686:
 	scripts/test-emulated.sh $(@:test-%=%) $(ARGS)
 
@@ -95,7 +106,7 @@ wheel: $(ENVIRONMENT)
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TORCH_VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(ENVIRONMENT):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -128,6 +139,13 @@ $(LINT_TOOLS): $(ENVIRONMENT) pyproject.toml
 $(BENCH_TOOLS): $(ENVIRONMENT) pyproject.toml
 	@echo "Installing what the benchmarks compare with …"
 	@$(PIP) install --group bench
+	@touch $@
+
+$(TORCH): pyproject.toml
+	@echo "Installing torch, transformers, sentence-transformers and others into $(TORCH_VENV) (3 GB) …"
+	@$(PYTHON) -m venv $(TORCH_VENV)
+	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade 'pip>=25.1'
+	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --group test --group torch
 	@touch $@
 
 $(CARGO_MODULES): $(ENVIRONMENT)

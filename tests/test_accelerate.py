@@ -164,3 +164,57 @@ def test_a_longer_row_than_the_models_is_logged(theirs: Any, caplog: pytest.LogC
 def test_the_vocabulary_is_whole(theirs: Any) -> None:  # noqa: ANN401
     assert len(theirs) == len(TOKENS)
     assert json.loads(theirs.backend_tokenizer.to_str())["model"]["type"] == "WordPiece"
+
+
+def test_the_trainer_of_transformers_makes_the_same_steps(theirs: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """Their Trainer pads, trains, evaluates and saves with the copy as with the tokenizer itself."""
+    torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
+    pytest.importorskip("accelerate", reason="accelerate, which their Trainer needs, is not installed: make test-torch")
+    torch.set_num_threads(1)
+    texts = [text for text in TEXTS if text.strip()] * 4
+    config = transformers.BertConfig(
+        vocab_size=len(TOKENS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24
+    )
+
+    def train(tokenizer: Any, name: str) -> tuple[Any, Any]:  # noqa: ANN401
+        rows = [
+            {**tokenizer(text, truncation=True, max_length=12), "label": index % 2} for index, text in enumerate(texts)
+        ]
+        transformers.set_seed(0)
+        arguments = transformers.TrainingArguments(
+            output_dir=str(tmp_path / name),
+            max_steps=4,
+            per_device_train_batch_size=4,
+            logging_steps=1,
+            report_to="none",
+            use_cpu=True,
+            disable_tqdm=True,
+            seed=3,
+        )
+        trainer = transformers.Trainer(
+            model=transformers.BertForSequenceClassification(config),
+            args=arguments,
+            train_dataset=rows,
+            eval_dataset=rows[:8],
+            processing_class=tokenizer,
+        )
+        trainer.train()
+        losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+        trainer.save_model(str(tmp_path / name / "model"))
+        return losses, trainer.evaluate()["eval_loss"]
+
+    found, expected = train(accelerate(theirs), "fast"), train(theirs, "slow")
+    assert len(found[0]) == 4
+    assert found == expected
+    saved = transformers.AutoTokenizer.from_pretrained(tmp_path / "fast" / "model")
+    same(saved(list(TEXTS)), theirs(list(TEXTS)))
+
+
+def test_tensors_are_those_of_theirs(theirs: Any) -> None:  # noqa: ANN401
+    torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
+    found = accelerate(theirs)(list(TEXTS), padding=True, truncation=True, return_tensors="pt")
+    expected = theirs(list(TEXTS), padding=True, truncation=True, return_tensors="pt")
+    assert list(found) == list(expected)
+    for name, tensor in expected.items():
+        assert found[name].dtype == tensor.dtype
+        assert torch.equal(found[name], tensor)

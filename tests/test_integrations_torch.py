@@ -42,14 +42,69 @@ def test_texts_are_encoded() -> None:
         pairs([{"a": "a", "b": "b"}, {"a": "a"}])
 
 
-def test_tensors_share_the_memory_of_arrays_and_loaders_have_workers() -> None:
-    torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+# --- with PyTorch: `make test-torch`
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:  # noqa: ANN401
+    found = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
+    found.set_num_threads(1)
+    return found
+
+
+def test_tensors_share_the_memory_of_arrays(torch: Any) -> None:  # noqa: ANN401
     tok = tokenizer()
-    expected = tok(list(TEXTS), padding=True, truncation=True, max_length=6)
-    for workers in (0, 2):
-        loader = torch.utils.data.DataLoader(
-            list(TEXTS), batch_size=8, collate_fn=TextCollator(tok, max_length=6), num_workers=workers
-        )
-        [batch] = loader
-        assert batch["input_ids"].dtype == torch.int64
+    arrays = tok(list(TEXTS), padding=True)
+    addresses = {name: array.ctypes.data for name, array in arrays.items()}
+    tensors = arrays.convert_to_tensors("pt")
+    assert {name: tensor.data_ptr() for name, tensor in tensors.items()} == addresses
+    found = tok(list(TEXTS), padding=True, return_tensors="pt")
+    expected = tok(list(TEXTS), padding=True)
+    for name, array in expected.items():
+        assert isinstance(found[name], torch.Tensor)
+        assert found[name].dtype == torch.int64
+        np.testing.assert_array_equal(found[name].numpy(), array)
+        found[name] += 1  # a tensor of a read-only array would warn, and must not be written to
+    vectors = torch.nn.functional.one_hot(tok("the cat", return_tensors="pt")["input_ids"])
+    assert vectors.shape[:2] == (1, 4)
+
+
+@pytest.mark.parametrize("start", [None, "fork", "spawn"])
+def test_loaders_encode_in_their_workers(torch: Any, start: str | None) -> None:  # noqa: ANN401
+    tok = tokenizer()
+    texts = list(TEXTS) * 4
+    options: dict[str, Any] = {} if start is None else {"num_workers": 2, "multiprocessing_context": start}
+    loader = torch.utils.data.DataLoader(
+        texts, batch_size=len(TEXTS), collate_fn=TextCollator(tok, max_length=8, pad_to_multiple_of=4), **options
+    )
+    expected = tok(list(TEXTS), padding=True, truncation=True, max_length=8, pad_to_multiple_of=4)
+    batches = list(loader)
+    assert len(batches) == 4
+    for batch in batches:
+        assert list(batch) == list(expected)
+        for name, array in expected.items():
+            assert batch[name].dtype == torch.int64
+            np.testing.assert_array_equal(batch[name].numpy(), array)
+
+
+@pytest.mark.parametrize("start", [None, "fork", "spawn"])
+def test_loaders_pad_rows_in_their_workers(torch: Any, start: str | None) -> None:  # noqa: ANN401
+    tok = tokenizer()
+    rows = [{**tok(text, return_tensors=None), "label": index} for index, text in enumerate(TEXTS)]
+    options: dict[str, Any] = {} if start is None else {"num_workers": 2, "multiprocessing_context": start}
+    loader = torch.utils.data.DataLoader(rows, batch_size=4, collate_fn=PaddingCollator(tok), **options)
+    batches = list(loader)
+    for start_row, batch in zip(range(0, len(rows), 4), batches, strict=True):
+        expected = tok(list(TEXTS[start_row : start_row + 4]), padding=True)
         np.testing.assert_array_equal(batch["input_ids"].numpy(), expected["input_ids"])
+        assert batch["labels"].tolist() == list(range(start_row, start_row + 4))
+
+
+def test_a_tokenizer_is_a_collator_of_transformers(torch: Any) -> None:  # noqa: ANN401
+    """DataCollatorWithPadding needs a tokenizer's `pad`."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed: make test-torch")
+    tok = tokenizer()
+    rows = [{**tok(text, return_tensors=None), "label": 1} for text in TEXTS[:3]]
+    found = transformers.DataCollatorWithPadding(tok)(rows)
+    np.testing.assert_array_equal(found["input_ids"].numpy(), tok(list(TEXTS[:3]), padding=True)["input_ids"])
+    assert found["labels"].dtype == torch.int64

@@ -11,7 +11,7 @@ import pretraining_reference as reference
 from pretraining_folders import rows_of_each_shard, tokenizer, write_examples
 from wordpiece_bert.pretraining import Masking, PretrainingDataset
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 data = pytest.importorskip("torch.utils.data")
 
 # torch's own warnings are not errors of these tests.
@@ -30,9 +30,13 @@ def batches(loader: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     return [{name: np.asarray(value) for name, value in batch.items()} for batch in loader]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_batches_with_collate_are_those_of_the_data_set(dataset: PretrainingDataset, workers: int) -> None:
-    loader = data.DataLoader(dataset, batch_size=7, num_workers=workers, collate_fn=dataset.collate)
+@pytest.mark.parametrize(("workers", "start"), [(0, None), (2, "fork"), (2, "spawn")])
+def test_batches_with_collate_are_those_of_the_data_set(
+    dataset: PretrainingDataset, workers: int, start: str | None
+) -> None:
+    loader = data.DataLoader(
+        dataset, batch_size=7, num_workers=workers, multiprocessing_context=start, collate_fn=dataset.collate
+    )
     found = batches(loader)
     numbers = np.array_split(np.arange(len(dataset)), range(7, len(dataset), 7))
     assert len(found) == len(numbers)
