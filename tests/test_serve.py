@@ -30,6 +30,7 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.activations import identity
 from wordpiece_bert.serve import ServerSettings, create_app, run
+from wordpiece_bert.serve.access_log import DelayedHandler
 from wordpiece_bert.serve.openapi import schema
 
 if TYPE_CHECKING:
@@ -530,6 +531,27 @@ def test_the_log_has_no_text_of_a_request(folders: Path, monkeypatch: pytest.Mon
     log = "".join(server.log)
     assert log.count("POST /v1/embeddings") == 6
     assert SECRET not in log
+
+
+def test_lines_of_the_log_are_written_together_and_errors_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    handler = DelayedHandler(delay=0.05)
+    log = logging.Logger("delayed")
+    log.addHandler(handler)
+    for number in range(3):
+        log.info("line %d", number)
+    assert capfd.readouterr().err == ""
+    deadline = time.monotonic() + 10
+    written = ""
+    while not written and time.monotonic() < deadline:
+        time.sleep(0.01)
+        written = capfd.readouterr().err
+    assert written == "line 0\nline 1\nline 2\n"
+    log.info("before")
+    log.error("now")
+    assert capfd.readouterr().err == "before\nnow\n"
+    log.info("last")
+    handler.close()
+    assert capfd.readouterr().err == "last\n"
 
 
 # --- load, errors inside, and the end

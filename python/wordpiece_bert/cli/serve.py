@@ -139,7 +139,11 @@ def _log_to_standard_error(*, quiet: bool) -> None:
     """Print a line for each request, or with `quiet` only errors."""
     import logging
 
-    handler = logging.StreamHandler()
+    from wordpiece_bert.serve.access_log import DelayedHandler
+
+    # None of this is in a line; finding it costs as much as the line itself.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    handler = DelayedHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger("wordpiece_bert.serve")
     log.addHandler(handler)
