@@ -289,7 +289,9 @@ def test_bfloat16_is_close_and_the_same_in_any_batch(folder: str) -> None:
     for name, x in expected.items():
         cosine = (x * found[name]).sum() / np.linalg.norm(x) / np.linalg.norm(found[name])
         assert cosine > 0.999, name
-        assert not np.array_equal(x, found[name]), name
+        # Weights that are bfloat16 in the file are not rounded, and inputs only where that makes products faster.
+        same = folder == "variant_bfloat16" and not near.engine.instructions.endswith("bf16")
+        assert np.array_equal(x, found[name]) == same, name
         for i in (0, 8):
             np.testing.assert_array_equal(outputs(near(ids[i : i + 1], threads=1))[name][0], found[name][i])
     # Its weights are those of its arithmetic: rounded, in half the memory.

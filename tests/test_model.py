@@ -256,9 +256,9 @@ def test_the_backend_is_rust_by_default(model: BertModel) -> None:
     ("options", "error", "message"),
     [
         ({"backend": "torch"}, InputError, "backend must be one of 'numpy', 'rust', not 'torch'"),
-        ({"dtype": "int8"}, InputError, "dtype must be one of 'float32', 'bfloat16', not 'int8'"),
-        ({"backend": "numpy", "dtype": "bfloat16"}, ConfigError, "backend 'numpy' computes in 'float32' only"),
-        ({"dtype": "float16"}, InputError, "dtype must be one of 'float32', 'bfloat16', not 'float16'"),
+        ({"dtype": "int4"}, InputError, "dtype must be one of 'float32', 'bfloat16', .*'auto', not 'int4'"),
+        ({"backend": "numpy", "dtype": "bfloat16"}, ConfigError, "backend 'numpy' computes in 'float32', 'auto' only"),
+        ({"dtype": "float16"}, InputError, "dtype must be one of 'float32', 'bfloat16', .*'auto', not 'float16'"),
     ],
 )
 def test_other_backends_and_dtypes_are_refused(options: dict[str, str], error: Any, message: str) -> None:

@@ -46,9 +46,11 @@ __all__ = [
     "_panic",
     "_restore_encoding",
     "dense",
+    "describe_products",
     "epoch_order",
     "kernel_instruction_sets",
     "keyed_draws",
+    "num_threads",
     "pack_sequences",
     "set_num_threads",
     "split_sentences",
@@ -207,7 +209,8 @@ class PackedLayer:
         up: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]] | None,
         outer: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
         outer_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
-        bf16: bool,
+        dtype: str,
+        instruction_set: str | None = None,
     ) -> Self: ...
     def weight(self, name: str) -> npt.NDArray[Any]: ...
     def __reduce__(self) -> tuple[type[PackedLayer], tuple[Any, ...]]: ...
@@ -218,7 +221,8 @@ class PackedDense:
         cls,
         names: list[str],
         layers: list[tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]]],
-        bf16: bool,
+        dtype: str,
+        instruction_set: str | None = None,
     ) -> Self: ...
     def weight(self, name: str) -> npt.NDArray[Any]: ...
     def __reduce__(self) -> tuple[type[PackedDense], tuple[Any, ...]]: ...
@@ -305,6 +309,8 @@ def dense(
     instruction_set: str | None = None,
 ) -> npt.NDArray[np.float32]: ...
 def kernel_instruction_sets() -> list[str]: ...
+def describe_products(dtype: str, instruction_set: str | None = None) -> tuple[str, str, bool, str]: ...
+def num_threads(threads: int | None = None) -> int: ...
 
 @final
 class Rows:

@@ -72,8 +72,8 @@ class AutoModel:
             ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
         backend : {"rust", "numpy"}, default "rust"
             The engine.
-        dtype : str, default "float32"
-            The type that the engine computes in.
+        dtype : {"float32", "bfloat16", "auto"}, default "float32"
+            The type that the engine computes in, as for `Model`.
         revision : str, optional
             Branch, tag or commit of a model in the Hugging Face cache.
         download : bool, default False
@@ -121,8 +121,8 @@ class AutoModel:
             ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
         backend : {"rust", "numpy"}, default "rust"
             The engine.
-        dtype : str, default "float32"
-            The type that the engine computes in.
+        dtype : {"float32", "bfloat16", "auto"}, default "float32"
+            The type that the engine computes in, as for `Model`.
         revision : str, optional
             Branch, tag or commit of a model in the Hugging Face cache.
         download : bool, default False

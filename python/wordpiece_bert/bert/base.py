@@ -22,7 +22,14 @@ from wordpiece_bert.bert.checkpoint import (
 )
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.bert.config import BertConfig
-from wordpiece_bert.bert.engines import Engine, PackedWeight, get_engine
+from wordpiece_bert.bert.engines import (
+    Engine,
+    EngineInfo,
+    PackedWeight,
+    choose_dtype,
+    describe_engine,
+    get_engine,
+)
 from wordpiece_bert.bert.half_precision import BFLOAT16, widen
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning
 from wordpiece_bert.hub import find_model
@@ -54,8 +61,9 @@ class Model:
     backend
         The engine: ``"rust"``, or ``"numpy"``, which computes the same formulas in NumPy, several times slower.
     dtype
-        The dtype of the arithmetic: ``"float32"``; or ``"bfloat16"`` in the Rust engine, whose matrix products then
-        multiply numbers rounded to bfloat16 and sum them in float32.
+        The dtype of the matrix products, whose sums are float32: ``"float32"``; in the Rust engine also ``"bfloat16"``,
+        which rounds the weights to 8 significant bits and, where the CPU multiplies such numbers faster than float32,
+        the other factors as well; or ``"auto"``, the fastest of them on this CPU (`engine` has the reason).
     source
         Where the weights came from, for messages.
     new_head
@@ -66,7 +74,9 @@ class Model:
     config : BertConfig
         Sizes and settings.
     backend, dtype : str
-        The engine, and the dtype of its arithmetic.
+        The engine, and the dtype of its arithmetic; never ``"auto"``.
+    engine : EngineInfo
+        How the model computes on this machine: CPU, dtype, instructions, threads, and the reason.
     source : str
         Where the weights came from.
 
@@ -102,7 +112,8 @@ class Model:
         source: str = "weights",
         new_head: int | None = None,
     ) -> None:
-        engine = get_engine(backend, dtype)
+        chosen = choose_dtype(backend, dtype)
+        engine = get_engine(backend, chosen)
         layout = self._layout(config)
         resolved = resolve(self._renamed(weights, config, source), layout, config, source, new_head)
         if resolved.unused:
@@ -113,7 +124,8 @@ class Model:
             warnings.warn(message, CheckpointWarning, stacklevel=2)
         self.config = config
         self.backend = backend
-        self.dtype = dtype
+        self.dtype = chosen
+        self._requested_dtype = dtype
         self.source = source
         prefix = layout.prefix if layout.head or layout.prefixed else ""
         base: dict[str, AnyArray | PackedWeight] = {prefix + name: w for name, w in resolved.base.items()}
@@ -194,7 +206,7 @@ class Model:
         CheckpointWarning
             Tensors were not used, or weights of the head were drawn; the message has their names.
         """
-        get_engine(backend, dtype)  # report a wrong option before reading hundreds of megabytes
+        choose_dtype(backend, dtype)  # report a wrong option before reading hundreds of megabytes
         folder = find_model(name, revision=revision, download=download)
         config = cls.config_class.from_folder(folder)
         file = find_weights(folder)
@@ -204,6 +216,11 @@ class Model:
             message = f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}"
             raise CheckpointError(message)
         return cls(config, tensors, backend=backend, dtype=dtype, source=str(file), new_head=new_head)
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the model computes on this machine: CPU, dtype, instructions, threads, and the reason."""
+        return describe_engine(self.backend, self.dtype, requested=self._requested_dtype)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder that transformers can load.

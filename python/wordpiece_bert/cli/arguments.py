@@ -31,6 +31,7 @@ __all__ = [
     "VIEWS",
     "VOCAB_HELP",
     "add_download",
+    "add_dtype",
     "add_files",
     "add_output_control",
     "add_threads",
@@ -151,6 +152,17 @@ def reading_arguments() -> argparse.ArgumentParser:
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """Declare ``--threads``."""
     parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: all available CPUs)")
+
+
+def add_dtype(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--dtype``, whose value the engine checks."""
+    parser.add_argument(
+        "--dtype",
+        default="float32",
+        metavar="DTYPE",
+        help="the numbers that are multiplied: float32 (default), bfloat16, or auto for the fastest on this CPU that "
+        "keeps a cosine of 0.9999 to float32",
+    )
 
 
 def add_download(parser: argparse.ArgumentParser) -> None:

@@ -66,6 +66,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
     )
+    arguments.add_dtype(parser)
     arguments.add_threads(parser)
     arguments.add_download(parser)
     arguments.add_output_control(parser)
@@ -92,13 +93,16 @@ def run(options: argparse.Namespace) -> None:
     static = is_static_folder(find_model(options.model, download=options.download))
     block_texts = None if static else BATCHES_PER_GROUP * options.batch_size
     texts = TextReader(files, block_texts=block_texts, **arguments.reading_options(options))
-    encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads, download=options.download)
+    encoder = SentenceEncoder.from_pretrained(
+        options.model, dtype=options.dtype, threads=options.threads, download=options.download
+    )
     loaded = time.perf_counter()
     cut = "" if encoder.max_seq_length == sys.maxsize else f", at most {encoder.max_seq_length} tokens a text"
     what = "static embeddings, " if static else ""
     print_verbose(
         options, f"{options.model}: {what}{encoder.dimension} dimensions{cut}, loaded in {loaded - start:.2f} s"
     )
+    print_verbose(options, str(encoder.engine))
     with vector_writer(path, encoder.dimension, kind) as writer:
         writer.begin()
         truncated, tokens = _embed(texts, encoder, writer, options)

@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> None:
             facts["sentence_encoder"] = _sentence_facts(sentence)
         if any((folder / name).exists() for name in ("config.json", "bert_config.json")):
             facts["model"] = _model_facts(folder)
+            facts["engine"] = _engine_facts()
         source = str(folder)
     tokenizer = arguments.load_tokenizer(source)
     facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": _contents_facts(tokenizer)}
@@ -95,6 +96,16 @@ def _model_facts(folder: Path) -> dict[str, object]:
         weights = find_weights(folder)
         facts |= {"weights": str(weights), "bytes": weights.stat().st_size}
     return facts
+
+
+def _engine_facts() -> dict[str, object]:
+    """Return how models compute on this machine with ``dtype="auto"``."""
+    from dataclasses import asdict
+
+    from wordpiece_bert.bert.engines.choice import AUTO, DTYPES, choose_dtype, describe_engine
+
+    facts = asdict(describe_engine("rust", choose_dtype("rust", AUTO), requested=AUTO))
+    return {"dtypes": [*DTYPES["rust"], AUTO], "auto": facts.pop("dtype"), **facts}
 
 
 def _tokenizer_facts(tokenizer: Tokenizer) -> dict[str, object]:

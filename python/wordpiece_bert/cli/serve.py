@@ -47,7 +47,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help=f"keys, one per line, one of which a request must have (also: the variable {KEYS})",
     )
     parser.add_argument("--backend", choices=["rust", "numpy"], default="rust", help="the engine (default: rust)")
-    parser.add_argument("--dtype", default="float32", metavar="DTYPE", help="float32 (default) or bfloat16")
+    arguments.add_dtype(parser)
     _add_limits(parser)
     arguments.add_threads(parser)
     arguments.add_download(parser)
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
         models[name] = load_model(
             model, backend=options.backend, dtype=options.dtype, threads=options.threads, download=options.download
         )
-        print_verbose(options, f"{name}: {models[name]!r}")
+        print_verbose(options, f"{name}: {models[name]!r}, {models[name].engine}")
     if options.host not in ("127.0.0.1", "::1", "localhost") and not settings.api_keys:
         print_warning(f"{options.host} may be reachable from other machines, and no key is needed: see --api-key-file")
     _log_to_standard_error(quiet=options.quiet)

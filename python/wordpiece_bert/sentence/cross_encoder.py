@@ -30,6 +30,7 @@ from wordpiece_bert.subword import tokenizer_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["CrossEncoder"]
@@ -173,6 +174,11 @@ class CrossEncoder:
     def num_labels(self) -> int:
         """The number of scores of each pair."""
         return self._model.config.num_labels
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the model computes on this machine: CPU, dtype, instructions, threads, and the reason."""
+        return self._model.engine.with_threads(self._threads)
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -37,6 +37,7 @@ from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.model import BertModel
     from wordpiece_bert.tokenizer import RaggedBatch, Tokenizer
 
@@ -266,6 +267,11 @@ class SentenceEncoder(QueryAndDocumentCalls):
     def get_sentence_embedding_dimension(self) -> int:
         """Return `dimension`, under the name of sentence-transformers."""
         return self.dimension
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the encoder computes on this machine: CPU, dtype, instructions, threads, and the reason."""
+        return self._model.engine.with_threads(self._threads)
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -13,6 +13,7 @@ from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.progress import Progress, notify
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
+from wordpiece_bert.bert.engines.choice import describe_engine
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import one_of, tensors
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
     from wordpiece_bert._internal.safe_json import JsonObject
+    from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.sentence.arguments import OutputValue, Texts
     from wordpiece_bert.sentence.static_folder import StaticFolder
@@ -56,8 +58,8 @@ class StaticEncoder(SentenceEncoder):
     ----------
     model : str or os.PathLike
         The model's name or folder.
-    dtype : {"float32"}
-        The number type of the computation; tables of other types are widened.
+    dtype : {"float32", "auto"}
+        The number type of the computation, float32; tables of other types are widened.
     backend, keep_half
         For the interface of `SentenceEncoder`; a static model has one implementation.
     device, threads, revision, download
@@ -113,6 +115,12 @@ class StaticEncoder(SentenceEncoder):
         self._chars_per_token = int(np.median(lengths)) if lengths else 0
         is_model2vec = self._folder.layout == "model2vec"
         self._dropped = self._tokenizer._inner.unk_id if is_model2vec else None
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the encoder computes on this machine: a static model adds rows of its table in float32."""
+        engine = describe_engine("rust", "float32", requested="float32").with_threads(self._threads)
+        return replace(engine, reason="a static model adds rows of its table in float32")
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder that `from_pretrained`, sentence-transformers and model2vec load.

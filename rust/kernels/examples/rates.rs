@@ -5,16 +5,22 @@
 use std::time::Instant;
 
 use wordpiece_kernels::activation::Activation;
-use wordpiece_kernels::gemm::{Dense, Epilogue, linear};
+use wordpiece_kernels::gemm::{Dense, Epilogue, Products, linear};
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::{Execution, InstructionSet, Matrix, Row};
 
 fn main() {
     let shapes = [(384, 1152), (384, 384), (384, 1536), (1536, 384), (768, 2304), (768, 3072), (3072, 768), (32, 128)];
     for set in InstructionSet::all_available() {
-        for (kind, bf16) in [("float32", false), ("bfloat16", true)] {
+        let kinds = [
+            ("float32", Products::Float32),
+            ("rounded", Products::RoundedWeights),
+            ("bfloat16", Products::Bfloat16Pairs),
+        ];
+        for (kind, products) in kinds {
             for (k, n) in shapes {
-                let rates: Vec<String> = [7, 14, 56, 192].map(|m| format!("{:7.1}", rate(set, bf16, m, k, n))).into();
+                let rates: Vec<String> =
+                    [7, 14, 56, 192].map(|m| format!("{:7.1}", rate(set, products, m, k, n))).into();
                 let rates = rates.join(" ");
                 println!("{:8} {kind:8} K {k:5} N {n:5}   Gflop/s at 7, 14, 56, 192 rows: {rates}", set.name());
             }
@@ -23,9 +29,9 @@ fn main() {
 }
 
 /// Returns the best rate of several runs, in Gflop/s.
-fn rate(set: InstructionSet, bf16: bool, m: usize, k: usize, n: usize) -> f64 {
+fn rate(set: InstructionSet, products: Products, m: usize, k: usize, n: usize) -> f64 {
     let numbers: Vec<f32> = (0..k * n).map(|i| (i * 7 % 13) as f32 * 0.01 - 0.06).collect();
-    let dense = Dense::new(&[(Numbers::F32(&numbers), &vec![0.0; n])], k, bf16);
+    let dense = Dense::new(&[(Numbers::F32(&numbers), &vec![0.0; n])], k, products);
     let (mut x, mut y) = (Matrix::default(), Matrix::default());
     x.reshape(m, k).data_mut().fill(Row([0.1; 32]));
     y.reshape(m, n);

@@ -129,7 +129,7 @@ fn heads_of_whole_panels(
     length: usize,
 ) {
     let AttentionInputs { queries, keys, values, heads, size, .. } = inputs;
-    let Execution { instruction_set, pool } = execution;
+    let Execution { instruction_set, pool, .. } = execution;
     let head_panels = size / PANEL;
     let compute_head =
         |head: usize, scratch: &mut AttentionScratch, mut out: Vec<&mut [Row]>, weights: Option<&mut [f32]>| {

@@ -2,18 +2,22 @@
 
 use wordpiece_parallel::{InstructionSet, Workers};
 
-/// The instruction set and the threads of a computation. Results depend on the first, never on the second.
+use crate::arch::TileUnit;
+
+/// The instructions and the threads of a computation. Results depend on the instructions, never on the threads.
 #[derive(Clone, Copy)]
 pub struct Execution {
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
+    /// The tile registers that multiply pairs of bfloat16 numbers; `None` for the vectors of `instruction_set`.
+    pub tiles: Option<TileUnit>,
     /// The threads that help the calling one; `None` for the calling thread only.
     pub pool: Option<Workers>,
 }
 
 impl Execution {
-    /// Returns an execution on the calling thread only.
+    /// Returns an execution on the calling thread only, with the tile registers that belong to the instruction set.
     pub fn on_this_thread(instruction_set: InstructionSet) -> Execution {
-        Execution { instruction_set, pool: None }
+        Execution { instruction_set, tiles: TileUnit::of(instruction_set), pool: None }
     }
 }

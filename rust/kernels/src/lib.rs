@@ -24,12 +24,12 @@
 //!
 //! ```
 //! use wordpiece_kernels::activation::Activation;
-//! use wordpiece_kernels::gemm::{Dense, Epilogue, linear};
+//! use wordpiece_kernels::gemm::{Dense, Epilogue, Products, linear};
 //! use wordpiece_kernels::numbers::Numbers;
 //! use wordpiece_kernels::{Execution, InstructionSet, Matrix};
 //!
 //! let weight = Numbers::F32(&[1.0, 2.0, 0.5, -1.0, -1.0, -1.0]); // [3, 2]
-//! let dense = Dense::new(&[(weight, &[0.0, 1.0, 0.0])], 2, false);
+//! let dense = Dense::new(&[(weight, &[0.0, 1.0, 0.0])], 2, Products::Float32);
 //! let (mut x, mut y) = (Matrix::default(), Matrix::default());
 //! x.fill_rows(1, 2, &[3.0, 4.0]);
 //! y.reshape(1, 3);

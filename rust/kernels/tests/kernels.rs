@@ -5,7 +5,7 @@
 
 use wordpiece_kernels::activation::{self, Activation};
 use wordpiece_kernels::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
-use wordpiece_kernels::gemm::{Dense, Epilogue, PackedWeights, UnpackedWeights, linear, linear_unpacked};
+use wordpiece_kernels::gemm::{Dense, Epilogue, PackedWeights, Products, UnpackedWeights, linear, linear_unpacked};
 use wordpiece_kernels::norm::{LayerNorm, layer_norm};
 use wordpiece_kernels::numbers::{Numbers, bf16_to_f32, f32_to_bf16};
 use wordpiece_kernels::rotary::{Rotation, rotate};
@@ -159,7 +159,7 @@ fn linear_equals_its_formula_at_all_edges() {
             for n in [1, 16, 31, 32, 33, 65] {
                 let mut random = Random((k * 100 + n) as u64);
                 let (weight, bias) = (random.numbers(n * k), random.numbers(n));
-                let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, false);
+                let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, Products::Float32);
                 for rows in ROWS {
                     let (x, residual) = (random.numbers(rows * k), random.numbers(rows * n));
                     let expected = reference::linear(&wide(&x), &wide(&weight), &wide(&bias), k);
@@ -241,7 +241,7 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
             for n in [1, 31, 32, 33] {
                 let mut random = Random((k * 100 + n) as u64);
                 let (weight, bias) = (random.numbers(n * k), random.numbers(n));
-                let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, true);
+                let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, Products::Bfloat16Pairs);
                 let bits: Vec<u16> = weight.iter().map(|x| f32_to_bf16(*x)).collect();
                 assert_eq!(dense.weights().unpack(0, n), UnpackedWeights::Bf16(bits), "{name}");
                 for rows in ROWS {
@@ -258,7 +258,8 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                         row.0[(k - 1) % PANEL + 1..].fill(f32::NAN);
                     }
                     let to = y.reshape(rows, n).view_mut();
-                    let execution = Execution { instruction_set: set, pool: (rows % 2 == 0).then_some(pool) };
+                    let execution =
+                        Execution { instruction_set: set, tiles: None, pool: (rows % 2 == 0).then_some(pool) };
                     linear(execution, x.view(), &dense, Epilogue::Bias, to, &mut Vec::new());
                     let found = numbers(&y, rows, n);
                     for ((y, expected), scale) in found.iter().zip(expected).zip(scales) {
@@ -327,13 +328,13 @@ fn a_row_has_the_same_bits_beside_any_number_of_others_and_on_any_number_of_thre
         let (k, n) = (100, 70);
         let mut random = Random(5);
         let (weight, bias) = (random.numbers(n * k), random.numbers(n));
-        let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, false);
+        let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], k, Products::Float32);
         let x = random.numbers(40 * k);
         let run = |x: View<'_>, pool: Option<Workers>| {
             let mut y = Matrix::default();
             let epilogue = Epilogue::Activation(Activation::Gelu);
             let to = y.reshape(x.len(), n).view_mut();
-            linear(Execution { instruction_set: set, pool }, x, &dense, epilogue, to, &mut Vec::new());
+            linear(Execution { instruction_set: set, tiles: None, pool }, x, &dense, epilogue, to, &mut Vec::new());
             numbers(&y, x.len(), n)
         };
         let all = matrix(&x, 40, k);
@@ -388,7 +389,7 @@ fn attention_equals_its_formula() {
                     let context = numbers(&out, rows, hidden);
                     let mut without = Matrix::default();
                     let to = without.reshape(rows, hidden).view_mut();
-                    let with_pool = Execution { instruction_set: set, pool: Some(pool) };
+                    let with_pool = Execution { instruction_set: set, tiles: None, pool: Some(pool) };
                     attention(with_pool, inputs, &mut AttentionScratch::default(), to, None);
                     assert_eq!(
                         numbers(&without, rows, hidden),

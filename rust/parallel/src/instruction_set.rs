@@ -30,9 +30,9 @@
 //! [`InstructionSet`] has few levels, each a set of features that real CPUs have together; loops are compiled once for each.
 //! Features beyond a level are *extensions*: a level's token carries an optional token for each one, such as
 //! `Avx512::bf16`, and the few operations that gain from it are chosen at run time. To add one (AVX-VNNI to `Avx2`;
-//! AVX512-VNNI or AMX to `Avx512`; dotprod or i8mm to `Neon`), declare its token with `token!`, add the optional field and
-//! its getter, and fill the field in the level's constructor. The dispatch of either crate does not change. AMX also needs
-//! the permission of the operating system, which belongs in the constructor of its token.
+//! AVX512-VNNI to `Avx512`; dotprod or i8mm to `Neon`), declare its token with `token!`, add the optional field and
+//! its getter, and fill the field in the level's constructor. The dispatch of either crate does not change. The constructor of
+//! `Amx` also asks the operating system for permission.
 //!
 //! # Cost
 //!
@@ -50,10 +50,14 @@ macro_rules! token {
 }
 
 #[cfg(target_arch = "x86_64")]
+pub use crate::amx::Amx;
+#[cfg(target_arch = "x86_64")]
 pub use x86::{Avx2, Avx512, Bf16, Vbmi2};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::Amx;
+
     token! {
         /// Proof that the CPU has AVX2, FMA, BMI1, BMI2, LZCNT and POPCNT: every CPU with AVX2 that is in use has all six.
         Avx2
@@ -76,6 +80,7 @@ mod x86 {
         avx2: Avx2,
         vbmi2: Option<Vbmi2>,
         bf16: Option<Bf16>,
+        amx: Option<Amx>,
     }
 
     impl Avx2 {
@@ -105,6 +110,7 @@ mod x86 {
                 avx2,
                 vbmi2: has_vbmi2.then_some(Vbmi2(())),
                 bf16: has_bf16.then_some(Bf16(())),
+                amx: Amx::new(),
             })
         }
 
@@ -126,10 +132,21 @@ mod x86 {
             self.bf16
         }
 
+        /// Returns the token of AMX (products of bfloat16 tiles) if the CPU has it and the system permits it.
+        #[inline(always)]
+        pub fn amx(self) -> Option<Amx> {
+            self.amx
+        }
+
+        /// Returns the same level without AMX, so that its pairs are multiplied by vectors.
+        pub fn without_amx(self) -> Avx512 {
+            Avx512 { amx: None, ..self }
+        }
+
         /// Returns the same level without its extensions, so that tests reach the code of CPUs that have none.
         #[doc(hidden)]
         pub fn without_extensions(self) -> Avx512 {
-            Avx512 { vbmi2: None, bf16: None, ..self }
+            Avx512 { vbmi2: None, bf16: None, amx: None, ..self }
         }
     }
 }
@@ -251,7 +268,8 @@ mod tests {
         if let Some(avx512) = Avx512::new() {
             assert_eq!(Some(avx512.avx2()), Avx2::new());
             let without = avx512.without_extensions();
-            assert!(without.vbmi2().is_none() && without.bf16().is_none());
+            assert!(without.vbmi2().is_none() && without.bf16().is_none() && without.amx().is_none());
+            assert_eq!(avx512.without_amx().bf16(), avx512.bf16());
         }
     }
 }

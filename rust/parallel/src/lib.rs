@@ -6,11 +6,15 @@
 //! - [`interruptible`] runs a computation that ends early if the calling thread is interrupted; [`checkpoint`] is where.
 //! - [`prefetch`](prefetch()) requests a cache line before it is read.
 //! - [`ScratchPool`] keeps scratch buffers from one call to the next without a lock.
+//! - [`cpu`] names the CPU, and knows what its feature flags do not report.
 //! - [`instruction_set`] finds out which SIMD instructions the CPU supports, and proves it with capability tokens.
 //!
 //! Results never depend on the number of threads: the functions here return results in the order of the items, whichever
 //! thread computed them.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
+pub mod cpu;
 mod fork_join;
 pub mod instruction_set;
 mod interrupt;

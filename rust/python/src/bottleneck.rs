@@ -9,6 +9,7 @@ use wordpiece_kernels::encoder::{BottleneckLayer, DenseNorm, Source};
 use wordpiece_kernels::gemm::Dense;
 use wordpiece_kernels::panels;
 
+use crate::engine::products_for;
 use crate::error::{self, guarded};
 use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormWithEps, StoredArray, norm_of, stored_array};
 
@@ -20,14 +21,24 @@ pub struct PackedDense {
     parts: Vec<(String, usize)>,
     /// The number of inputs.
     columns: usize,
+    /// The last two arguments of the constructor.
+    made_for: (String, Option<String>),
 }
 
 #[pymethods]
 impl PackedDense {
-    /// Pack dense layers under these names. With `bf16`, products are those of numbers rounded to bfloat16.
+    /// Pack dense layers under these names, for the products of `dtype`, float32 or bfloat16, with `instruction_set`.
     #[new]
-    fn new(py: Python<'_>, names: Vec<String>, layers: Vec<DenseArrays<'_>>, bf16: bool) -> PyResult<PackedDense> {
+    #[pyo3(signature = (names, layers, dtype, instruction_set=None))]
+    fn new(
+        py: Python<'_>,
+        names: Vec<String>,
+        layers: Vec<DenseArrays<'_>>,
+        dtype: String,
+        instruction_set: Option<String>,
+    ) -> PyResult<PackedDense> {
         guarded(|| {
+            let products = products_for(&dtype, instruction_set.as_deref())?;
             let weights = layers
                 .iter()
                 .map(|layer| BorrowedNumbers::new(&layer.0.0, &layer.0.1))
@@ -42,8 +53,8 @@ impl PackedDense {
             };
             let columns = weight.len() / bias.len().max(1);
             let parts = names.into_iter().zip(dense.iter().map(|layer| layer.1.len())).collect();
-            let dense = Arc::new(py.detach(|| Dense::new(&dense, columns, bf16)));
-            Ok(PackedDense { dense, parts, columns })
+            let dense = Arc::new(py.detach(|| Dense::new(&dense, columns, products)));
+            Ok(PackedDense { dense, parts, columns, made_for: (dtype, instruction_set) })
         })
     }
 
@@ -67,7 +78,8 @@ impl PackedDense {
                 })
                 .collect::<PyResult<Vec<_>>>()?;
             let names: Vec<&str> = this.each().map(|(_, name, _)| name).collect();
-            let arguments = (names, layers, this.dense.weights().is_bf16_pairs());
+            let (dtype, instruction_set) = this.made_for.clone();
+            let arguments = (names, layers, dtype, instruction_set);
             Ok((slf.get_type(), arguments.into_pyobject(py)?))
         })
     }

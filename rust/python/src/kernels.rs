@@ -15,23 +15,25 @@ use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::activation::Activation;
+use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::encoder::{
     EmbeddingTables, Encoder, EncoderConfig, Layer, LayerNormWeights, Layers, PooledOutput, RelativeBiasTable,
     Sequence, TokenColumns,
 };
-use wordpiece_kernels::gemm::{Dense, linear_unpacked};
+use wordpiece_kernels::gemm::{Dense, Products, linear_unpacked};
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::pooling::Pooling;
-use wordpiece_kernels::{Execution, InstructionSet, Matrix};
+use wordpiece_kernels::{Execution, Matrix};
 use wordpiece_parallel::ScratchPool;
 
 use crate::bottleneck::{PackedBottleneck, PackedDense};
+use crate::engine::{kernels_for, products_for};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::stored_arrays::{
     BorrowedNumbers, DenseArrays, NormArrays, NormWithEps, StoredArray, by_rows, norm_of, stored_array,
 };
-use crate::{instruction_sets, threads};
+use crate::threads;
 
 /// The packed weights of one layer.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
@@ -41,13 +43,16 @@ pub struct PackedLayer {
     /// N·d, the width of all queries of a row.
     attention: usize,
     intermediate: usize,
+    /// The last two arguments of the constructor.
+    made_for: (String, Option<String>),
 }
 
 #[pymethods]
 impl PackedLayer {
     /// Pack the weights of a layer: query, key and value, and the other dense layers and layer norms, `up` being that of a
-    /// gated feed-forward network. With `bf16`, all products are those of numbers rounded to bfloat16.
+    /// gated feed-forward network. They are packed for the products of `dtype`, float32 or bfloat16, with `instruction_set`.
     #[new]
+    #[pyo3(signature = (qkv, output, output_norm, inner, up, outer, outer_norm, dtype, instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of a layer by name")]
     fn new(
         py: Python<'_>,
@@ -58,9 +63,11 @@ impl PackedLayer {
         up: Option<DenseArrays<'_>>,
         outer: DenseArrays<'_>,
         outer_norm: NormArrays<'_>,
-        bf16: bool,
+        dtype: String,
+        instruction_set: Option<String>,
     ) -> PyResult<PackedLayer> {
         guarded(|| {
+            let products = products_for(&dtype, instruction_set.as_deref())?;
             let (hidden, attention, intermediate) = (output.1.len(), qkv[0].1.len(), inner.1.len());
             let all = qkv.iter().chain([&output, &inner, &outer]).chain(&up);
             let weights =
@@ -74,15 +81,16 @@ impl PackedLayer {
             let output_norm = (output_norm.0.as_slice()?, output_norm.1.as_slice()?);
             let outer_norm = (outer_norm.0.as_slice()?, outer_norm.1.as_slice()?);
             let layer = py.detach(|| Layer {
-                qkv: Dense::new(&dense[..3], hidden, bf16),
-                output: Dense::new(&dense[3..4], attention, bf16),
+                qkv: Dense::new(&dense[..3], hidden, products),
+                output: Dense::new(&dense[3..4], attention, products),
                 output_norm: LayerNormWeights::new(output_norm.0, output_norm.1),
-                inner: Dense::new(&dense[4..5], hidden, bf16),
-                outer: Dense::new(&dense[5..6], intermediate, bf16),
-                up: dense.get(6).map(|up| Dense::new(&[*up], hidden, bf16)),
+                inner: Dense::new(&dense[4..5], hidden, products),
+                outer: Dense::new(&dense[5..6], intermediate, products),
+                up: dense.get(6).map(|up| Dense::new(&[*up], hidden, products)),
                 outer_norm: LayerNormWeights::new(outer_norm.0, outer_norm.1),
             });
-            Ok(PackedLayer { layer: Arc::new(layer), hidden, attention, intermediate })
+            let made_for = (dtype, instruction_set);
+            Ok(PackedLayer { layer: Arc::new(layer), hidden, attention, intermediate, made_for })
         })
     }
 
@@ -105,11 +113,11 @@ impl PackedLayer {
                 (vector(weight), vector(bias))
             };
             let qkv = [dense("query")?, dense("key")?, dense("value")?];
-            let bf16 = this.layer.output.weights().is_bf16_pairs();
+            let (dtype, instruction_set) = this.made_for.clone();
             let (output_norm, outer_norm) = (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
             let (output, inner, outer) = (dense("output")?, dense("inner")?, dense("outer")?);
             let up = this.layer.up.as_ref().map(|_| dense("up")).transpose()?;
-            let parts = (Vec::from(qkv), output, output_norm, inner, up, outer, outer_norm, bf16);
+            let parts = (Vec::from(qkv), output, output_norm, inner, up, outer, outer_norm, dtype, instruction_set);
             Ok((slf.get_type(), parts.into_pyobject(py)?))
         })
     }
@@ -223,7 +231,7 @@ impl BertEncoder {
             let projection = match projection {
                 Some(((weight, dtype), bias)) => {
                     let weight = BorrowedNumbers::new(&weight, &dtype)?;
-                    Some(Dense::new(&[(weight.numbers()?, bias.as_slice()?)], embedding, false))
+                    Some(Dense::new(&[(weight.numbers()?, bias.as_slice()?)], embedding, Products::Float32))
                 }
                 None => None,
             };
@@ -234,9 +242,11 @@ impl BertEncoder {
                 }),
                 None => None,
             };
+            let (instruction_set, tiles) = kernels_for(instruction_set)?;
             let core = Encoder {
                 config,
-                instruction_set: kernels_for(instruction_set)?,
+                instruction_set,
+                tiles,
                 transformation: transformation.map(|dense| dense.dense()),
                 embedding_norm: embedding_norm.as_ref().map(norm_of).transpose()?,
                 projection,
@@ -384,10 +394,10 @@ impl BertEncoder {
         })
     }
 
-    /// The name of the instruction set that computes: avx512, avx2, neon or scalar.
+    /// The name of the instruction set that computes: amx, avx512, avx2, neon or scalar.
     #[getter]
     fn instruction_set(&self) -> &'static str {
-        self.core.instruction_set.name()
+        self.core.tiles.map_or(self.core.instruction_set.name(), TileUnit::name)
     }
 }
 
@@ -428,14 +438,15 @@ pub fn dense<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
         let (rows, k, n) = (x.shape()[0], weight.shape()[1], weight.shape()[0]);
-        let (activation, instruction_set) = (activation_of(activation)?, kernels_for(instruction_set)?);
+        let activation = activation_of(activation)?;
+        let (instruction_set, tiles) = kernels_for(instruction_set)?;
         let y = zeros::<Ix2>(py, [rows, n], rows, "the outputs of a dense layer")?;
         {
             let mut borrowed = y.readwrite();
             let to = borrowed.as_slice_mut()?;
             let (x, weight, bias) = (by_rows(&x)?, by_rows(&weight)?, bias.as_slice()?);
             detached(py, || {
-                let execution = Execution { instruction_set, pool: threads::pool(threads) };
+                let execution = Execution { instruction_set, tiles, pool: threads::pool(threads) };
                 let mut matrix = Matrix::default();
                 matrix.fill_rows(rows, k, x);
                 linear_unpacked(execution, &matrix, weight, bias, activation, to);
@@ -469,20 +480,6 @@ pub fn zeros<'py, D: Dimension>(
         ))
     };
     Ok(array.map_err(refused)?.cast_into()?)
-}
-
-/// Return the names of the instruction sets that this CPU has, the best last.
-#[pyfunction]
-pub fn kernel_instruction_sets() -> Vec<&'static str> {
-    InstructionSet::all_available().into_iter().map(InstructionSet::name).collect()
-}
-
-/// Returns the instruction set of this name, or the best one of this CPU.
-pub fn kernels_for(instruction_set: Option<&str>) -> PyResult<InstructionSet> {
-    match instruction_set {
-        None => Ok(InstructionSet::detect()),
-        Some(name) => instruction_sets::by_name(&InstructionSet::all_available(), name),
-    }
 }
 
 /// Returns the activation of this name, one of `functional.ACTIVATIONS`.

@@ -17,6 +17,7 @@ mod bert;
 mod bottleneck;
 mod convert;
 mod encoding;
+mod engine;
 mod error;
 mod files;
 mod instruction_sets;
@@ -68,11 +69,13 @@ mod _core {
     #[pymodule_export]
     use super::encoding::{_restore_encoding, Encoding};
     #[pymodule_export]
+    use super::engine::{describe_products, kernel_instruction_sets, num_threads};
+    #[pymodule_export]
     use super::error::_panic;
     #[pymodule_export]
     use super::files::{TextBlock, TextReader};
     #[pymodule_export]
-    use super::kernels::{BertEncoder, PackedLayer, dense, kernel_instruction_sets};
+    use super::kernels::{BertEncoder, PackedLayer, dense};
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]

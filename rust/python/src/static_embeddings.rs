@@ -16,10 +16,11 @@ use wordpiece_kernels::InstructionSet;
 use wordpiece_kernels::static_embeddings::{MeanOptions, StaticEmbeddings as Core};
 
 use crate::convert::{self, BatchArgument};
+use crate::engine::kernels_for;
 use crate::error::{guarded, to_py};
 use crate::files::TextBlock;
 use crate::interrupt::detached;
-use crate::kernels::{kernels_for, zeros};
+use crate::kernels::zeros;
 use crate::location::Location;
 use crate::options::Options;
 use crate::stored_arrays::by_rows;
@@ -123,7 +124,7 @@ impl StaticEmbeddings {
         instruction_set: Option<&str>,
     ) -> PyResult<Vectors<'py>> {
         guarded(|| {
-            let (threads, set) = (threads::checked("threads", threads)?, kernels_for(instruction_set)?);
+            let (threads, set) = (threads::checked("threads", threads)?, kernels_for(instruction_set)?.0);
             let mean = MeanOptions { dropped, least_length };
             let call = Call { tokenizer, options, max_chars, mean, set, threads };
             let batch = BatchArgument::new(texts, "texts", false, true)?;
@@ -152,7 +153,7 @@ impl StaticEmbeddings {
         threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vectors<'py>> {
         guarded(|| {
-            let (threads, set) = (threads::checked("threads", threads)?, kernels_for(None)?);
+            let (threads, set) = (threads::checked("threads", threads)?, kernels_for(None)?.0);
             let mean = MeanOptions { dropped, least_length };
             let call = Call { tokenizer, options, max_chars, mean, set, threads };
             self.vectors(py, block.inputs(), call)?.map_err(|error| to_py(block.locate(error)))

@@ -87,15 +87,17 @@ class RustEncoder:
         self._layers: list[_core.PackedLayer] = []
         #: The dense layers of MobileBERT, by name.
         self._dense: dict[str, _core.PackedDense] = {}
-        kind, bf16 = config.bottleneck, dtype == "bfloat16"
+        kind = config.bottleneck
         if kind is None:
-            self._pack_layers(config, weights, bf16=bf16)
+            self._pack_layers(config, weights, dtype, instruction_set)
         else:
-            self._dense, self.packed = pack_bottlenecks(config, weights, kind, bf16=bf16)
+            self._dense, self.packed = pack_bottlenecks(config, weights, kind, dtype, instruction_set)
         self._unpacked = {name: weight for name, weight in weights.items() if name not in self.packed}
         self._build(instruction_set)
 
-    def _pack_layers(self, config: BertConfig, weights: Mapping[str, AnyArray], *, bf16: bool) -> None:
+    def _pack_layers(
+        self, config: BertConfig, weights: Mapping[str, AnyArray], dtype: str, instruction_set: str | None
+    ) -> None:
         """Pack the layers of a model other than MobileBERT."""
         done: dict[int, tuple[_core.PackedLayer, str]] = {}  # ALBERT's layers share weights: pack each once
         for index in range(config.encoder_layers):
@@ -103,11 +105,9 @@ class RustEncoder:
             present = {name: short for name, short in _PACKED.items() if prefix + name in weights}
             key = id(weights[f"{prefix}attention.self.query.weight"])
             if key not in done:
-                done[key] = _packed_layer(weights, prefix, config, bf16=bf16), prefix
+                done[key] = _packed_layer(weights, prefix, config, dtype, instruction_set), prefix
                 for name, short in present.items():
-                    self.packed[prefix + name] = PackedLayerWeight(
-                        done[key][0], short, weights[prefix + name], bf16=bf16
-                    )
+                    self.packed[prefix + name] = PackedLayerWeight(done[key][0], short, weights[prefix + name], dtype)
             layer, first = done[key]
             self._layers.append(layer)
             self.packed |= {prefix + name: self.packed[first + name] for name in present}
@@ -273,7 +273,9 @@ class RustEngine:
         return RustDense(weight, bias)(x)
 
 
-def _packed_layer(weights: Mapping[str, AnyArray], prefix: str, config: BertConfig, *, bf16: bool) -> _core.PackedLayer:
+def _packed_layer(
+    weights: Mapping[str, AnyArray], prefix: str, config: BertConfig, dtype: str, instruction_set: str | None
+) -> _core.PackedLayer:
     gated = f"{prefix}intermediate.gate.weight" in weights
     norms = ("attention.ln", "ln") if config.norm_first else ("attention.output.LayerNorm", "output.LayerNorm")
     return _core.PackedLayer(
@@ -284,7 +286,8 @@ def _packed_layer(weights: Mapping[str, AnyArray], prefix: str, config: BertConf
         stored_dense(weights, f"{prefix}intermediate.up") if gated else None,
         stored_dense(weights, f"{prefix}output.dense"),
         stored_norm(weights, f"{prefix}{norms[1]}"),
-        bf16,
+        dtype,
+        instruction_set,
     )
 
 

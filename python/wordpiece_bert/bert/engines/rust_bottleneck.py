@@ -38,21 +38,25 @@ _TRANSFORMATION = "embeddings.embedding_transformation"
 
 
 def pack_bottlenecks(
-    config: BertConfig, weights: Mapping[str, AnyArray], kind: Bottleneck, *, bf16: bool
+    config: BertConfig,
+    weights: Mapping[str, AnyArray],
+    kind: Bottleneck,
+    dtype: str,
+    instruction_set: str | None,
 ) -> tuple[dict[str, _core.PackedDense], dict[str, PackedLayerWeight]]:
     """Pack the dense layers that are used, by name, and return the weights that are stored packed, by name."""
     dense: dict[str, _core.PackedDense] = {}
     packed: dict[str, PackedLayerWeight] = {}
 
-    def pack(key: str, names: list[str], *, bf16: bool = bf16) -> None:
-        layer = _core.PackedDense(names, [stored_dense(weights, name) for name in names], bf16)
+    def pack(key: str, names: list[str], dtype: str = dtype) -> None:
+        layer = _core.PackedDense(names, [stored_dense(weights, name) for name in names], dtype, instruction_set)
         dense[key] = layer
         for name in names:
             weight = weights[f"{name}.weight"]
-            packed[f"{name}.weight"] = PackedLayerWeight(layer, name, weight, bf16=bf16)
+            packed[f"{name}.weight"] = PackedLayerWeight(layer, name, weight, dtype)
 
     if kind.transformed:
-        pack(_TRANSFORMATION, [_TRANSFORMATION], bf16=False)
+        pack(_TRANSFORMATION, [_TRANSFORMATION], "float32")
     for index in range(config.encoder_layers):
         layer = f"encoder.layer.{index}"
         attention = f"{layer}.attention.self"

@@ -26,11 +26,9 @@ __all__ = ["PackedLayerWeight", "stored", "stored_dense", "stored_norm"]
 class PackedLayerWeight:
     """One matrix of a packed layer, unpacked on request."""
 
-    def __init__(
-        self, layer: _core.PackedLayer | _core.PackedDense, name: str, weight: AnyArray, *, bf16: bool
-    ) -> None:
+    def __init__(self, layer: _core.PackedLayer | _core.PackedDense, name: str, weight: AnyArray, dtype: str) -> None:
         self._layer, self._name = layer, name
-        self.shape, self.dtype = weight.shape, BFLOAT16 if bf16 else weight.dtype
+        self.shape, self.dtype = weight.shape, BFLOAT16 if dtype == "bfloat16" else weight.dtype
         self.nbytes = weight.size * self.dtype.itemsize
 
     def unpack(self) -> AnyArray:

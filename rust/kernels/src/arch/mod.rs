@@ -12,16 +12,24 @@
 //! the last place.
 
 #[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod emulated_tiles;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
 mod simd;
+mod tile_registers;
 
+#[cfg(target_arch = "x86_64")]
+pub use amx::AmxTiles;
+pub use emulated_tiles::EmulatedTiles;
 pub use scalar::Scalar;
 pub use simd::{Kernel, MAX_TILE_ROWS, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs};
+pub use tile_registers::{InputTile, SumTiles, TILE_REGISTER_ROWS, TileRegisters, TileUnit, WeightTiles};
 pub use wordpiece_parallel::InstructionSet;
 
 /// Runs a computation with the instructions of `instruction_set`.

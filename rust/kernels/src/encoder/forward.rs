@@ -8,7 +8,7 @@ use wordpiece_parallel::{Scratch, ScratchPool, Workers, map_with};
 use super::inputs::{EmbeddingTables, Sequence, TokenColumns};
 use super::tasks::{group_into_tasks, rows_of};
 use super::weights::{EncoderConfig, Layer, LayerNormWeights, Layers, Norm, RelativeBiasTable};
-use crate::arch::InstructionSet;
+use crate::arch::{InstructionSet, TileUnit};
 use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
 use crate::embeddings::sum_rows;
 use crate::execution::Execution;
@@ -32,6 +32,8 @@ pub struct Encoder {
     pub config: EncoderConfig,
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
+    /// The tile registers that multiply weights in pairs of bfloat16 numbers, if any do.
+    pub tiles: Option<TileUnit>,
     /// The dense layer of MobileBERT from E, or 3E for three neighbours, to H, before the other embeddings are added.
     pub transformation: Option<Arc<Dense>>,
     /// The norm of the embeddings, over E columns, or over H in MobileBERT, if the model has one.
@@ -137,7 +139,7 @@ impl<'a, 's> Task<'a, 's> {
         sequences: Vec<Sequence<'s>>,
         scratch: &'a mut EncoderScratch,
     ) -> Task<'a, 's> {
-        let execution = Execution { instruction_set: encoder.instruction_set, pool };
+        let execution = Execution { instruction_set: encoder.instruction_set, tiles: encoder.tiles, pool };
         Task { encoder, execution, rows: rows_of(&sequences), sequences, scratch }
     }
 

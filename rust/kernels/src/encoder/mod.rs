@@ -21,19 +21,19 @@
 //! use wordpiece_kernels::InstructionSet;
 //! use wordpiece_kernels::activation::Activation;
 //! use wordpiece_kernels::encoder::*;
-//! use wordpiece_kernels::gemm::Dense;
+//! use wordpiece_kernels::gemm::{Dense, Products};
 //! use wordpiece_kernels::numbers::Numbers;
 //! use wordpiece_kernels::pooling::Pooling;
 //!
 //! let dense = || (Numbers::F32(&[0.0; 4]), &[0.0; 2][..]); // [2, 2] and [2]
 //! let norm = || LayerNormWeights::new(&[1.0; 2], &[0.0; 2]);
 //! let layer = Layer {
-//!     qkv: Dense::new(&[dense(), dense(), dense()], 2, false),
-//!     output: Dense::new(&[dense()], 2, false),
+//!     qkv: Dense::new(&[dense(), dense(), dense()], 2, Products::Float32),
+//!     output: Dense::new(&[dense()], 2, Products::Float32),
 //!     output_norm: norm(),
-//!     inner: Dense::new(&[dense()], 2, false),
+//!     inner: Dense::new(&[dense()], 2, Products::Float32),
 //!     up: None,
-//!     outer: Dense::new(&[dense()], 2, false),
+//!     outer: Dense::new(&[dense()], 2, Products::Float32),
 //!     outer_norm: norm(),
 //! };
 //! let encoder = Encoder {
@@ -48,6 +48,7 @@
 //!         norm_first: false,
 //!     },
 //!     instruction_set: InstructionSet::detect(),
+//!     tiles: None,
 //!     transformation: None,
 //!     embedding_norm: Some(Norm { weights: norm(), eps: Some(0.0) }),
 //!     projection: None,

@@ -7,12 +7,15 @@ use wordpiece_parallel::{checkpoint, map_with};
 
 use super::epilogue::Epilogue;
 use super::pack::{PackedWeights, RoundRows, WeightPanel, pack_panel};
+use super::products::Products;
 use crate::activation::Activation;
-use crate::arch::{self, Kernel, Simd};
+#[cfg(target_arch = "x86_64")]
+use crate::arch::AmxTiles;
+use crate::arch::{self, EmulatedTiles, Kernel, Simd, TILE_REGISTER_ROWS, TileRegisters, TileUnit};
 use crate::execution::Execution;
-use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, ViewMut, pad_to_panels, panels};
+use crate::matrix::{HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
 use crate::numbers::Numbers;
-use crate::tile::{PairTile, Tile, tiles};
+use crate::tile::{PairTile, REGISTER_ROWS, Tile, multiply_with_registers, tiles};
 
 /// A product can be interrupted between two panels of outputs, once they have this many rows together.
 const ROWS_PER_CHECKPOINT: usize = 128;
@@ -27,14 +30,18 @@ pub struct Dense {
 impl Dense {
     /// Packs dense layers with the same `k` inputs, each a weight [N, K] and a bias `[N]`.
     ///
-    /// The outputs of each layer begin at a panel. With `bf16`, weights are rounded to bfloat16 and multiplied as such.
+    /// The outputs of each layer begin at a panel.
     ///
     /// # Panics
     ///
     /// If the length of a weight is not N·K, or the weights are not all of one type.
-    pub fn new(layers: &[(Numbers<'_>, &[f32])], k: usize, bf16: bool) -> Dense {
+    pub fn new(layers: &[(Numbers<'_>, &[f32])], k: usize, products: Products) -> Dense {
         let weights: Vec<Numbers<'_>> = layers.iter().map(|layer| layer.0).collect();
-        let weights = if bf16 { PackedWeights::bf16_pairs(&weights, k) } else { PackedWeights::new(&weights, k) };
+        let weights = match products {
+            Products::Float32 => PackedWeights::new(&weights, k),
+            Products::RoundedWeights => PackedWeights::rounded(&weights, k),
+            Products::Bfloat16Pairs => PackedWeights::bf16_pairs(&weights, k),
+        };
         Dense::from_parts(weights, layers.iter().flat_map(|layer| pad_to_panels(layer.1)).collect())
     }
 
@@ -76,20 +83,25 @@ pub fn linear(
     rounded: &mut Vec<HalfRow>,
 ) {
     let Dense { weights, bias } = dense;
-    let Execution { instruction_set, pool } = execution;
+    let Execution { instruction_set, tiles, pool } = execution;
     let k = weights.k();
     assert!(x.width() >= panels(k) && x.len() == out.len());
     let mut half = None;
     if weights.is_bf16_pairs() {
-        let len = panels(k) * x.len();
+        // Tile registers always read whole tiles.
+        let rows = tiles.map_or(x.len(), |_| x.len().next_multiple_of(TILE_REGISTER_ROWS));
+        let len = panels(k) * rows;
         rounded.resize(len.max(rounded.len()), HalfRow::ZERO);
-        arch::run(instruction_set, RoundRows { x, k, to: &mut rounded[..len] });
-        half = Some(View::new(&rounded[..len], x.len()));
+        arch::run(instruction_set, RoundRows { x, k, to: &mut rounded[..len], rows });
+        half = Some(View::new(&rounded[..len], rows));
     }
     if pool.is_some() {
         map_with(out.each_panel().into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
             let weights = weights.panel(instruction_set, panel, widened);
-            arch::run(instruction_set, ProductPanel { x, half, weights, bias: &bias[panel], epilogue, panel, out });
+            arch::run(
+                instruction_set,
+                ProductPanel { x, half, tiles, weights, bias: &bias[panel], epilogue, panel, out },
+            );
         });
     } else {
         let mut widened = Vec::new();
@@ -100,7 +112,7 @@ pub fn linear(
             }
             let weights = weights.panel(instruction_set, panel, &mut widened);
             let out = out.panel(panel);
-            arch::run(instruction_set, ProductPanel { x, half, weights, bias, epilogue, panel, out });
+            arch::run(instruction_set, ProductPanel { x, half, tiles, weights, bias, epilogue, panel, out });
         }
     }
 }
@@ -149,7 +161,7 @@ pub fn linear_unpacked(
         let mut bias_row = Row::ZERO;
         bias_row.0[..columns.len()].copy_from_slice(&bias[columns]);
         let weights = WeightPanel::F32(packed);
-        let product = ProductPanel { x, half: None, weights, bias: &bias_row, epilogue, panel, out };
+        let product = ProductPanel { x, half: None, tiles: None, weights, bias: &bias_row, epilogue, panel, out };
         arch::run(execution.instruction_set, product);
     };
     let mut part = Matrix::default();
@@ -169,8 +181,10 @@ pub fn linear_unpacked(
 struct ProductPanel<'a> {
     /// The input [rows, K].
     x: View<'a>,
-    /// The input rounded to bfloat16; `Some` if the weights are pairs.
+    /// The input rounded to bfloat16, with whole tiles of rows for tile registers; `Some` if the weights are pairs.
     half: Option<View<'a, HalfRow>>,
+    /// The tile registers that multiply pairs.
+    tiles: Option<TileUnit>,
     weights: WeightPanel<'a>,
     bias: &'a Row,
     epilogue: Epilogue<'a>,
@@ -184,16 +198,51 @@ impl Kernel for ProductPanel<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        for rows in tiles(self.out.len(), S::TILE_ROWS) {
-            let out = &mut self.out[rows.clone()];
-            match (self.weights, self.half) {
-                (WeightPanel::F32(b), _) => simd.run_tile(Tile { a: self.x.rows(rows.clone()), b, out }),
-                (WeightPanel::Pairs(b), Some(half)) => {
-                    simd.run_pair_tile(PairTile { a: half.rows(rows.clone()), b, out });
+        let ProductPanel { x, half, tiles: unit, weights, bias, epilogue, panel, out } = self;
+        match (weights, half, unit) {
+            (WeightPanel::F32(b), ..) => {
+                for rows in tiles(out.len(), S::TILE_ROWS) {
+                    let out = &mut out[rows.clone()];
+                    simd.run_tile(Tile { a: x.rows(rows.clone()), b, out });
+                    epilogue.apply(simd, bias, panel, rows, out);
                 }
-                (WeightPanel::Pairs(_), None) => unreachable!("`linear` rounds the input of weights in pairs"),
             }
-            self.epilogue.apply(simd, self.bias, self.panel, rows, out);
+            (WeightPanel::Pairs(b), Some(half), None) => {
+                for rows in tiles(out.len(), S::TILE_ROWS) {
+                    let out = &mut out[rows.clone()];
+                    simd.run_pair_tile(PairTile { a: half.rows(rows.clone()), b, out });
+                    epilogue.apply(simd, bias, panel, rows, out);
+                }
+            }
+            (WeightPanel::Pairs(b), Some(a), Some(unit)) => {
+                let product = RegisterProduct { a, b, bias, epilogue, panel };
+                match unit {
+                    #[cfg(target_arch = "x86_64")]
+                    TileUnit::Amx(token) => product.run(simd, &mut AmxTiles::new(token), out),
+                    TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::new(), out),
+                }
+            }
+            (WeightPanel::Pairs(_), None, _) => unreachable!("`linear` rounds the input of weights in pairs"),
+        }
+    }
+}
+
+/// One panel of the outputs of a dense layer by tile registers.
+struct RegisterProduct<'a> {
+    a: View<'a, HalfRow>,
+    b: &'a [PairRow],
+    bias: &'a Row,
+    epilogue: Epilogue<'a>,
+    panel: usize,
+}
+
+impl RegisterProduct<'_> {
+    #[inline(always)]
+    fn run<S: Simd, T: TileRegisters>(self, simd: S, registers: &mut T, out: &mut [Row]) {
+        for (block, out) in out.chunks_mut(REGISTER_ROWS).enumerate() {
+            let first = block * REGISTER_ROWS;
+            multiply_with_registers(registers, self.a, first, self.b, out);
+            self.epilogue.apply(simd, self.bias, self.panel, first..first + out.len(), out);
         }
     }
 }

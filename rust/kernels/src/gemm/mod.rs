@@ -7,7 +7,9 @@
 mod epilogue;
 mod linear;
 mod pack;
+mod products;
 
 pub use epilogue::Epilogue;
 pub use linear::{Dense, linear, linear_unpacked};
 pub use pack::{PackedWeights, UnpackedWeights, WeightPanel};
+pub use products::Products;

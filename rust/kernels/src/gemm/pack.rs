@@ -34,7 +34,7 @@ pub struct PackedWeights {
     panels: usize,
 }
 
-/// The rows of all panels, one panel after the other: K rows for each, or ⌈K/2⌉ rows of pairs.
+/// The rows of all panels, one panel after the other: K rows for each, or 16·⌈K/32⌉ rows of pairs.
 enum PackedRows {
     F32(Vec<Row>),
     F16(Vec<HalfRow>),
@@ -47,7 +47,7 @@ enum PackedRows {
 pub enum WeightPanel<'a> {
     /// float32, K rows.
     F32(&'a [Row]),
-    /// bfloat16 to be multiplied as such, ⌈K/2⌉ rows.
+    /// bfloat16 to be multiplied as such, 16·⌈K/32⌉ rows, 0 beyond the last input.
     Pairs(&'a [PairRow]),
 }
 
@@ -67,6 +67,33 @@ impl PackedWeights {
         PackedWeights { rows, k, panels }
     }
 
+    /// Packs weights as [`PackedWeights::new`], rounded to bfloat16, to be multiplied by float32 inputs.
+    ///
+    /// # Panics
+    ///
+    /// If the length of a weight is not a multiple of `k`.
+    pub fn rounded(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
+        let (mut rows, mut count) = (Vec::new(), 0);
+        let mut bits = Vec::new();
+        for weight in weights {
+            let rounded = match weight {
+                Numbers::Bf16(x) => *x,
+                _ => {
+                    bits.clear();
+                    let mut line = vec![0.0; k];
+                    for start in (0..weight.len()).step_by(k.max(1)) {
+                        weight.read(start, &mut line);
+                        bits.extend(line.iter().map(|x| f32_to_bf16(*x)));
+                    }
+                    &bits[..]
+                }
+            };
+            rows.extend(pack(&[Numbers::Bf16(rounded)], k, HalfRow::ZERO));
+            count += panels(weight.len() / k.max(1));
+        }
+        PackedWeights { rows: PackedRows::Bf16(rows), k, panels: count }
+    }
+
     /// Packs weights as [`PackedWeights::new`], rounded to bfloat16, to be multiplied by inputs that are rounded as well.
     ///
     /// # Panics
@@ -79,10 +106,10 @@ impl PackedWeights {
             assert!(weight.len().is_multiple_of(k), "{} weights for {k} inputs", weight.len());
             for n in 0..weight.len() / k {
                 if n % PANEL == 0 {
-                    rows.resize(rows.len() + k.div_ceil(2), PairRow([0; PANEL]));
+                    rows.resize(rows.len() + pair_rows(k), PairRow([0; PANEL]));
                 }
                 weight.read(n * k, &mut line);
-                let start = rows.len() - k.div_ceil(2);
+                let start = rows.len() - pair_rows(k);
                 for (pair, row) in line.chunks(2).zip(&mut rows[start..]) {
                     let second = pair.get(1).map_or(0, |x| f32_to_bf16(*x));
                     row.0[n % PANEL] = u32::from(f32_to_bf16(pair[0])) | u32::from(second) << 16;
@@ -120,7 +147,7 @@ impl PackedWeights {
         let (rows, is_bf16) = match &self.rows {
             PackedRows::F32(rows) => return WeightPanel::F32(&rows[range]),
             PackedRows::Pairs(rows) => {
-                let pairs = self.k.div_ceil(2);
+                let pairs = pair_rows(self.k);
                 return WeightPanel::Pairs(&rows[panel * pairs..][..pairs]);
             }
             PackedRows::F16(rows) => (rows, false),
@@ -139,7 +166,7 @@ impl PackedWeights {
             PackedRows::F16(rows) => UnpackedWeights::F16(unpack(&rows[first_panel * self.k..], self.k, n)),
             PackedRows::Bf16(rows) => UnpackedWeights::Bf16(unpack(&rows[first_panel * self.k..], self.k, n)),
             PackedRows::Pairs(rows) => {
-                let pairs = self.k.div_ceil(2);
+                let pairs = pair_rows(self.k);
                 let weight = |n: usize, k: usize| {
                     let pair = rows[(first_panel + n / PANEL) * pairs + k / 2].0[n % PANEL];
                     if k.is_multiple_of(2) { pair as u16 } else { (pair >> 16) as u16 }
@@ -148,6 +175,11 @@ impl PackedWeights {
             }
         }
     }
+}
+
+/// Returns how many rows of pairs a panel of `k` inputs has: whole tiles of 16, which are whole panels of inputs.
+fn pair_rows(k: usize) -> usize {
+    panels(k) * PANEL / 2
 }
 
 /// Weights [N, K], row by row, in the type in which they are kept.
@@ -255,8 +287,10 @@ pub(super) fn pack_panel(outputs: &[f32], to: &mut [Row]) {
 pub(super) struct RoundRows<'a> {
     pub x: View<'a>,
     pub k: usize,
-    /// ⌈K/32⌉ panels with the rows of `x`.
+    /// ⌈K/32⌉ panels of `rows` rows; those beyond the rows of `x` are set to 0.
     pub to: &'a mut [HalfRow],
+    /// How many rows a panel of `to` has, at least as many as `x`.
+    pub rows: usize,
 }
 
 // The two kernels below are plain loops: the compiler vectorizes them with the instructions that `run` enables.
@@ -266,8 +300,10 @@ impl Kernel for RoundRows<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        for (p, to) in self.to.chunks_mut(self.x.len().max(1)).enumerate() {
+        for (p, to) in self.to.chunks_mut(self.rows.max(1)).enumerate() {
             let valid = (self.k - p * PANEL).min(PANEL);
+            let (to, beyond) = to.split_at_mut(self.x.len());
+            beyond.fill(HalfRow::ZERO);
             for (from, to) in self.x.panel(p).iter().zip(to) {
                 for (x, to) in from.0.iter().zip(&mut to.0) {
                     *to = f32_to_bf16(*x);

@@ -1,0 +1,125 @@
+"""The dtypes of each engine, and which of them ``dtype="auto"`` takes on this CPU: the one place with this rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wordpiece_bert import _core
+from wordpiece_bert.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["AUTO", "DTYPES", "EngineInfo", "choose_dtype", "describe_engine"]
+
+#: The dtype that stands for the fastest one.
+AUTO = "auto"
+
+#: The dtypes that each engine computes in, by its name; the first is the default.
+DTYPES: Mapping[str, tuple[str, ...]] = {"numpy": ("float32",), "rust": ("float32", "bfloat16")}
+
+#: The dtypes that "auto" may take, the preferred first: their vectors keep a cosine of at least 0.9999 to those in
+#: float32. A dtype that keeps less is taken only where it is asked for.
+_ACCURATE = ("bfloat16",)
+
+
+@dataclass(frozen=True)
+class EngineInfo:
+    """How a model computes on this machine.
+
+    Attributes
+    ----------
+    cpu : str
+        The name of the CPU.
+    backend : str
+        The engine: ``"rust"`` or ``"numpy"``.
+    dtype : str
+        The dtype of the products, never ``"auto"``.
+    instructions : str
+        The instructions that multiply, such as ``"avx512-bf16"``; ``"blas"`` for the library that NumPy was built with.
+    threads : int or None
+        How many threads a call uses unless it gives another number; None for those of NumPy's library.
+    reason : str
+        Why this dtype: that it was requested, or the rule that took it; and what the CPU does with it.
+    """
+
+    cpu: str
+    backend: str
+    dtype: str
+    instructions: str
+    threads: int | None
+    reason: str
+
+    def with_threads(self, threads: int | None) -> EngineInfo:
+        """Return the same engine for calls that ask for so many threads; None for the default."""
+        return self if self.threads is None else replace(self, threads=_core.num_threads(threads))
+
+    def __str__(self) -> str:
+        threads = "" if self.threads is None else f", {self.threads} thread{'s' * (self.threads != 1)}"
+        return f"{self.dtype} by {self.instructions} on {self.cpu}{threads}: {self.reason}"
+
+
+def choose_dtype(backend: str, dtype: str) -> str:
+    """Return the dtype that an engine computes in.
+
+    Parameters
+    ----------
+    backend : str
+        ``"rust"`` or ``"numpy"``.
+    dtype : str
+        One of the engine's `DTYPES`, which is returned; or ``"auto"`` for the fastest that keeps a cosine of 0.9999 to
+        float32: bfloat16 where this CPU multiplies it faster than float32, else float32. The rule depends on the CPU
+        alone and measures nothing.
+
+    Raises
+    ------
+    ConfigError
+        The engine does not compute in this dtype, but another engine does.
+    InputError
+        There is no engine, or no dtype, of this name.
+    """
+    offered = DTYPES.get(backend) if isinstance(backend, str) else None
+    if offered is None:
+        message = f"backend must be one of {', '.join(map(repr, DTYPES))}, not {backend!r}"
+        raise InputError(message)
+    if dtype == AUTO:
+        faster = (name for name in _ACCURATE if name in offered and _core.describe_products(name)[2])
+        return next(faster, offered[0])
+    if dtype not in offered:
+        known = ", ".join(map(repr, (*offered, AUTO)))
+        if any(dtype in others for others in DTYPES.values()):
+            message = f"dtype={dtype!r}: backend {backend!r} computes in {known} only"
+            raise ConfigError(message)
+        message = f"dtype must be one of {known}, not {dtype!r}"
+        raise InputError(message)
+    return dtype
+
+
+def describe_engine(backend: str, dtype: str, *, requested: str, instruction_set: str | None = None) -> EngineInfo:
+    """Describe how an engine computes on this machine.
+
+    Parameters
+    ----------
+    backend, dtype
+        What `choose_dtype` accepted and returned.
+    requested
+        The dtype that the caller gave, which may be ``"auto"``.
+    instruction_set
+        One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
+    """
+    name = _core.describe_products("float32", instruction_set)[0]
+    if backend == "numpy":
+        reason = "the NumPy engine computes in float32 only" if requested == AUTO else "requested"
+        return EngineInfo(name, backend, dtype, "blas", None, reason)
+    instructions = _core.describe_products(dtype, instruction_set)[1]
+    faster, why = _core.describe_products("bfloat16", instruction_set)[2:]
+    if requested == AUTO:
+        reason = f"the fastest dtype within a cosine of 0.9999 of float32 ({why})"
+    elif dtype == "bfloat16" and not faster:
+        reason = f"requested; the products are those of float32 with rounded weights ({why})"
+    elif dtype == "bfloat16":
+        reason = f"requested ({why})"
+    else:
+        reason = "requested"
+    return EngineInfo(name, backend, dtype, instructions, _core.num_threads(), reason)

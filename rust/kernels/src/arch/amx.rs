@@ -1,0 +1,190 @@
+//! Tile registers of AMX, by inline assembly: Rust has no stable intrinsics for them.
+//!
+//! The compiler never uses tile registers itself, so they keep what one block of assembly leaves in them for the next.
+
+use std::arch::asm;
+use std::marker::PhantomData;
+
+use wordpiece_parallel::instruction_set::Amx;
+
+use super::tile_registers::{InputTile, SumTiles, TILE_REGISTER_ROWS, TileRegisters, WeightTiles};
+use crate::matrix::{HalfRow, PairRow, Row};
+
+/// The operand of LDTILECFG: palette 1, eight tiles of 16 rows of 64 bytes.
+#[repr(C, align(64))]
+struct Configuration {
+    palette: u8,
+    start_row: u8,
+    reserved: [u8; 14],
+    row_bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+static CONFIGURATION: Configuration = Configuration {
+    palette: 1,
+    start_row: 0,
+    reserved: [0; 14],
+    row_bytes: [64, 64, 64, 64, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
+    rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
+};
+
+const _: () = assert!(size_of::<Configuration>() == 64 && TILE_REGISTER_ROWS == 16);
+
+/// The tile registers of this thread, configured; released when it is dropped, so that switching threads stays cheap.
+pub struct AmxTiles {
+    /// The registers belong to the thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl AmxTiles {
+    /// Configures the tile registers of this thread. At a time, a thread may have one such value.
+    #[inline(always)]
+    pub fn new(_: Amx) -> AmxTiles {
+        // SAFETY: the token proves that AMX may be used; the operand has 64 bytes and a valid configuration.
+        unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const CONFIGURATION, options(nostack, readonly, preserves_flags)) }
+        AmxTiles { _not_send: PhantomData }
+    }
+}
+
+impl Drop for AmxTiles {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: `new` configured the registers, so AMX may be used.
+        unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) }
+    }
+}
+
+impl TileRegisters for AmxTiles {
+    #[inline(always)]
+    fn zero<const C: usize>(&mut self) {
+        const { assert!(C < 8) };
+        // SAFETY: `self` proves that the registers are configured; the instruction changes nothing else.
+        unsafe { asm!("tilezero tmm{}", const C, options(nostack, nomem, preserves_flags)) }
+    }
+
+    #[inline(always)]
+    fn load_inputs<const A: usize>(&mut self, from: &InputTile) {
+        const { assert!(A < 8) };
+        // SAFETY: `self` proves that the registers are configured; 16 rows of 64 bytes, one after the other, are read.
+        unsafe {
+            asm!(
+                "tileloadd tmm{}, [{} + {}*1]",
+                const A,
+                in(reg) from.as_ptr(),
+                in(reg) size_of::<HalfRow>(),
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn load_weights<const B: usize, const HALF: usize>(&mut self, from: &WeightTiles) {
+        const { assert!(B < 8 && HALF < 2) };
+        // SAFETY: `self` proves that the registers are configured; one half, 64 bytes, of each of 16 rows is read.
+        unsafe {
+            asm!(
+                "tileloadd tmm{}, [{} + {}*1]",
+                const B,
+                in(reg) from.as_ptr().cast::<u8>().add(64 * HALF),
+                in(reg) size_of::<PairRow>(),
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn multiply<const C: usize, const A: usize, const B: usize>(&mut self) {
+        const { assert!(C < 8 && A < 8 && B < 8 && C != A && C != B && A != B) };
+        // SAFETY: `self` proves that the registers are configured; the instruction changes nothing else.
+        unsafe {
+            asm!("tdpbf16ps tmm{}, tmm{}, tmm{}", const C, const A, const B, options(nostack, nomem, preserves_flags));
+        }
+    }
+
+    #[inline(always)]
+    fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles) {
+        const { assert!(C < 8 && HALF < 2) };
+        // SAFETY: `self` proves that the registers are configured; one half, 64 bytes, of each of 16 rows is written.
+        unsafe {
+            asm!(
+                "tilestored [{} + {}*1], tmm{}",
+                in(reg) to.as_mut_ptr().cast::<u8>().add(64 * HALF),
+                in(reg) size_of::<Row>(),
+                const C,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uses each operation once, with different registers. Its code is read, and run only where AMX is.
+    #[inline(never)]
+    fn each_operation(token: Amx, inputs: &InputTile, weights: &WeightTiles, sums: &mut SumTiles) {
+        let mut tiles = AmxTiles::new(token);
+        tiles.zero::<3>();
+        tiles.load_inputs::<4>(inputs);
+        tiles.load_weights::<6, 1>(weights);
+        tiles.multiply::<3, 4, 6>();
+        tiles.store::<3, 1>(sums);
+    }
+
+    /// Bytes of an instruction, and which of their bits do not depend on the registers that the compiler chose.
+    type Encoding = &'static [(u8, u8)];
+
+    /// The encodings in the manual: VEX.128.pp.0F38.W0, in which C4 E2 is the first half of the prefix.
+    const ENCODINGS: [(&str, Encoding); 6] = [
+        ("ldtilecfg: NP 49 !(11):000:bbb", &[(0xc4, 0xff), (0xc2, 0xdf), (0x78, 0xff), (0x49, 0xff), (0x00, 0x38)]),
+        ("tilezero tmm3: F2 49 11:011:000", &[(0xc4, 0xff), (0xe2, 0xff), (0x7b, 0xff), (0x49, 0xff), (0xd8, 0xff)]),
+        (
+            "tileloadd tmm4: F2 4B !(11):100:100",
+            &[(0xc4, 0xff), (0x82, 0x9f), (0x7b, 0xff), (0x4b, 0xff), (0x24, 0x3f)],
+        ),
+        (
+            "tileloadd tmm6: F2 4B !(11):110:100",
+            &[(0xc4, 0xff), (0x82, 0x9f), (0x7b, 0xff), (0x4b, 0xff), (0x34, 0x3f)],
+        ),
+        (
+            "tdpbf16ps tmm3, tmm4, tmm6: F3 5C 11:011:100",
+            &[(0xc4, 0xff), (0xe2, 0xff), (0x4a, 0xff), (0x5c, 0xff), (0xdc, 0xff)],
+        ),
+        (
+            "tilestored tmm3: F3 4B !(11):011:100",
+            &[(0xc4, 0xff), (0x82, 0x9f), (0x7a, 0xff), (0x4b, 0xff), (0x1c, 0x3f)],
+        ),
+    ];
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no machine code")]
+    fn instructions_are_encoded_as_the_manual_says() {
+        let start = each_operation as fn(Amx, &InputTile, &WeightTiles, &mut SumTiles) as *const u8;
+        // SAFETY: the code of a function may be read; the program has far more than 1024 bytes of code after this one.
+        let code = unsafe { std::slice::from_raw_parts(start, 1024) };
+        let mut at = 0;
+        for (name, encoding) in ENCODINGS {
+            let matches =
+                |code: &[u8]| code.iter().zip(encoding).all(|(byte, (bits, mask))| byte & mask == bits & mask);
+            let found = code[at..].windows(encoding.len()).position(matches);
+            at += found.unwrap_or_else(|| panic!("{name}: not found in the code after byte {at}")) + encoding.len();
+        }
+        let release = [0xc4, 0xe2, 0x78, 0x49, 0xc0];
+        assert!(code[at..].windows(5).any(|bytes| bytes == release), "tilerelease: not found at the end");
+    }
+
+    #[test]
+    fn the_instructions_run_where_the_cpu_has_them() {
+        use crate::numbers::f32_to_bf16;
+        let Some(token) = Amx::new() else { return };
+        let inputs = std::array::from_fn(|r| HalfRow(std::array::from_fn(|k| f32_to_bf16((r + k) as f32))));
+        let weights = [PairRow([u32::from(f32_to_bf16(1.0)) * 0x1_0001; 32]); TILE_REGISTER_ROWS];
+        let mut sums = [Row::ZERO; TILE_REGISTER_ROWS];
+        each_operation(token, &inputs, &weights, &mut sums);
+        for (r, row) in sums.iter().enumerate() {
+            assert!(row.0[..16].iter().all(|x| *x == 0.0));
+            assert!(row.0[16..].iter().all(|x| *x == (32 * r + 496) as f32), "row {r}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Which instructions compute in a number type, for `wordpiece_bert.bert.engines.choice`.
+
+use pyo3::prelude::*;
+use wordpiece_kernels::InstructionSet;
+use wordpiece_kernels::arch::TileUnit;
+use wordpiece_kernels::gemm::Products;
+use wordpiece_parallel::cpu;
+
+use crate::error::{self, guarded};
+use crate::{instruction_sets, threads};
+
+/// Returns how dense layers multiply numbers of the type `dtype` with an instruction set, by default the best one.
+///
+/// # Errors
+///
+/// InputError if there is no such type or instruction set.
+pub fn products_for(dtype: &str, instruction_set: Option<&str>) -> PyResult<Products> {
+    match dtype {
+        "float32" => Ok(Products::Float32),
+        "bfloat16" => {
+            let (set, tiles) = kernels_for(instruction_set)?;
+            Ok(Products::bfloat16(set, tiles))
+        }
+        _ => Err(error::input(format!("the kernels multiply float32 or bfloat16, not {dtype:?}"))),
+    }
+}
+
+/// Describe the products of a dtype on this CPU: the name of the CPU, that of the instructions that multiply, whether they
+/// are faster than those of float32, and the reason.
+#[pyfunction]
+#[pyo3(signature = (dtype, instruction_set=None))]
+pub fn describe_products(dtype: &str, instruction_set: Option<&str>) -> PyResult<(String, String, bool, String)> {
+    guarded(|| {
+        let (products, (set, tiles)) = (products_for(dtype, instruction_set)?, kernels_for(instruction_set)?);
+        let reason = match products {
+            Products::Float32 => String::new(),
+            Products::RoundedWeights | Products::Bfloat16Pairs => Products::reason(set, tiles).to_string(),
+        };
+        Ok((cpu::name(), products.name(set, tiles), products.is_faster(), reason))
+    })
+}
+
+/// Return how many threads a call with this argument `threads` uses.
+#[pyfunction]
+#[pyo3(signature = (threads=None))]
+pub fn num_threads(threads: Option<usize>) -> usize {
+    threads::number(threads)
+}
+
+/// Return the names of the instruction sets that this CPU has, the best last. "amx" is the best with tile registers;
+/// "amx-emulated", which is not listed, computes their products number by number, for tests.
+#[pyfunction]
+pub fn kernel_instruction_sets() -> Vec<&'static str> {
+    let mut names: Vec<_> = InstructionSet::all_available().into_iter().map(InstructionSet::name).collect();
+    names.extend(TileUnit::of(InstructionSet::detect()).map(TileUnit::name));
+    names
+}
+
+/// Returns the instruction set of this name and the tile registers that it computes with; without a name, the best ones.
+///
+/// # Errors
+///
+/// InputError if this CPU does not have it.
+pub fn kernels_for(name: Option<&str>) -> PyResult<(InstructionSet, Option<TileUnit>)> {
+    let best = InstructionSet::detect();
+    match (name, TileUnit::of(best)) {
+        (None, tiles) => Ok((best, tiles)),
+        (Some(name), Some(tiles)) if name == tiles.name() => Ok((best, Some(tiles))),
+        (Some(name), _) if name == TileUnit::Emulated.name() => Ok((best, Some(TileUnit::Emulated))),
+        (Some(name), _) => Ok((instruction_sets::by_name(&InstructionSet::all_available(), name)?, None)),
+    }
+}
