@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.batch import BatchEncoding, RaggedBatch
     from wordpiece_bert.bert import BertModel
     from wordpiece_bert.errors import WordPieceError
-    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder, distill_static
+    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder, SparseEncoder, distill_static
     from wordpiece_bert.tokenizer import Tokenizer
     from wordpiece_bert.training import Vocab, WordCounts, train_vocab, vocab_report
 
@@ -43,6 +43,7 @@ __all__ = [
     "Encoding",
     "RaggedBatch",
     "SentenceEncoder",
+    "SparseEncoder",
     "Tokenizer",
     "Vocab",
     "WordCounts",
@@ -64,6 +65,7 @@ _MODULES = {
     "Encoding": "_core",
     "RaggedBatch": "batch",
     "SentenceEncoder": "sentence.encoder",
+    "SparseEncoder": "sentence.sparse",
     "Tokenizer": "tokenizer",
     "Vocab": "training.vocab",
     "WordCounts": "training.counts",

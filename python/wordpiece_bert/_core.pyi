@@ -311,6 +311,50 @@ def dense(
 def kernel_instruction_sets() -> list[str]: ...
 def describe_products(dtype: str, instruction_set: str | None = None) -> tuple[str, str, bool, str]: ...
 def num_threads(threads: int | None = None) -> int: ...
+def token_states(
+    encoder: BertEncoder,
+    ids: npt.NDArray[np.uint32],
+    position_ids: npt.NDArray[np.uint32],
+    neighbours: npt.NDArray[np.uint32],
+    row_offsets: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.int64],
+    threads: int | None,
+) -> npt.NDArray[np.float32]: ...
+def maxsim(
+    queries: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]],
+    documents: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]],
+    threads: int | None = None,
+    instruction_set: str | None = None,
+) -> npt.NDArray[np.float32]: ...
+def maxsim_pairwise(
+    queries: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]],
+    documents: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]],
+    threads: int | None = None,
+    instruction_set: str | None = None,
+) -> npt.NDArray[np.float32]: ...
+
+@final
+class VocabularyHead:
+    def __new__(
+        cls,
+        dense: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        activation: str,
+        norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None],
+        decoder: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        dtype: str = "float32",
+        instruction_set: str | None = None,
+    ) -> Self: ...
+    def encode(
+        self,
+        x: npt.NDArray[np.float32],
+        row_offsets: npt.NDArray[np.int64],
+        pooling: str,
+        twice: bool,
+        max_values: int | None,
+        threads: int | None,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]: ...
+    @property
+    def vocabulary(self) -> int: ...
 
 @final
 class Rows:

@@ -6,7 +6,7 @@ are in `functional`, and `engines` computes them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -195,6 +195,45 @@ class BertModel(Model):
         InputError
             An id is outside the word table, or a row is longer than `max_position_embeddings`; the message has the row.
         """
+        ids, ends = self._selected(rows, part)
+        return self._encoder.pooled(ids, ends, modes, skip, threads)
+
+    def token_states(
+        self,
+        rows: RaggedBatch,
+        part: slice | npt.NDArray[np.intp],
+        keys: npt.NDArray[np.int64] | None = None,
+        threads: int | None = None,
+    ) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Run the encoder over rows of ids: the vectors of all tokens, one row after the other.
+
+        Parameters
+        ----------
+        rows, part, threads
+            As for `pooled`.
+        keys
+            How many tokens of each of these rows, from the first on, may be attended to, [B]; the vectors of the others
+            are computed all the same. By default all.
+
+        Returns
+        -------
+        array
+            float32 [tokens, H].
+        array
+            The vectors of row i are ``x[ends[i]:ends[i + 1]]``, int64 [B + 1].
+
+        Raises
+        ------
+        InputError
+            As for `pooled`.
+        """
+        ids, ends = self._selected(rows, part)
+        return self._encoder.token_states(ids, ends, np.diff(ends) if keys is None else keys, threads), ends
+
+    def _selected(
+        self, rows: RaggedBatch, part: slice | npt.NDArray[np.intp]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Return the checked ids of some rows, one row after the other, and where each begins, [B + 1]."""
         if isinstance(part, slice):
             numbers = np.arange(part.start, part.stop)
             offsets = rows.row_offsets[part.start : part.stop + 1]
@@ -204,7 +243,7 @@ class BertModel(Model):
             ends = np.concatenate([[0], np.cumsum(lengths)])
             ids = rows.ids[np.arange(ends[-1]) + np.repeat(rows.row_offsets[part] - ends[:-1], lengths)]
         check_rows(self.config, ids, ends, numbers)
-        return self._encoder.pooled(ids, ends, modes, skip, threads)
+        return ids, ends
 
     def _empty_output(self, length: int, *, output_hidden_states: bool, output_attentions: bool) -> BertOutput:
         """Return the output for a batch without rows."""

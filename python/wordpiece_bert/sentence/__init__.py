@@ -1,6 +1,7 @@
 """Sentence vectors and scores of pairs of texts, from models in the folder layouts of sentence-transformers.
 
-`SentenceEncoder` turns texts into vectors, and `CrossEncoder` scores pairs of texts. `similarity` compares vectors,
+`SentenceEncoder` turns texts into vectors, `SparseEncoder` into sparse vectors over the vocabulary, and `CrossEncoder`
+scores pairs of texts. `similarity` compares vectors,
 `semantic_search` and `paraphrase_mining` find similar ones, and `quantize_embeddings` stores them in fewer bits.
 """
 
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
         paraphrase_mining_embeddings,
         semantic_search,
     )
+    from wordpiece_bert.sentence.sparse import SparseEncoder
+    from wordpiece_bert.sentence.sparse_vectors import SparseVectors
     from wordpiece_bert.sentence.static import StaticEncoder
 
 __all__ = [
     "CrossEncoder",
     "SearchHit",
     "SentenceEncoder",
+    "SparseEncoder",
+    "SparseVectors",
     "StaticEncoder",
     "TokenVectors",
     "TruncationWarning",
@@ -43,6 +48,8 @@ _MODULES = {
     "CrossEncoder": "cross_encoder",
     "SearchHit": "search",
     "SentenceEncoder": "encoder",
+    "SparseEncoder": "sparse",
+    "SparseVectors": "sparse_vectors",
     "StaticEncoder": "static",
     "TokenVectors": "encoder",
     "distill_static": "distill",

@@ -172,7 +172,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
             message = f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text"
             raise ConfigError(message)
         self._model = model
-        self._tokenizer = _with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
+        self._tokenizer = with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
         self._folder = folder
         self._threads = threads
         self._max_seq_length = folder.max_seq_length
@@ -809,7 +809,7 @@ def check_pool(pool: object) -> None:
         raise InputError(message)
 
 
-def _with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
+def with_lowercase(tokenizer: Tokenizer) -> Tokenizer:
     """Put a lower-casing step before the normalizer, unless it has one; special tokens keep their case."""
     if isinstance(tokenizer, SubwordTokenizer):
         return cast("Tokenizer", tokenizer.lowercased())

@@ -8,7 +8,7 @@ Transformer with mean pooling. Names of Python classes are compared with these n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
@@ -38,15 +38,21 @@ __all__ = [
     "WeightedLayers",
     "expect",
     "list_modules",
+    "longest_row",
+    "other_class",
     "read_dense",
     "read_folder",
     "read_layer_norm",
     "read_model_settings",
     "read_normalize",
     "read_prompts",
+    "read_transformer_settings",
     "refuse",
     "setting",
 ]
+
+#: Which vectors a module changes.
+VectorsOf = Literal["sentence_embedding", "token_embeddings"]
 
 _MODULES = ("Transformer", "WeightedLayerPooling", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
 _AFTER_POOLING = _MODULES[3:]
@@ -63,6 +69,14 @@ OLD_POOLING: dict[str, PoolingMode] = {
 
 # As in sentence-transformers 6.2, every model has these prompts, empty by default.
 _USUAL_PROMPTS = {"query": "", "document": ""}
+
+# The classes for models that sentence-transformers and PyLate save under other types.
+_OTHER_CLASSES = {
+    "SparseEncoder": "SparseEncoder",
+    "MultiVectorEncoder": "MultiVectorEncoder",
+    "ColBERT": "MultiVectorEncoder",
+    "CrossEncoder": "CrossEncoder",
+}
 
 # Files with the settings of a Transformer; the first that exists is read. Old versions named them after the model type.
 _TRANSFORMER_CONFIGS = tuple(
@@ -178,10 +192,12 @@ def read_folder(folder: Path) -> SentenceFolder:
     CheckpointError
         The weights of a module are malformed or do not fit its configuration.
     """
+    if (other := other_class(folder)) is not None:
+        refuse(folder, f"is a model for {other}: load it with {other}.from_pretrained")
     listing = folder / "modules.json"
     if not listing.is_file():
         config = read_config(folder)
-        longest = _longest(folder, {}, config)
+        longest = longest_row(folder, {}, config)
         return SentenceFolder(
             transformer=folder, dimension=config.hidden_size, max_seq_length=longest, prompts=dict(_USUAL_PROMPTS)
         )
@@ -195,7 +211,7 @@ def read_folder(folder: Path) -> SentenceFolder:
     layers = None
     if weighted and read_object(find_config(transformer), ConfigError).get("output_hidden_states") is True:
         layers = _weighted_layers(weighted[1], config)  # sentence-transformers ignores it without that setting
-    settings = _transformer_settings(transformer)
+    settings = read_transformer_settings(transformer)
     pooling = _pooling(modules[1][1] / "config.json", config.hidden_size)
     width = config.hidden_size * len(pooling.modes)
     rest: list[Dense | LayerNorm | Normalize] = []
@@ -215,7 +231,7 @@ def read_folder(folder: Path) -> SentenceFolder:
         pooling=pooling,
         modules=tuple(rest),
         dimension=width,
-        max_seq_length=_longest(transformer, settings, config),
+        max_seq_length=longest_row(transformer, settings, config),
         do_lower_case=setting(settings, "do_lower_case", bool, transformer, default=False),
         **read_model_settings(folder / "config_sentence_transformers.json", width),
     )
@@ -253,19 +269,50 @@ def list_modules(listing: Path, supported: Sequence[str] | None) -> list[tuple[s
     return modules
 
 
-def _transformer_settings(transformer: Path) -> JsonObject:
-    """Read the settings of the Transformer; empty if the folder has none."""
+def other_class(folder: Path) -> str | None:
+    """Return the class that loads a folder which is not that of a `SentenceEncoder`; None for any other folder.
+
+    Raises
+    ------
+    ConfigError
+        A configuration is not a JSON object.
+    """
+    settings = folder / "config_sentence_transformers.json"
+    if settings.is_file():
+        kind = read_object(settings, ConfigError).get("model_type")
+        if isinstance(kind, str) and kind in _OTHER_CLASSES:
+            return _OTHER_CLASSES[kind]
+    config = folder / "config.json"
+    names = read_object(config, ConfigError).get("architectures") if config.is_file() else None
+    return "MultiVectorEncoder" if isinstance(names, list) and "HF_ColBERT" in names else None
+
+
+def read_transformer_settings(transformer: Path, task: str = "feature-extraction") -> JsonObject:
+    """Read the settings of the Transformer; empty if the folder has none.
+
+    Parameters
+    ----------
+    transformer
+        The folder of the Transformer.
+    task
+        What the Transformer must be made for, if the settings have that.
+
+    Raises
+    ------
+    ConfigError
+        The settings are malformed, or those of a Transformer for another task.
+    """
     for name in _TRANSFORMER_CONFIGS:
         file = transformer / name
         if file.is_file():
             settings = read_object(file, ConfigError)
-            expect(settings, "transformer_task", "feature-extraction", file)
+            expect(settings, "transformer_task", task, file)
             expect(settings, "module_output_name", "token_embeddings", file)
             return settings
     return {}
 
 
-def _longest(transformer: Path, settings: JsonObject, config: BertConfig) -> int:
+def longest_row(transformer: Path, settings: JsonObject, config: BertConfig) -> int:
     """Return the longest row in tokens: max_seq_length, or the tokenizer's model_max_length, limited by the model's."""
     longest: int | None = setting(settings, "max_seq_length", int, transformer)
     file = transformer / "tokenizer_config.json"
@@ -308,11 +355,22 @@ def _pooling(file: Path, hidden_size: int) -> Pooling:
     return Pooling(tuple(modes), setting(config, "include_prompt", bool, file, default=True))
 
 
-def read_dense(folder: Path, width: int) -> Dense:
-    """Read a Dense module that takes vectors of `width` numbers."""
+def read_dense(folder: Path, width: int, of: VectorsOf | None = "sentence_embedding") -> Dense:
+    """Read a Dense module that takes vectors of `width` numbers.
+
+    Parameters
+    ----------
+    folder
+        The folder of the module.
+    width
+        Width of the vectors that it takes.
+    of
+        Which vectors these must be; None for a folder whose configuration is older than this setting.
+    """
     file = folder / "config.json"
     config = read_object(file, ConfigError)
-    _expect_sentence_embedding(config, file)
+    if of is not None:
+        _expect_vectors_of(config, file, of)
     size_in, size_out = (setting(config, key, int, file, default=0) for key in ("in_features", "out_features"))
     if size_in != width:
         refuse(file, f"in_features is {size_in}, but the module before returns vectors of {width} numbers")
@@ -358,11 +416,11 @@ def _weights(folder: Path, shapes: dict[str, tuple[int, ...]], file: Path) -> di
     return {name: tensors[name] for name in shapes}
 
 
-def read_normalize(folder: Path) -> Normalize:
-    """Read a Normalize module."""
+def read_normalize(folder: Path, of: VectorsOf = "sentence_embedding") -> Normalize:
+    """Read a Normalize module, for sentence vectors or for token vectors."""
     file = folder / "config.json"
     if file.is_file():  # written since version 6
-        _expect_sentence_embedding(read_object(file, ConfigError), file)
+        _expect_vectors_of(read_object(file, ConfigError), file, of)
     return Normalize()
 
 
@@ -420,9 +478,11 @@ def expect(config: JsonObject, key: str, only: str, file: Path) -> None:
         refuse(file, f"{key} is {quoted(value)}; only {only!r} is supported")
 
 
-def _expect_sentence_embedding(config: JsonObject, file: Path) -> None:
-    expect(config, "module_input_name", "sentence_embedding", file)
-    expect(config, "module_output_name", "sentence_embedding", file)
+def _expect_vectors_of(config: JsonObject, file: Path, of: VectorsOf) -> None:
+    for key in ("module_input_name", "module_output_name"):
+        if of != "sentence_embedding" and config.get(key) is None and key == "module_input_name":
+            refuse(file, f"has no {key}; it must be {of!r}")
+        expect(config, key, of, file)
 
 
 def refuse(file: Path, what: str) -> NoReturn:

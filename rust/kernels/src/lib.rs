@@ -15,6 +15,7 @@
 //! - [`tile`]: a few rows by one panel of a product; [`gemm`]: dense layers over packed weights; [`attention`].
 //! - [`encoder`]: the whole model, shared among threads.
 //! - [`static_embeddings`]: vectors without an encoder, the mean of rows of a table.
+//! - [`sparse`]: vectors over the vocabulary, from a masked-language head; [`maxsim`]: scores of late interaction.
 //!
 //! [`reference`](mod@reference) has the definition of every kernel in float64, which the tests compare with.
 //!
@@ -50,11 +51,13 @@ pub mod encoder;
 mod execution;
 pub mod gemm;
 mod matrix;
+pub mod maxsim;
 pub mod norm;
 pub mod numbers;
 pub mod pooling;
 pub mod reference;
 pub mod rotary;
+pub mod sparse;
 pub mod static_embeddings;
 pub mod tile;
 

@@ -2,6 +2,8 @@
 //!
 //! Conversions to float32 are exact and have no branches, so that loops over them become vector instructions.
 
+use std::ops::Range;
+
 /// A slice of numbers in the type in which they are kept.
 ///
 /// # Examples
@@ -24,7 +26,20 @@ pub enum Numbers<'a> {
     Bf16(&'a [u16]),
 }
 
-impl Numbers<'_> {
+impl<'a> Numbers<'a> {
+    /// Returns the numbers in a range.
+    ///
+    /// # Panics
+    ///
+    /// If it reaches beyond the last one.
+    pub fn slice(self, range: Range<usize>) -> Numbers<'a> {
+        match self {
+            Numbers::F32(x) => Numbers::F32(&x[range]),
+            Numbers::F16(x) => Numbers::F16(&x[range]),
+            Numbers::Bf16(x) => Numbers::Bf16(&x[range]),
+        }
+    }
+
     /// Returns how many numbers there are.
     pub fn len(self) -> usize {
         match self {

@@ -402,8 +402,18 @@ impl BertEncoder {
 }
 
 impl BertEncoder {
+    /// H, the width of the hidden states.
+    pub fn hidden(&self) -> usize {
+        self.core.config.hidden
+    }
+
+    /// The number of layers.
+    pub fn layers(&self) -> usize {
+        self.core.layers.len()
+    }
+
     /// Runs the encoder with the interpreter detached; `vectors` [tokens, E] replace the table of words.
-    fn run(
+    pub fn run(
         &self,
         py: Python<'_>,
         tokens: TokenColumns<'_>,
@@ -483,7 +493,7 @@ pub fn zeros<'py, D: Dimension>(
 }
 
 /// Returns the activation of this name, one of `functional.ACTIVATIONS`.
-fn activation_of(name: &str) -> PyResult<Activation> {
+pub fn activation_of(name: &str) -> PyResult<Activation> {
     Ok(match name {
         "identity" => Activation::Identity,
         "gelu" => Activation::Gelu,

@@ -4,7 +4,7 @@
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
 //! - Models and training: `kernels`, with `bottleneck` for the layers of MobileBERT and `stored_arrays` for weights,
-//!   `static_embeddings` and `training`; `pretraining` makes and reads the data of pre-training.
+//!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, and `training`; `pretraining` makes and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
 //!   raises the exceptions of `wordpiece_bert.errors`.
 //!
@@ -24,11 +24,14 @@ mod instruction_sets;
 mod interrupt;
 mod kernels;
 mod location;
+mod maxsim;
 mod options;
 mod pretraining;
+mod sparse;
 mod static_embeddings;
 mod stored_arrays;
 mod threads;
+mod token_states;
 mod tokenizer;
 mod training;
 mod vocab;
@@ -77,6 +80,8 @@ mod _core {
     #[pymodule_export]
     use super::kernels::{BertEncoder, PackedLayer, dense};
     #[pymodule_export]
+    use super::maxsim::{maxsim, maxsim_pairwise};
+    #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]
     use super::pretraining::{
@@ -84,9 +89,13 @@ mod _core {
         TfrecordWriter, TokenStoreWriter, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
     };
     #[pymodule_export]
+    use super::sparse::VocabularyHead;
+    #[pymodule_export]
     use super::static_embeddings::StaticEmbeddings;
     #[pymodule_export]
     use super::threads::set_num_threads;
+    #[pymodule_export]
+    use super::token_states::token_states;
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
     #[pymodule_export]

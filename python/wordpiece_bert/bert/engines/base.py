@@ -7,19 +7,23 @@ letters of `wordpiece_bert.bert.functional`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
+    import numpy.typing as npt
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
 
-__all__ = ["Dense", "Encoder", "Engine", "PackedWeight"]
+__all__ = ["CsrArrays", "Dense", "Encoder", "Engine", "HeadLayers", "PackedWeight", "VocabularyHead"]
+
+#: The rows of a sparse matrix: indptr int64 [B + 1], indices int32 and values float32 [numbers].
+CsrArrays = tuple["npt.NDArray[np.int64]", "npt.NDArray[np.int32]", "npt.NDArray[np.float32]"]
 
 
 class PackedWeight(Protocol):
@@ -106,6 +110,76 @@ class Encoder(Protocol):
             float32 [B, modes · H].
         """
 
+    def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
+        """Run all layers over rows of different lengths: the vectors of all tokens.
+
+        Parameters
+        ----------
+        ids, ends, threads
+            As for `pooled`.
+        keys
+            How many tokens of each row, from the first on, may be attended to, [B]; the others are computed as well.
+
+        Returns
+        -------
+        array
+            float32 [tokens, H].
+        """
+
+
+class HeadLayers(NamedTuple):
+    """The layers of a masked-language head: logits = decoder(LN(activation(dense(x))))."""
+
+    #: Weight [E, H] and bias [E] of the dense layer.
+    dense: tuple[AnyArray, Array]
+    #: A name in `functional.ACTIVATIONS`.
+    activation: str
+    #: γ and β of the layer norm, [E].
+    norm: tuple[Array, Array]
+    #: ε of the layer norm.
+    eps: float
+    #: Weight [V, E] and bias [V] of the decoder.
+    decoder: tuple[AnyArray, Array]
+
+
+class VocabularyHead(Protocol):
+    """A masked-language head whose logits are pooled over the tokens of each row, for sparse vectors."""
+
+    def encode(
+        self,
+        x: Array,
+        ends: Ids,
+        pooling: Literal["max", "sum"],
+        *,
+        twice: bool,
+        max_values: int | None,
+        threads: int | None,
+    ) -> CsrArrays:
+        """Pool ln(1 + max(logits, 0)) over the tokens of each row.
+
+        The logits of all tokens are never in memory at once.
+
+        Parameters
+        ----------
+        x
+            The vectors of all tokens, [tokens, H].
+        ends
+            The tokens of row i are ``x[ends[i]:ends[i + 1]]``, at least one, [B + 1].
+        pooling
+            Whether the greatest value of the tokens is taken, or their sum.
+        twice
+            Whether the logarithm is taken twice: ln(1 + ln(1 + max(logits, 0))).
+        max_values
+            How many values of a row are kept, the greatest, of equal ones those of lower ids; None for all.
+        threads
+            Number of threads; None for the default.
+
+        Returns
+        -------
+        tuple of arrays
+            The values other than 0 of a matrix [B, V].
+        """
+
 
 class Dense(Protocol):
     """A dense layer of a head."""
@@ -125,6 +199,9 @@ class Engine(Protocol):
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
         """Return a dense layer: weight [out, in], bias [out], float32 or in half precision."""
+
+    def vocabulary_head(self, layers: HeadLayers) -> VocabularyHead:
+        """Return a masked-language head that pools its logits."""
 
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """x·Wᵀ + b, as `functional.linear`."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.bottleneck import bottleneck_embeddings, bottleneck_layer
+from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.inputs import Inputs
 from wordpiece_bert.bert.rotary import Rotation, rotation
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.bottleneck import Weights
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.engines.base import PackedWeight
+    from wordpiece_bert.bert.engines.base import HeadLayers, PackedWeight
     from wordpiece_bert.bert.functional import (
         Affine,
         Array,
@@ -100,8 +101,20 @@ class NumpyEncoder:
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
         """Pad the rows, run all layers and pool each row, as `base.Encoder.pooled`."""
+        x, mask = self._padded_states(ids, ends, np.diff(ends), threads)  # [B, S, H], [B, S]
+        return np.concatenate([self.pool(x, mask, mode, skip) for mode in modes], axis=1)
+
+    def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
+        """Pad the rows, run all layers and join the vectors of the tokens, as `base.Encoder.token_states`."""
+        x, mask = self._padded_states(ids, ends, keys, threads)  # [B, S, H], [B, S]
+        return x[mask]
+
+    def _padded_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> tuple[Array, Mask]:
+        """Pad the rows and run all layers: the last hidden state [B, S, H], and which of it are tokens [B, S]."""
         lengths = np.diff(ends)  # [B]
-        mask = np.arange(lengths.max()) < lengths[:, None]  # [B, S]
+        columns = np.arange(lengths.max())  # [S]
+        mask = columns < lengths[:, None]  # [B, S]
+        visible = columns < keys[:, None]  # [B, S]
         padded = np.zeros(mask.shape, np.int64)  # [B, S]
         padded[mask] = ids
         vectors = None
@@ -113,10 +126,10 @@ class NumpyEncoder:
             inputs_embeds=vectors,
             token_type_ids=np.zeros((1, mask.shape[1]), np.int64),
             position_ids=self._config.default_positions(padded, mask.shape[1]),
-            mask=None if mask.all() else mask,
+            mask=None if visible.all() else visible,
         )
         (x,), _ = self.forward(inputs, hidden_states=False, attentions=False, threads=threads)  # [B, S, H]
-        return np.concatenate([self.pool(x, mask, mode, skip) for mode in modes], axis=1)
+        return x, mask
 
     def _embeddings(self, inputs: Inputs) -> Array:
         tables, vectors = self._tables, inputs.inputs_embeds
@@ -210,6 +223,10 @@ class NumpyEngine:
     def dense(self, weight: AnyArray, bias: AnyArray) -> NumpyDense:
         """Return a dense layer over these weights, which are not copied."""
         return NumpyDense(weight, bias)
+
+    def vocabulary_head(self, layers: HeadLayers) -> NumpyVocabularyHead:
+        """Return a masked-language head that pools its logits."""
+        return NumpyVocabularyHead(layers)
 
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """x·Wᵀ + b, as `functional.linear`."""

@@ -25,6 +25,7 @@ from wordpiece_bert.bert.engines.rust_bottleneck import (
     padded_neighbours,
 )
 from wordpiece_bert.bert.engines.stored import PackedLayerWeight, stored, stored_dense, stored_norm
+from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.engines.base import HeadLayers
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
 
@@ -217,13 +219,31 @@ class RustEncoder:
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
         """Run all layers over rows without padding and pool each row, as `base.Encoder.pooled`."""
+        return self._kernels.pooled(*self._columns(ids, ends), list(modes), skip, threads)
+
+    def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
+        """Run all layers over rows without padding, as `base.Encoder.token_states`."""
+        visible: npt.NDArray[np.int64] = keys.astype(np.int64, copy=False)
+        return _core.token_states(self._kernels, *self._columns(ids, ends), visible, threads)
+
+    def _columns(self, ids: Ids, ends: Ids) -> _Columns:
+        """Return what the kernels need to know about the tokens of rows without padding."""
         counted = self._config.packed_positions(ids, ends)
         # The kernels count from 0 where they get no positions.
         positions = np.zeros(0, np.uint32) if counted is None else counted.astype(np.uint32)
         tokens, offsets = ids.astype(np.uint32, copy=False), ends.astype(np.int64, copy=False)
         joined = self._config.bottleneck is not None and self._config.bottleneck.trigrams
         neighbours = neighbours_in_rows(ids, ends) if joined else np.zeros(0, np.uint32)
-        return self._kernels.pooled(tokens, positions, neighbours, offsets, list(modes), skip, threads)
+        return _Columns(tokens, positions, neighbours, offsets)
+
+
+class _Columns(NamedTuple):
+    """The tokens of rows without padding."""
+
+    ids: npt.NDArray[np.uint32]  # [tokens]
+    positions: npt.NDArray[np.uint32]  # [tokens], or empty for 0, 1, 2, … in each row
+    neighbours: npt.NDArray[np.uint32]  # [2 · tokens], or empty for a model that does not join them
+    row_offsets: npt.NDArray[np.int64]  # [B + 1]
 
 
 class RustDense:
@@ -267,6 +287,10 @@ class RustEngine:
     def dense(self, weight: AnyArray, bias: AnyArray) -> RustDense:
         """Return a dense layer over these weights, which are not copied."""
         return RustDense(weight, bias)
+
+    def vocabulary_head(self, layers: HeadLayers) -> RustVocabularyHead:
+        """Return a masked-language head that pools its logits, packed."""
+        return RustVocabularyHead(layers, self._dtype)
 
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """x·Wᵀ + b, as `functional.linear`."""

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.checkpoint.names import Shape
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines import Dense, Engine
+    from wordpiece_bert.bert.engines.base import HeadLayers, VocabularyHead
     from wordpiece_bert.bert.functional import Array
 
 __all__ = ["HeadModel", "HeadWeights", "LabelledModel", "LogitsModel", "pooler_output"]
@@ -95,6 +97,14 @@ class HeadWeights:
         """Return a dense layer without a bias whose weight is stored as [in, out], run by the engine."""
         weight = np.ascontiguousarray(self._weights[name].T)
         return self._engine.dense(weight, np.zeros(len(weight), np.float32))
+
+    def weight(self, name: str) -> AnyArray:
+        """Return a weight as the checkpoint stores it."""
+        return self._weights[name]
+
+    def vocabulary_head(self, layers: HeadLayers) -> VocabularyHead:
+        """Return a masked-language head that pools its logits, run by the engine."""
+        return self._engine.vocabulary_head(layers)
 
     def norm(self, name: str) -> tuple[Array, Array]:
         """Return γ and β of a layer norm."""

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
+from wordpiece_bert.bert.engines.base import HeadLayers
 from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
+from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.base import HeadWeights, LabelledModel, LogitsModel, pooler_output
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy, cross_entropy, mean_squared_error
@@ -20,7 +22,9 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.engines.base import VocabularyHead
     from wordpiece_bert.bert.functional import Array
 
 __all__ = [
@@ -70,6 +74,7 @@ class MaskedLMHead:
     """logits = decoder(LN(activation(dense(x)))): Devlin et al. 2019, section 3.1, and Google's released code."""
 
     def __init__(self, weights: HeadWeights, names: MaskedLMNames, config: BertConfig) -> None:
+        self._weights, self._names = weights, names
         self._dense = weights.dense(names.dense)
         self._norm = weights.norm(names.norm)
         self._decoder = weights.dense(names.decoder)
@@ -79,6 +84,17 @@ class MaskedLMHead:
     def __call__(self, x: Array) -> Array:
         """[..., H] -> [..., V]."""
         return self._decoder(self._transform(x))
+
+    def pooled(self) -> VocabularyHead:
+        """Return the head as the engine pools its logits over the tokens of a text."""
+        weights, names = self._weights, self._names
+        dense = weights.weight(f"{names.dense}.weight"), widen(weights.weight(f"{names.dense}.bias"))
+        decoder = self._decoder_weight(), widen(weights.weight(f"{names.decoder}.bias"))
+        return weights.vocabulary_head(HeadLayers(dense, self._activation, self._norm, self._eps, decoder))
+
+    def _decoder_weight(self) -> AnyArray:
+        """Return the weight of the decoder, [V, H or E]."""
+        return self._weights.weight(f"{self._names.decoder}.weight")
 
     def _transform(self, x: Array) -> Array:
         t = ACTIVATIONS[self._activation](self._dense(x))  # [..., H], or E where the word table is narrower
@@ -114,6 +130,16 @@ class MaskedLM(LabelledModel):
             Token vectors [..., H].
         """
         return self._head(x)
+
+    def vocabulary_head(self) -> VocabularyHead:
+        """Return the head as the engine pools its logits over the tokens of a text, for sparse vectors.
+
+        Returns
+        -------
+        VocabularyHead
+            Its method `encode` pools [tokens, H] to the rows of a sparse matrix [B, V].
+        """
+        return self._head.pooled()
 
     def logits(self, output: BertOutput) -> Array:
         """Run the head only, over an output of the encoder -> [B, S, V].

@@ -14,11 +14,13 @@ import numpy as np
 from wordpiece_bert.bert.bottleneck import Bottleneck
 from wordpiece_bert.bert.checkpoint.names import POOLER, Layout, Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.config import BertConfig, refuse
+from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.bert import BertForSequenceClassification
 from wordpiece_bert.bert.heads.kinds import MaskedLM, MaskedLMHead, MaskedLMNames
 from wordpiece_bert.bert.model import BertModel
 
 if TYPE_CHECKING:
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.heads.base import HeadWeights
 
@@ -230,6 +232,10 @@ class _MobileMaskedLMHead(MaskedLMHead):
         super().__init__(weights, names, config)
         self._rest = weights.transposed("cls.predictions.dense.weight")
         self._width = config.embedding_size
+
+    def _decoder_weight(self) -> AnyArray:
+        words, rest = super()._decoder_weight(), self._weights.weight("cls.predictions.dense.weight")
+        return np.concatenate([widen(words), widen(rest).T], axis=1)  # [V, H]
 
     def __call__(self, x: Array) -> Array:
         """[..., H] -> [..., V]."""

@@ -80,7 +80,7 @@ pub struct Norm {
 
 impl Norm {
     /// Applies the norm to each row of a matrix of `columns` columns, in place.
-    pub(super) fn apply(&self, instruction_set: InstructionSet, columns: usize, x: &mut ViewMut<'_>) {
+    pub(crate) fn apply(&self, instruction_set: InstructionSet, columns: usize, x: &mut ViewMut<'_>) {
         match self.eps {
             Some(eps) => layer_norm(instruction_set, self.weights.with_eps(eps, columns), x),
             None => scale_and_shift_rows(instruction_set, &self.weights.weight, &self.weights.bias, x),

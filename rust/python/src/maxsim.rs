@@ -1,0 +1,81 @@
+//! MaxSim over the token vectors of queries and documents.
+//!
+//! Arrays are validated by `sentence/maxsim.py`, the only caller; a wrong shape is a panic here, reported as an
+//! InternalError.
+
+use numpy::ndarray::Ix2;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use wordpiece_kernels::Execution;
+use wordpiece_kernels::maxsim as kernels;
+
+use crate::engine::kernels_for;
+use crate::error::guarded;
+use crate::interrupt::detached;
+use crate::kernels::zeros;
+use crate::stored_arrays::by_rows;
+use crate::threads;
+
+/// Token vectors float32 [tokens, d], and where each text begins, int64 [n + 1].
+type Tokens<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, i64>);
+
+/// Score every query with every document: float32 [queries, documents].
+#[pyfunction]
+#[pyo3(signature = (queries, documents, threads=None, instruction_set=None))]
+pub fn maxsim<'py>(
+    py: Python<'py>,
+    queries: Tokens<'_>,
+    documents: Tokens<'_>,
+    threads: Option<usize>,
+    instruction_set: Option<&str>,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    guarded(|| {
+        let (instruction_set, tiles) = kernels_for(instruction_set)?;
+        let [starts, offsets] = [offsets_of(&queries)?, offsets_of(&documents)?];
+        let shape = [starts.len() - 1, offsets.len() - 1];
+        let scores = zeros::<Ix2>(py, shape, shape[0], "scores")?;
+        {
+            let mut borrowed = scores.readwrite();
+            let to = borrowed.as_slice_mut()?;
+            let (width, vectors, documents) = (queries.0.shape()[1], by_rows(&queries.0)?, by_rows(&documents.0)?);
+            detached(py, || {
+                let execution = Execution { instruction_set, tiles, pool: threads::pool(threads) };
+                let queries = kernels::Queries::new(vectors, width, &starts);
+                kernels::maxsim(execution, &queries, documents, &offsets, to);
+            })?;
+        }
+        Ok(scores)
+    })
+}
+
+/// Score each query with the document of the same number: float32 [n].
+#[pyfunction]
+#[pyo3(signature = (queries, documents, threads=None, instruction_set=None))]
+pub fn maxsim_pairwise<'py>(
+    py: Python<'py>,
+    queries: Tokens<'_>,
+    documents: Tokens<'_>,
+    threads: Option<usize>,
+    instruction_set: Option<&str>,
+) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    guarded(|| {
+        let (instruction_set, tiles) = kernels_for(instruction_set)?;
+        let [starts, offsets] = [offsets_of(&queries)?, offsets_of(&documents)?];
+        let scores = PyArray1::<f32>::zeros(py, starts.len() - 1, false);
+        {
+            let mut borrowed = scores.readwrite();
+            let to = borrowed.as_slice_mut()?;
+            let (width, vectors, documents) = (queries.0.shape()[1], by_rows(&queries.0)?, by_rows(&documents.0)?);
+            detached(py, || {
+                let execution = Execution { instruction_set, tiles, pool: threads::pool(threads) };
+                let queries = kernels::Queries::new(vectors, width, &starts);
+                kernels::maxsim_pairwise(execution, &queries, documents, &offsets, to);
+            })?;
+        }
+        Ok(scores)
+    })
+}
+
+fn offsets_of(tokens: &Tokens<'_>) -> PyResult<Vec<usize>> {
+    Ok(tokens.1.as_slice()?.iter().map(|offset| *offset as usize).collect())
+}

@@ -1,0 +1,114 @@
+//! The vocabulary head of sparse encoders, and sparse matrices as NumPy arrays.
+//!
+//! Arrays are validated by the Python side, which is the only caller: a wrong shape is a panic here, reported as an
+//! InternalError.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use wordpiece_kernels::arch::TileUnit;
+use wordpiece_kernels::sparse::{SparseOptions, SparseRows, TokenPooling, VocabularyHead as Core};
+use wordpiece_kernels::{Execution, InstructionSet};
+
+use crate::engine::{kernels_for, products_for};
+use crate::error::{self, guarded};
+use crate::interrupt::detached;
+use crate::kernels::activation_of;
+use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormWithEps, by_rows, norm_of};
+use crate::threads;
+
+/// Rows of a sparse matrix: indptr int64 [n + 1], indices int32, values float32.
+type Csr<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f32>>);
+
+/// A masked-language head, packed. It never changes, so threads may share it.
+#[pyclass(frozen, module = "wordpiece_bert._core")]
+pub struct VocabularyHead {
+    core: Core,
+    instruction_set: InstructionSet,
+    tiles: Option<TileUnit>,
+}
+
+#[pymethods]
+impl VocabularyHead {
+    /// Pack a head: the dense layer [E, H] with its activation, the norm over E columns, and the decoder [V, E].
+    ///
+    /// Products are those of `dtype`, float32 or bfloat16. Without `instruction_set`, the best one of this CPU computes.
+    #[new]
+    #[pyo3(signature = (dense, activation, norm, decoder, dtype="float32", instruction_set=None))]
+    fn new(
+        py: Python<'_>,
+        dense: DenseArrays<'_>,
+        activation: &str,
+        norm: NormWithEps<'_>,
+        decoder: DenseArrays<'_>,
+        dtype: &str,
+        instruction_set: Option<&str>,
+    ) -> PyResult<VocabularyHead> {
+        guarded(|| {
+            let [dense_weight, decoder_weight] =
+                [BorrowedNumbers::new(&dense.0.0, &dense.0.1)?, BorrowedNumbers::new(&decoder.0.0, &decoder.0.1)?];
+            let dense = (dense_weight.numbers()?, dense.1.as_slice()?);
+            let decoder = (decoder_weight.numbers()?, decoder.1.as_slice()?);
+            let (activation, norm) = (activation_of(activation)?, norm_of(&norm)?);
+            let products = products_for(dtype, instruction_set)?;
+            let (instruction_set, tiles) = kernels_for(instruction_set)?;
+            Ok(VocabularyHead {
+                core: py.detach(|| Core::new(dense, activation, norm, decoder, products)),
+                instruction_set,
+                tiles,
+            })
+        })
+    }
+
+    /// Pool the logits of each row's tokens: x float32 [tokens, H], row_offsets int64 [B + 1] -> a sparse matrix [B, V].
+    ///
+    /// `pooling` is max or sum; with `twice` the logarithm is taken twice; `max_values` keeps the greatest values of each
+    /// row.
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'_, f32>,
+        row_offsets: PyReadonlyArray1<'_, i64>,
+        pooling: &str,
+        twice: bool,
+        max_values: Option<usize>,
+        threads: Option<usize>,
+    ) -> PyResult<Csr<'py>> {
+        guarded(|| {
+            let pooling = match pooling {
+                "max" => TokenPooling::Max,
+                "sum" => TokenPooling::Sum,
+                _ => return Err(error::input(format!("unknown pooling {pooling:?}"))),
+            };
+            let offsets: Vec<usize> = row_offsets.as_slice()?.iter().map(|end| *end as usize).collect();
+            let (x, options) = (by_rows(&x)?, SparseOptions { pooling, twice, max_values });
+            let rows = detached(py, || {
+                let execution = Execution {
+                    instruction_set: self.instruction_set,
+                    tiles: self.tiles,
+                    pool: threads::pool(threads),
+                };
+                self.core.encode(execution, x, &offsets, options)
+            })?;
+            Ok(csr(py, rows))
+        })
+    }
+
+    /// V, the number of entries of the vocabulary.
+    #[getter]
+    fn vocabulary(&self) -> usize {
+        self.core.vocabulary()
+    }
+}
+
+/// Converts a sparse matrix to arrays.
+fn csr(py: Python<'_>, rows: SparseRows) -> Csr<'_> {
+    let mut indptr = Vec::with_capacity(rows.counts.len() + 1);
+    indptr.push(0);
+    let mut end = 0;
+    for count in rows.counts {
+        end += count as i64;
+        indptr.push(end);
+    }
+    let columns: Vec<i32> = rows.columns.into_iter().map(|column| column as i32).collect();
+    (indptr.into_pyarray(py), columns.into_pyarray(py), rows.values.into_pyarray(py))
+}
