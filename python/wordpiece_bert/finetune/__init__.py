@@ -1,13 +1,17 @@
 """Training of BERT models on the CPU, in NumPy: gradients, losses, optimizers, and heads on frozen features.
 
-`LogisticRegression` and `Ridge` fit a head to vectors that an encoder computed once. `value_and_grad` computes the loss
-of a model and its gradient with respect to every parameter, from the formulas of `wordpiece_bert.bert.gradients`.
+`FrozenClassifier` fits a head, `LogisticRegression` or `Ridge`, to vectors that an encoder computes once.
+`value_and_grad` computes the loss of a model and its gradient with respect to every parameter, from the formulas of
+`wordpiece_bert.bert.gradients`; `Trainer` and `SentenceTrainer` train.
 """
 
 from wordpiece_bert.finetune import losses, metrics
 from wordpiece_bert.finetune.arguments import TrainingArguments
 from wordpiece_bert.finetune.batches import pad_collate
+from wordpiece_bert.finetune.curve import draw_curve, save_curve
+from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier, cached_vectors
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
+from wordpiece_bert.finetune.frozen_tokens import fit_token_head
 from wordpiece_bert.finetune.gradient import ValueAndGrad, value_and_grad
 from wordpiece_bert.finetune.optimizer import (
     AdamW,
@@ -24,6 +28,7 @@ from wordpiece_bert.finetune.trainer import EvalPrediction, SentenceTrainer, Ste
 __all__ = [
     "AdamW",
     "EvalPrediction",
+    "FrozenClassifier",
     "LogisticRegression",
     "Ridge",
     "SentenceTrainer",
@@ -32,8 +37,11 @@ __all__ = [
     "Trainer",
     "TrainingArguments",
     "ValueAndGrad",
+    "cached_vectors",
     "clip_grad_norm_",
     "decayed",
+    "draw_curve",
+    "fit_token_head",
     "get_constant_schedule",
     "get_constant_schedule_with_warmup",
     "get_cosine_schedule_with_warmup",
@@ -42,5 +50,6 @@ __all__ = [
     "metrics",
     "model_for",
     "pad_collate",
+    "save_curve",
     "value_and_grad",
 ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import string
+from collections import Counter
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -9,11 +12,14 @@ import numpy as np
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
-__all__ = ["accuracy", "entity_f1", "f1", "pearson", "spearman"]
+__all__ = ["accuracy", "answer_f1", "entity_f1", "exact_match", "f1", "pearson", "spearman"]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int = -100) -> float:
@@ -82,6 +88,57 @@ def _entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
         if prefix in ("B", "I") and not kind:
             start, kind = i, name
     return entities
+
+
+def exact_match(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> float:
+    """Return the share of questions whose prediction is one of the accepted answers, as SQuAD counts it.
+
+    Case, punctuation, articles and spaces do not count (Rajpurkar et al. 2016, ``evaluate-v1.1.py``). A question
+    without an answer needs the prediction "" (SQuAD 2.0).
+
+    Parameters
+    ----------
+    predictions
+        One answer for each question.
+    answers
+        The accepted answers of each question; an empty list for none.
+    """
+    return _mean_best(predictions, answers, lambda found, right: float(found == right))
+
+
+def answer_f1(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> float:
+    """Return the mean F1 of the words of predictions and accepted answers, the best of each question, as SQuAD does.
+
+    Parameters
+    ----------
+    predictions, answers
+        As for `exact_match`.
+    """
+    return _mean_best(predictions, answers, _word_f1)
+
+
+def _mean_best(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]], score: Callable[[list[str], list[str]], float]
+) -> float:
+    if len(predictions) != len(answers) or not answers:
+        _refuse(f"there are {len(predictions)} predictions for {len(answers)} questions")
+    total = 0.0
+    for prediction, accepted in zip(predictions, answers, strict=True):
+        right = [words for words in map(_words, accepted) if words] or [[]]
+        total += max(score(_words(prediction), words) for words in right)
+    return total / len(answers)
+
+
+def _words(answer: str) -> list[str]:
+    """Return the words that count: in lower case, without punctuation and articles."""
+    return _ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split()
+
+
+def _word_f1(found: list[str], right: list[str]) -> float:
+    if not found or not right:
+        return float(found == right)
+    same = sum((Counter(found) & Counter(right)).values())
+    return 2 * same / (len(found) + len(right))
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:

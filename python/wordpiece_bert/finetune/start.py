@@ -39,7 +39,7 @@ def model_for(
     """Load a pre-trained encoder with a head.
 
     The head of the folder is kept if it has the same labels; otherwise its weights are drawn, N(0, initializer_range²)
-    with biases 0.
+    with biases 0. So is a pooler that the head reads and the folder does not have.
 
     Parameters
     ----------
@@ -85,6 +85,14 @@ def model_for(
     if own.id2label != config.id2label or not fresh <= tensors.keys():
         tensors = {name: array for name, array in tensors.items() if name not in fresh}
         tensors |= draw_weights(sorted(fresh), layout, own, seed, own.initializer_range)
+    # What was trained on masked words alone has no pooler.
+    pooler = [
+        name for name in layout.base if name.startswith("pooler.") and not {name, layout.prefix + name} & set(tensors)
+    ]
+    if pooler:
+        prefix = layout.prefix if any(name.startswith(layout.prefix) for name in tensors) else ""
+        drawn = draw_weights(sorted(pooler), layout._replace(head=layout.base), own, seed + 1, own.initializer_range)
+        tensors |= {prefix + name: array for name, array in drawn.items()}
     expected = {layout.prefix + part for part in layout.base} | set(layout.base) | layout.head.keys()
     used = {weight: array for weight, array in tensors.items() if weight in expected}
     return model_class(own, used or tensors, backend=backend, source=str(folder))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.drawing import INK, SOFT, Drawing, text_width
 from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, colour, mapped
-from wordpiece_bert.inspect.drawing import INK, SOFT, Drawing, text_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert.inspect.drawing import Drawing
+    from wordpiece_bert._internal.drawing import Drawing
 
 __all__ = ["Page", "View", "page"]
 

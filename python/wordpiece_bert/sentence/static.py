@@ -141,16 +141,19 @@ class StaticEncoder(SentenceEncoder):
         OSError
             A file cannot be written; then nothing has changed.
         """
-        settings = replace(self._folder, max_seq_length=self._max_seq_length)
         with AtomicFolder(Path(folder)) as output:
             output.begin()
-            tokenizer = self._tokenizer
-            if settings.layout == "sentence-transformers" and self._max_seq_length != self._folder.max_seq_length:
-                tokenizer = tokenizer.with_truncation(max_length=self._max_seq_length)
-            write_static_folder(output, StaticParts(settings, tokenizer, self._embeddings), self._information)
-            if settings.layout == "sentence-transformers":
-                write_modules_after_static(output, settings, normalized=settings.least_length is not None)
+            self._write_files(output)
             output.commit()
+
+    def _write_files(self, output: AtomicFolder) -> None:
+        settings = replace(self._folder, max_seq_length=self._max_seq_length)
+        tokenizer = self._tokenizer
+        if settings.layout == "sentence-transformers" and self._max_seq_length != self._folder.max_seq_length:
+            tokenizer = tokenizer.with_truncation(max_length=self._max_seq_length)
+        write_static_folder(output, StaticParts(settings, tokenizer, self._embeddings), self._information)
+        if settings.layout == "sentence-transformers":
+            write_modules_after_static(output, settings, normalized=settings.least_length is not None)
 
     @property
     def max_seq_length(self) -> int:

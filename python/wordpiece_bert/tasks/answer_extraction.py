@@ -15,6 +15,7 @@ from wordpiece_bert._internal.answers import Answer, Answers
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import QuestionAnswering
+from wordpiece_bert.bert.spans import allowed_spans
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.tasks.inference import infer
 from wordpiece_bert.tasks.loading import longest_row, with_head
@@ -233,18 +234,12 @@ def _spans(window: _Window, count: int, longest_answer: int) -> tuple[float, lis
     end = softmax(np.where(visible, window.end, _MASKED_LOGIT))  # [S]
     null_score = float(start[0] * end[0])
     start[0] = end[0] = 0.0
-    allowed = _allowed(window.context, longest_answer)
+    allowed = allowed_spans(window.context, longest_answer)
     products = np.where(allowed, start[:, None] * end[None, :], np.float32(-1.0))  # [S, S]
     best = np.argsort(-products, axis=None, kind="stable")[: min(count, int(allowed.sum()))]
     firsts, lasts = np.unravel_index(best, products.shape)
     spans = [(int(i), int(j), float(products[i, j])) for i, j in zip(firsts, lasts, strict=True)]
     return null_score, spans
-
-
-def _allowed(context: npt.NDArray[np.bool_], longest_answer: int) -> npt.NDArray[np.bool_]:
-    """Return which spans [first, last] lie in the context and are short enough, [S, S]."""
-    inside = context[:, None] & context[None, :]
-    return np.tril(np.triu(inside), longest_answer - 1)
 
 
 def _null_lead(windows: Sequence[_Window], longest_answer: int) -> float:
@@ -253,7 +248,7 @@ def _null_lead(windows: Sequence[_Window], longest_answer: int) -> float:
     best = -np.inf
     for window in windows:
         sums = window.start[:, None] + window.end[None, :]  # [S, S]
-        best = max(best, float(sums[_allowed(window.context, longest_answer)].max(initial=-np.inf)))
+        best = max(best, float(sums[allowed_spans(window.context, longest_answer)].max(initial=-np.inf)))
     return null_sum - best
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from wordpiece_bert.bert.auto import AutoModel
@@ -14,7 +15,9 @@ from wordpiece_bert.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Loaded", "Source", "load", "longest_row", "with_head"]
+    from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
+
+__all__ = ["Loaded", "Source", "frozen_classifier", "load", "longest_row", "with_head"]
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -28,6 +31,9 @@ class Loaded(NamedTuple):
 
 #: What a task accepts as its model: a model and its tokenizer, as `load` returns them, or a model's name or folder.
 Source: TypeAlias = "Loaded | tuple[Model, Tokenizer] | str | os.PathLike[str]"
+
+#: The file of a folder of `FrozenClassifier.save_pretrained`.
+_FROZEN = "frozen_head.json"
 
 
 def load(
@@ -102,6 +108,26 @@ def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel
         message = f"{task} needs a model with a head for it, not {type(model).__name__}"
         raise InputError(message)
     return model, cast("Tokenizer", tokenizer)  # it has the methods that the other tasks use
+
+
+def frozen_classifier(source: object) -> FrozenClassifier | None:
+    """Return the classifier on frozen vectors that a source is or names, or None.
+
+    Parameters
+    ----------
+    source : object
+        What a task was given as its model.
+    """
+    if type(source).__name__ == "FrozenClassifier":
+        return cast("FrozenClassifier", source)
+    if not isinstance(source, str | PathLike):
+        return None
+    folder = find_model(source)
+    if not (folder / _FROZEN).is_file():
+        return None
+    from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
+
+    return FrozenClassifier.from_pretrained(folder)
 
 
 def longest_row(model: Model, tokenizer: Tokenizer) -> int:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.checks import checked_choice, whole_number
-from wordpiece_bert._internal.texts import one_or_many
+from wordpiece_bert._internal.texts import one_or_many, warn_truncated
 from wordpiece_bert.bert.functional import Activation, sigmoid, softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tasks.inference import encode, infer
-from wordpiece_bert.tasks.loading import longest_row, with_head
+from wordpiece_bert.tasks.loading import frozen_classifier, longest_row, with_head
 from wordpiece_bert.tasks.results import Label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
     from wordpiece_bert.tasks.loading import Source
 
 __all__ = ["classify"]
@@ -35,7 +37,7 @@ _FUNCTIONS: dict[str, Activation] = {"sigmoid": sigmoid, "softmax": softmax, "no
 
 @overload
 def classify(  # type: ignore[overload-overlap]
-    source: Source,
+    source: Source | FrozenClassifier,
     texts: OneText,
     *,
     top_k: int | None = 1,
@@ -46,7 +48,7 @@ def classify(  # type: ignore[overload-overlap]
 
 @overload
 def classify(
-    source: Source,
+    source: Source | FrozenClassifier,
     texts: Iterable[OneText] | ArrowArray | ArrowStream,
     *,
     top_k: int | None = 1,
@@ -56,7 +58,7 @@ def classify(
 
 
 def classify(
-    source: Source,
+    source: Source | FrozenClassifier,
     texts: OneText | Iterable[OneText] | ArrowArray | ArrowStream,
     *,
     top_k: int | None = 1,
@@ -68,7 +70,8 @@ def classify(
     Parameters
     ----------
     source
-        A model for sequence classification, as `load` returns it, or its name or folder.
+        A model for sequence classification, as `load` returns it, or its name or folder; or a `FrozenClassifier`, or
+        the folder in which one was saved.
     texts
         A text, a pair (a tuple of two texts, or a dict with ``text`` and ``text_pair``), or a list of these.
     top_k
@@ -95,22 +98,46 @@ def classify(
     TruncationWarning
         Texts were longer than the model accepts, and were truncated.
     """
-    model, tokenizer = with_head(source, SequenceClassification, "classify")
+    frozen = frozen_classifier(source)
+    if frozen is None:
+        model, tokenizer = with_head(source, SequenceClassification, "classify")
     if top_k is not None:
         top_k = whole_number("top_k", top_k, 1, others="or None for all")
     batch_size = whole_number("batch_size", batch_size, 1)
     if function_to_apply is not None:
         checked_choice("function_to_apply", function_to_apply, tuple(_FUNCTIONS), "None, ")
     single, items = one_or_many(texts, str, tuple, Mapping)
-    encodings = encode(tokenizer, [_pair(item) for item in items], longest_row(model, tokenizer))
-    function = _FUNCTIONS[function_to_apply or _default_function(model.config)]
+    if frozen is None:
+        encodings = encode(tokenizer, [_pair(item) for item in items], longest_row(model, tokenizer))
+        cut = [encoding.truncated for encoding in encodings]
+        found = _Found(infer(model, encodings, batch_size), cut, model.config.label, _default_function(model.config))
+    else:
+        found = _by_vectors(frozen, items, batch_size)
+    function = _FUNCTIONS[function_to_apply or found.function]
     result: Results[Answers[Label]] = Results()
-    for logits, encoding in zip(infer(model, encodings, batch_size), encodings, strict=True):
+    for logits, truncated in zip(found.logits, found.truncated, strict=True):
         scores = function(logits)  # [labels]
         best = np.argsort(-scores, kind="stable")[:top_k]
-        labels = [Label(label=model.config.label(int(i)), score=float(scores[i])) for i in best]
-        result.append(Answers(labels, truncated=encoding.truncated))
+        labels = [Label(label=found.label(int(i)), score=float(scores[i])) for i in best]
+        result.append(Answers(labels, truncated=bool(truncated)))
     return result[0] if single else result
+
+
+class _Found(NamedTuple):
+    """Logits of texts, and what they mean."""
+
+    logits: Sequence[Array]  # [labels] for each text
+    truncated: Sequence[bool]
+    label: Callable[[int], str]
+    function: str  # a key of `_FUNCTIONS`
+
+
+def _by_vectors(classifier: FrozenClassifier, items: list[Any], batch_size: int) -> _Found:
+    """Return the logits of a head on frozen vectors."""
+    scores, cut = classifier._scored(items, batch_size) if items else (np.zeros((0, 1)), np.zeros(0, np.bool_))
+    warn_truncated(cut, classifier.encoder.max_seq_length, remedy="see .truncated of each result", stacklevel=4)
+    function = "none" if classifier.is_regression else "softmax"
+    return _Found(list(scores.astype(np.float32)), cut.tolist(), classifier.labels.__getitem__, function)
 
 
 def _default_function(config: BertConfig) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -75,6 +75,10 @@ class Drawing:
         """Add a curve that leaves and arrives horizontally."""
         shape = {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "stroke": stroke, "width": width, "opacity": opacity}
         self._shapes.append(("curve", shape))
+
+    def line(self, points: Sequence[tuple[float, float]], stroke: str, width: float) -> None:
+        """Add a line through points."""
+        self._shapes.append(("line", {"points": list(points), "stroke": stroke, "width": width}))
 
     def circle(self, x: float, y: float, radius: float, fill: str, opacity: float = 1) -> None:
         """Add a filled circle."""
@@ -166,6 +170,11 @@ def _svg_curve(*, x1: float, y1: float, x2: float, y2: float, stroke: str, width
     return f'<path d={quoteattr(path)} fill="none" stroke="{stroke}" stroke-width="{_n(width)}"{more}/>'
 
 
+def _svg_line(*, points: Sequence[tuple[float, float]], stroke: str, width: float) -> str:
+    places = " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
+    return f'<polyline points="{places}" fill="none" stroke="{stroke}" stroke-width="{_n(width)}"/>'
+
+
 def _svg_circle(*, x: float, y: float, radius: float, fill: str, opacity: float) -> str:
     more = f' fill-opacity="{_n(opacity)}"' if opacity < 1 else ""
     return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}" fill="{fill}"{more}/>'
@@ -182,6 +191,7 @@ _SVG: dict[str, Callable[..., str]] = {
     "rectangle": _svg_rectangle,
     "text": _svg_text,
     "curve": _svg_curve,
+    "line": _svg_line,
     "circle": _svg_circle,
     "image": _svg_image,
 }
@@ -264,6 +274,18 @@ def _axes_curve(
     axes.add_patch(shape)
 
 
+def _axes_line(
+    axes: Any,  # noqa: ANN401
+    order: int,
+    *,
+    points: Sequence[tuple[float, float]],
+    stroke: str,
+    width: float,
+) -> None:
+    x, y = zip(*points, strict=True)
+    axes.plot(x, y, color=stroke, linewidth=width * 0.72, zorder=order)
+
+
 def _axes_circle(
     axes: Any,  # noqa: ANN401
     order: int,
@@ -300,6 +322,7 @@ _AXES: dict[str, Callable[..., None]] = {
     "rectangle": _axes_rectangle,
     "text": _axes_text,
     "curve": _axes_curve,
+    "line": _axes_line,
     "circle": _axes_circle,
     "image": _axes_image,
 }

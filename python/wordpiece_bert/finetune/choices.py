@@ -1,0 +1,95 @@
+"""Multiple choice: rows for a `Trainer`, each a text with every one of its choices."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from wordpiece_bert.errors import InputError, TrainingWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["choice_rows"]
+
+
+def choice_rows(
+    tokenizer: Tokenizer,
+    texts: Sequence[Any],
+    choices: Sequence[Sequence[Any]],
+    labels: Sequence[Any],
+    *,
+    max_length: int,
+) -> list[dict[str, Any]]:
+    """Make rows for multiple choice, the pairs (text, choice) as in SWAG (Zellers et al. 2018).
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+        The tokenizer.
+    texts : sequence of str
+        What each choice continues or answers.
+    choices : sequence of sequence of str
+        The choices of each text, as many for all of them.
+    labels : sequence
+        The number of the right choice, from 0, or its text.
+    max_length : int
+        Longer pairs are truncated.
+
+    Returns
+    -------
+    list of dict
+        ``input_ids``, ``token_type_ids`` and ``attention_mask`` [choices, S], and ``labels``.
+
+    Raises
+    ------
+    InputError
+        The numbers of choices differ, or a label is none of the choices.
+
+    Warns
+    -----
+    TrainingWarning
+        Pairs were truncated.
+    """
+    rows: list[dict[str, Any]] = []
+    cut = 0
+    for number, (text, given, label) in enumerate(zip(texts, choices, labels, strict=True)):
+        if isinstance(given, str) or len(given) < 2 or len(given) != len(choices[0]):
+            _refuse(f"row {number} has the choices {given!r:.80}: each row needs {max(2, len(choices[0]))} of them")
+        options = [str(choice) for choice in given]
+        encoded = tokenizer.encodings(
+            [(str(text), option) for option in options], truncation=True, max_length=max_length, padding=True
+        )
+        cut += any(encoding.truncated for encoding in encoded)
+        rows.append(
+            {
+                "input_ids": np.array([encoding.ids for encoding in encoded], np.int32),
+                "token_type_ids": np.array([encoding.type_ids for encoding in encoded], np.int32),
+                "attention_mask": np.array([encoding.attention_mask for encoding in encoded], np.int32),
+                "labels": _index(number, label, options),
+            }
+        )
+    if cut:
+        message = f"{cut:,} of {len(rows):,} rows have pairs longer than {max_length} tokens, which were truncated"
+        warnings.warn(message, TrainingWarning, stacklevel=2)
+    return rows
+
+
+def _index(row: int, label: Any, options: list[str]) -> int:  # noqa: ANN401
+    if isinstance(label, str) and options.count(label) == 1:
+        return options.index(label)
+    try:
+        index = int(label)
+    except (TypeError, ValueError):
+        index = -1
+    if not 0 <= index < len(options) or isinstance(label, bool) or (isinstance(label, float) and label != index):
+        _refuse(f"row {row} has the label {label!r}: it must be a number from 0 to {len(options) - 1} or a choice")
+    return index
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

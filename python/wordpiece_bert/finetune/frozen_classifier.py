@@ -1,0 +1,451 @@
+"""A classifier or regressor of texts and pairs: a sentence encoder that does not change, and a head on its vectors.
+
+The vectors are computed once, and may be kept in a folder, by a fingerprint of encoder and texts; the head is fitted in
+seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+
+from wordpiece_bert._internal.atomic_file import AtomicFile
+from wordpiece_bert._internal.atomic_folder import AtomicFolder, check_complete
+from wordpiece_bert._internal.safe_json import read_object
+from wordpiece_bert._internal.texts import one_or_many
+from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
+from wordpiece_bert.errors import CheckpointError, InputError
+from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence import SentenceEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.tokenizer import Tokenizer
+
+    Texts = Iterable[str | tuple[str, str] | Mapping[str, str]] | ArrowArray | ArrowStream
+
+__all__ = ["FrozenClassifier", "cached_vectors"]
+
+#: The files of a saved classifier, beside those of its encoder.
+SETTINGS, WEIGHTS = "frozen_head.json", "frozen_head.safetensors"
+_FORMAT, _VERSION = "wordpiece-bert frozen head", 1
+
+
+class FrozenClassifier:
+    """Labels, or numbers, for texts and pairs of texts, from the vectors of a sentence encoder that is not trained.
+
+    The features of a pair are [u; v; |u − v|; u·v] of the vectors u and v of its texts (Conneau et al. 2017, section
+    3.1).
+
+    Parameters
+    ----------
+    encoder : SentenceEncoder, str or os.PathLike
+        The encoder, or its name or folder; static models are encoders too.
+    head : LogisticRegression or Ridge, optional
+        The head, `LogisticRegression` by default; `Ridge` predicts numbers.
+
+    Attributes
+    ----------
+    encoder : SentenceEncoder
+        The encoder.
+    head : LogisticRegression or Ridge
+        The head.
+    labels : list of str
+        The names of the labels, sorted; ``["LABEL_0"]`` for a regression, empty before `fit`.
+    takes_pairs : bool
+        Whether it was fitted to pairs.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import FrozenClassifier
+    >>> texts = ["A great film.", "A dull film.", "Wonderful!", "Boring."]
+    >>> classifier = FrozenClassifier("minilm").fit(texts, ["good", "bad", "good", "bad"])  # doctest: +SKIP
+    >>> classifier.predict(["I loved it."])  # doctest: +SKIP
+    ['good']
+    """
+
+    encoder: SentenceEncoder
+    head: LogisticRegression | Ridge
+    labels: list[str]
+    takes_pairs: bool
+
+    def __init__(
+        self, encoder: SentenceEncoder | str | os.PathLike[str], head: LogisticRegression | Ridge | None = None
+    ) -> None:
+        if not isinstance(encoder, SentenceEncoder | str | os.PathLike):
+            _refuse(f"encoder must be a SentenceEncoder or the name of a model, not {type(encoder).__name__}")
+        if head is not None and not isinstance(head, LogisticRegression | Ridge):
+            _refuse(f"head must be a LogisticRegression or a Ridge, not {type(head).__name__}")
+        self.encoder = encoder if isinstance(encoder, SentenceEncoder) else SentenceEncoder(encoder)
+        self.head = LogisticRegression() if head is None else head
+        self.labels = []
+        self.takes_pairs = False
+
+    def __repr__(self) -> str:
+        state = f"labels {', '.join(self.labels)}" if self.labels else "not fitted"
+        return f"FrozenClassifier({self.encoder!r}, {type(self.head).__name__}, {state})"
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the encoder."""
+        return self.encoder.tokenizer
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it predicts numbers."""
+        return isinstance(self.head, Ridge)
+
+    def fit(
+        self,
+        texts: Texts,
+        labels: Sequence[Any],
+        *,
+        cache: str | os.PathLike[str] | None = None,
+        show_progress_bar: bool | None = None,
+    ) -> Self:
+        """Compute the vectors of texts, and fit the head to them.
+
+        Parameters
+        ----------
+        texts : iterable of str, or of pairs
+            The texts. A pair is a tuple of two texts, or a dict with ``text`` and ``text_pair``.
+        labels : sequence
+            Names or integers; numbers for `Ridge`.
+        cache : str or os.PathLike, optional
+            A folder in which the vectors are kept, as by `cached_vectors`.
+        show_progress_bar : bool, optional
+            As for `SentenceEncoder.encode`.
+
+        Returns
+        -------
+        FrozenClassifier
+            This object.
+
+        Raises
+        ------
+        InputError
+            There are no texts, texts and pairs are mixed, or the labels do not fit.
+        """
+        firsts, seconds = _divided(texts)
+        if len(labels) != len(firsts):
+            _refuse(f"there are {len(firsts)} texts, but {len(labels)} labels")
+        x = self._features(firsts, seconds, cache, show_progress_bar)
+        if isinstance(self.head, Ridge):
+            self.head.fit(x, _numbers(labels))
+            self.labels = ["LABEL_0"]
+        else:
+            self.head.fit(x, np.array([str(label) for label in labels]))
+            self.labels = [str(name) for name in self.head.classes_]
+        self.takes_pairs = seconds is not None
+        return self
+
+    def scores(self, texts: Texts, *, batch_size: int = 32) -> npt.NDArray[np.float64]:
+        """Return the scores of texts before softmax, [n, labels]; for a regression the predictions, [n, 1].
+
+        Parameters
+        ----------
+        texts : iterable of str, or of pairs
+            As for `fit`.
+        batch_size : int, default 32
+            As for `SentenceEncoder.encode`.
+        """
+        return self._scored(texts, batch_size)[0]
+
+    def predict(self, texts: Texts, *, batch_size: int = 32) -> list[str] | list[float]:
+        """Return the most probable label of each text; for a regression the number.
+
+        Parameters
+        ----------
+        texts, batch_size
+            As for `scores`.
+        """
+        scores = self.scores(texts, batch_size=batch_size)
+        if self.is_regression:
+            numbers: list[float] = scores[:, 0].tolist()
+            return numbers
+        return [self.labels[index] for index in scores.argmax(axis=1).tolist()]
+
+    def predict_proba(self, texts: Texts, *, batch_size: int = 32) -> npt.NDArray[np.float64]:
+        """Return the probability of each label, [n, labels].
+
+        Parameters
+        ----------
+        texts, batch_size
+            As for `scores`.
+
+        Raises
+        ------
+        InputError
+            It is a regression.
+        """
+        if self.is_regression:
+            _refuse("a regression has no probabilities: call predict")
+        z = self.scores(texts, batch_size=batch_size)
+        e = np.exp(z - z.max(axis=1, keepdims=True))
+        p: npt.NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
+        return p
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder that `from_pretrained` and `wordpiece_bert.tasks.classify` load.
+
+        It is the folder of the encoder, which sentence-transformers loads as well, with two files for the head.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            The folder; it is created if need be.
+
+        Raises
+        ------
+        InputError
+            It is not fitted, or there is a file of that name.
+        OSError
+            A file cannot be written.
+        """
+        self._check_fitted()
+        settings = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "head": type(self.head).__name__,
+            "labels": self.labels,
+            "pairs": self.takes_pairs,
+            "dimension": self.encoder.dimension,
+        }
+        arrays = {"coef": np.atleast_2d(self.head.coef_), "intercept": np.atleast_1d(np.asarray(self.head.intercept_))}
+        with AtomicFolder(Path(folder)) as output:
+            output.begin()
+            self.encoder._write_files(output)
+            output.write(WEIGHTS, safetensors_chunks(arrays))
+            output.write_text(SETTINGS, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+            output.commit()
+
+    @classmethod
+    def from_pretrained(cls, name: str | os.PathLike[str], *, download: bool = False) -> Self:
+        """Load what `save_pretrained` wrote.
+
+        Parameters
+        ----------
+        name : str or os.PathLike
+            The folder, or a name as for `SentenceEncoder`.
+        download : bool, default False
+            As for `SentenceEncoder`.
+
+        Returns
+        -------
+        FrozenClassifier
+            The classifier, whose scores are those of the saved one to the precision of float32.
+
+        Raises
+        ------
+        CheckpointError
+            The folder has no head, or the head does not fit the encoder.
+        """
+        folder = find_model(name, download=download)
+        if not (folder / SETTINGS).is_file():
+            message = f"{folder}: there is no {SETTINGS}, so it is no folder of FrozenClassifier.save_pretrained"
+            raise CheckpointError(message)
+        check_complete(folder)
+        settings = read_object(folder / SETTINGS, CheckpointError)
+        found = {key: settings.get(key) for key in ("format", "version")}
+        if found != {"format": _FORMAT, "version": _VERSION}:
+            message = f"{folder / SETTINGS}: format and version are {found}, not {_FORMAT!r} and {_VERSION}"
+            raise CheckpointError(message)
+        classifier = cls(SentenceEncoder(folder), Ridge() if settings.get("head") == "Ridge" else LogisticRegression())
+        classifier._restore(folder, settings, read_tensors(folder / WEIGHTS))
+        return classifier
+
+    def _restore(self, folder: Path, settings: dict[str, Any], tensors: Mapping[str, npt.NDArray[Any]]) -> None:
+        labels, pairs = settings.get("labels"), settings.get("pairs") is True
+        width = self.encoder.dimension * (4 if pairs else 1)
+        shapes = {key: list(array.shape) for key, array in tensors.items()}
+        if isinstance(labels, list) and labels and all(isinstance(label, str) for label in labels):
+            rows = 1 if len(labels) == 2 else len(labels)
+            if shapes == {"coef": [rows, width], "intercept": [rows]}:
+                self.labels, self.takes_pairs = labels, pairs
+                coefficients, intercept = (np.asarray(tensors[key], np.float64) for key in ("coef", "intercept"))
+                if isinstance(self.head, Ridge):
+                    self.head.coef_, self.head.intercept_ = coefficients[0], float(intercept[0])
+                else:
+                    self.head.coef_, self.head.intercept_ = coefficients, intercept
+                    self.head.classes_ = np.array(labels)
+                return
+        message = (
+            f"{folder}: the head has the labels {labels!r:.80} and the tensors {shapes}, which do not fit each other "
+            f"and {width} features"
+        )
+        raise CheckpointError(message)
+
+    def _check_fitted(self) -> None:
+        if not self.labels:
+            _refuse("this FrozenClassifier is not fitted yet: call fit first")
+
+    def _features(
+        self,
+        firsts: list[str],
+        seconds: list[str] | None,
+        cache: str | os.PathLike[str] | None,
+        show_progress_bar: bool | None,  # noqa: FBT001
+    ) -> npt.NDArray[np.float32]:
+        def vectors(texts: list[str]) -> npt.NDArray[np.float32]:
+            if cache is not None:
+                return cached_vectors(self.encoder, texts, cache, show_progress_bar=show_progress_bar)
+            found: npt.NDArray[np.float32] = self.encoder.encode(texts, show_progress_bar=show_progress_bar)
+            return found
+
+        u = vectors(firsts)
+        return u if seconds is None else _pair_features(u, vectors(seconds))
+
+    def _scored(self, texts: Texts, batch_size: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Return the scores [n, labels], and which texts were truncated, [n]."""
+        self._check_fitted()
+        firsts, seconds = _divided(texts)
+        if (seconds is not None) != self.takes_pairs:
+            kinds = ("texts", "pairs of texts")
+            _refuse(f"this classifier was fitted to {kinds[self.takes_pairs]}, not to {kinds[not self.takes_pairs]}")
+        x, cut = self.encoder.encode(firsts, batch_size=batch_size, return_truncated=True)
+        if seconds is not None:
+            v, cut_too = self.encoder.encode(seconds, batch_size=batch_size, return_truncated=True)
+            x, cut = _pair_features(x, v), cut | cut_too
+        if isinstance(self.head, Ridge):
+            return self.head.predict(x)[:, None], cut
+        scores = self.head.decision_function(x)
+        if scores.ndim == 1:  # two labels: softmax([0, z]) = [1 − σ(z), σ(z)]
+            scores = np.stack([np.zeros_like(scores), scores], axis=1)
+        return scores, cut
+
+
+def cached_vectors(
+    encoder: SentenceEncoder,
+    texts: Sequence[str],
+    folder: str | os.PathLike[str],
+    *,
+    show_progress_bar: bool | None = None,
+) -> npt.NDArray[np.float32]:
+    """Return the vectors of texts from a file, a memory map; without the file they are computed, and written to it.
+
+    Parameters
+    ----------
+    encoder : SentenceEncoder
+        The encoder.
+    texts : sequence of str
+        The texts.
+    folder : str or os.PathLike
+        The folder of the files, ``FINGERPRINT.npy`` each. The fingerprint is a hash of the encoder's weights, tokenizer
+        and settings and of the texts, so that another encoder or other texts have another file.
+    show_progress_bar : bool, optional
+        As for `SentenceEncoder.encode`.
+
+    Returns
+    -------
+    ndarray
+        float32 [n, d], read-only.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    file = Path(folder) / f"{_fingerprint(encoder, texts)}.npy"
+    shape = (len(texts), encoder.dimension)
+    if file.is_file():
+        try:
+            stored: npt.NDArray[np.float32] = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError):
+            stored = np.empty((0, 0), np.float32)
+        if stored.shape == shape and stored.dtype == np.float32:
+            return stored
+    vectors = np.ascontiguousarray(encoder.encode(list(texts), show_progress_bar=show_progress_bar), np.float32)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with AtomicFile(file) as output:
+        output.begin()
+        with output.naming_errors():
+            np.lib.format.write_array(output.file, vectors, allow_pickle=False)
+        output.commit()
+    found: npt.NDArray[np.float32] = np.load(file, mmap_mode="r", allow_pickle=False)
+    return found
+
+
+def _fingerprint(encoder: SentenceEncoder, texts: Sequence[str]) -> str:
+    """Return a hash of everything that the vectors depend on: the files of the encoder, its settings and the texts."""
+    digest = _Digest()
+    encoder._write_files(digest)  # type: ignore[arg-type]
+    model = getattr(encoder, "_model", None)  # a static model has none
+    engine = "" if model is None else f"{model.backend} {model.dtype}"
+    digest.write_text("settings", f"{encoder.dimension} {encoder.max_seq_length} {engine}")
+    for text in texts:
+        digest.write_text(str(len(text)), text)
+    return digest.hash.hexdigest()
+
+
+class _Digest:
+    """Takes files as an `AtomicFolder` does, and keeps only their hash."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.blake2b(digest_size=16)
+
+    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
+        self.hash.update(f"{name}\n".encode())
+        for chunk in chunks:
+            self.hash.update(chunk)
+
+    def write_text(self, name: str, text: str) -> None:
+        self.write(name, [text.encode("utf-8", "surrogatepass")])
+
+    def discard(self, name: str) -> None:
+        """Do nothing: no file is there."""
+
+
+def _pair_features(u: npt.NDArray[np.float32], v: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """[n, d] and [n, d] -> [u; v; |u − v|; u·v], [n, 4d]."""
+    return np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
+
+
+def _divided(texts: Texts) -> tuple[list[str], list[str] | None]:
+    """Return the texts, and the second texts if they are pairs."""
+    _, items = one_or_many(texts)
+    if not items:
+        _refuse("there are no texts")
+    pairs = [_pair(index, item) for index, item in enumerate(items)]
+    firsts = [first for first, _ in pairs]
+    seconds = [second for _, second in pairs if second is not None]
+    if not seconds:
+        return firsts, None
+    if len(seconds) != len(firsts):
+        alone = next(index for index, (_, second) in enumerate(pairs) if second is None)
+        _refuse(f"texts[{alone}] is a text, others are pairs: pass one kind")
+    return firsts, seconds
+
+
+def _pair(index: int, item: object) -> tuple[str, str | None]:
+    if isinstance(item, str):
+        return item, None
+    parts = (item.get("text"), item.get("text_pair")) if isinstance(item, Mapping) else item
+    if isinstance(item, Mapping) and isinstance(item.get("text"), str) and item.get("text_pair") is None:
+        return item["text"], None
+    if not isinstance(parts, tuple | list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
+        _refuse(f"texts[{index}] must be a str or a pair of two, not {item!r:.80}")
+    return parts[0], parts[1]
+
+
+def _numbers(labels: Sequence[Any]) -> npt.NDArray[np.float64]:
+    try:
+        return np.array([float(label) for label in labels])
+    except (TypeError, ValueError) as error:
+        message = f"a regression needs numbers as labels: {error}"
+        raise InputError(message) from None
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

@@ -1,0 +1,77 @@
+"""A head for token classification on frozen vectors: logistic regression over the encoder's token vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.heads.kinds import TokenClassification
+from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.batches import Dataset, pad_collate, rows_of
+from wordpiece_bert.finetune.frozen_heads import LogisticRegression
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.base import Model
+
+__all__ = ["fit_token_head"]
+
+
+def fit_token_head(model: Model, dataset: Dataset, *, C: float = 1.0, batch_size: int = 32) -> HeadModel:
+    """Return a model for token classification whose head is logistic regression on the encoder's vectors.
+
+    Its output is that of the class: transformers and `wordpiece_bert.tasks.ner` load what it saves.
+
+    Parameters
+    ----------
+    model : Model
+        A model for token classification, as `model_for` makes one. It does not change.
+    dataset : Dataset
+        Rows with ``input_ids`` and ``labels``, as `wordpiece_bert.finetune.data.token_rows` makes them; the label -100
+        does not count.
+    C : float, default 1.0
+        The inverse strength of the penalty, as in `LogisticRegression`.
+    batch_size : int, default 32
+        Rows that go through the encoder at once.
+
+    Returns
+    -------
+    HeadModel
+        A new model of the same class.
+
+    Raises
+    ------
+    InputError
+        The model is of another class, there are no rows, or a label of the configuration has no token.
+    """
+    if not isinstance(model, TokenClassification) or not isinstance(model, HeadModel):
+        _refuse(f"fit_token_head needs a model for token classification, not {type(model).__name__}")
+    if len(dataset) == 0:
+        _refuse("there are no rows")
+    features, labels = [], []
+    for start in range(0, len(dataset), batch_size):
+        rows = rows_of(dataset, range(start, min(start + batch_size, len(dataset))))
+        batch: dict[str, Any] = pad_collate(rows, model.config.pad_token_id or 0)
+        right = batch.pop("labels")
+        x = model.base_model(**batch, visible_only=True).last_hidden_state  # [B, S, H]
+        counted = right != IGNORED
+        features.append(x[counted])
+        labels.append(right[counted])
+    found = np.concatenate(labels)
+    for index in range(model.config.num_labels):
+        if not (found == index).any():
+            _refuse(f"no token has the label {model.config.label(index)!r}")
+    head = LogisticRegression(C=C).fit(np.concatenate(features), found)
+    weight, bias = head.coef_, head.intercept_
+    if len(weight) == 1:  # two labels: softmax([0, z]) = [1 − σ(z), σ(z)]
+        weight, bias = np.concatenate([0 * weight, weight]), np.concatenate([0 * bias, bias])
+    tensors = dict(model.named_parameters())
+    tensors |= {"classifier.weight": weight.astype(np.float32), "classifier.bias": bias.astype(np.float32)}
+    make = type(model)
+    return make(model.config, tensors, backend=model.backend, dtype=model.dtype, source=model.source)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

@@ -1,0 +1,273 @@
+"""Questions with answers that are spans of a context: windows for a `Trainer`, and answers from its predictions.
+
+Windows and their labels are those of BERT's ``run_squad.py`` and of transformers' example: a window that does not
+contain the answer is labelled with [CLS].
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert.bert.spans import allowed_spans
+from wordpiece_bert.errors import InputError, TrainingWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert._core import Encoding
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["QuestionWindows", "question_windows"]
+
+#: As in transformers' example and in ``run_squad.py``.
+LONGEST_WINDOW, STRIDE, LONGEST_QUESTION, LONGEST_ANSWER = 384, 128, 64, 30
+#: Examples that are tokenized at once.
+_BLOCK = 1000
+
+
+class _Example(NamedTuple):
+    """One question."""
+
+    context: str
+    answers: list[tuple[str, int]]  # text and first character; empty if there is no answer
+
+
+class QuestionWindows:
+    """Windows over contexts, by number: a data set for a `Trainer`.
+
+    Attributes
+    ----------
+    examples : list of int
+        The example of each window.
+    answers : list of list of str
+        The accepted answers of each example; an empty list if there is none.
+    """
+
+    examples: list[int]
+    answers: list[list[str]]
+
+    def __init__(self) -> None:
+        self.examples = []
+        self.answers = []
+        self._contexts: list[str] = []
+        self._rows: list[dict[str, Any]] = []
+        self._offsets: list[npt.NDArray[np.int32]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self._rows[index]
+
+    def predicted(self, start_logits: Array, end_logits: Array, *, longest: int = LONGEST_ANSWER) -> list[str]:
+        """Return the best answer of each example, from the logits of all windows.
+
+        The best span has the largest sum of its first token's start logit and its last token's end logit. If some
+        example has no answer, "no answer" is one of the answers, by the rule of SQuAD 2.0: the smallest sum of the
+        windows' [CLS] logits exceeds that of the best span.
+
+        Parameters
+        ----------
+        start_logits, end_logits : ndarray
+            The predictions of a `Trainer` for these windows, [windows, S].
+        longest : int, default 30
+            The longest answer in tokens.
+
+        Returns
+        -------
+        list of str
+            The answers; "" for none.
+
+        Raises
+        ------
+        InputError
+            There are not as many rows as windows.
+        """
+        if len(start_logits) != len(self) or len(end_logits) != len(self):
+            _refuse(f"there are {len(self)} windows, but logits of {len(start_logits)} and {len(end_logits)}")
+        longest = whole_number("longest", longest, 1)
+        best = [(-np.inf, "")] * len(self.answers)
+        null = [np.inf] * len(self.answers)
+        for example, offsets, starts, ends in zip(self.examples, self._offsets, start_logits, end_logits, strict=True):
+            size = len(offsets)
+            sums = starts[:size, None] + ends[None, :size]  # [S, S]
+            null[example] = min(null[example], float(sums[0, 0]))
+            allowed = allowed_spans(offsets[:, 0] >= 0, longest)
+            if allowed.any():
+                flat = int(np.where(allowed, sums, -np.inf).argmax())
+                first, last = divmod(flat, size)
+                if sums[first, last] > best[example][0]:
+                    context = self._contexts[example]
+                    best[example] = float(sums[first, last]), context[offsets[first, 0] : offsets[last, 1]]
+        may_be_none = any(not accepted for accepted in self.answers)
+        return [
+            "" if may_be_none and nothing > score else text for (score, text), nothing in zip(best, null, strict=True)
+        ]
+
+    def _add(self, example: int, one: _Example, encoding: Encoding) -> None:
+        """Add the window of an encoding, labelled by the first answer."""
+        inside = np.array([side == 1 for side in encoding.sequence_ids])
+        offsets = np.where(inside[:, None], np.array(encoding.offsets, np.int32).reshape(-1, 2), -1).astype(np.int32)
+        start = end = 0  # [CLS]
+        if one.answers:
+            text, first = one.answers[0]
+            last = first + len(text) - 1  # its last character
+            begins = np.flatnonzero(inside & (offsets[:, 0] <= first) & (first < offsets[:, 1]))
+            ends = np.flatnonzero(inside & (offsets[:, 0] <= last) & (last < offsets[:, 1]))
+            if len(begins) and len(ends):
+                start, end = int(begins[0]), int(ends[-1])
+        self._rows.append(
+            {
+                "input_ids": np.array(encoding.ids, np.int32),
+                "token_type_ids": np.array(encoding.type_ids, np.int32),
+                "start_positions": start,
+                "end_positions": end,
+            }
+        )
+        self._offsets.append(offsets)
+        self.examples.append(example)
+
+
+def question_windows(
+    tokenizer: Tokenizer,
+    questions: Sequence[Any],
+    contexts: Sequence[Any],
+    answers: Sequence[Any],
+    starts: Sequence[Any] | None = None,
+    *,
+    max_length: int = LONGEST_WINDOW,
+    doc_stride: int = STRIDE,
+) -> QuestionWindows:
+    """Make windows over contexts, each with the whole question.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+        The tokenizer.
+    questions, contexts : sequence of str
+        The questions, and the texts that may contain their answers.
+    answers : sequence
+        For each question: the answer, a list of accepted answers, or a dict with lists ``text`` and ``answer_start`` as
+        SQuAD has it. An empty one is a question without an answer.
+    starts : sequence of int, optional
+        The first character of each answer in its context. Without it, and without ``answer_start``, it is the first
+        place where the answer occurs.
+    max_length : int, default 384
+        The longest window in tokens.
+    doc_stride : int, default 128
+        How many tokens of the context consecutive windows share, as in `wordpiece_bert.tasks.question_answering`.
+
+    Returns
+    -------
+    QuestionWindows
+        The windows.
+
+    Raises
+    ------
+    InputError
+        The context does not have the answer at its place, the columns have different lengths, or a window has no room.
+
+    Warns
+    -----
+    TrainingWarning
+        Questions were longer than 64 tokens, and were truncated.
+    """
+    sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}
+    if len(sizes) != 1:
+        _refuse(f"there are {len(questions)} questions, {len(contexts)} contexts and {len(answers)} answers")
+    special = tokenizer.num_special_tokens_to_add(pair=True)
+    max_length = whole_number("max_length", max_length, special + 2)
+    doc_stride = whole_number("doc_stride", doc_stride, 0)
+    longest = min(LONGEST_QUESTION, (max_length - special) // 2)
+    asked, cut = _cut(tokenizer, list(map(str, questions)), longest)
+    if cut:
+        message = f"{cut:,} of {len(asked):,} questions are longer than {longest} tokens and were truncated"
+        warnings.warn(message, TrainingWarning, stacklevel=2)
+    examples = [
+        _Example(str(context), _answers(number, str(context), answer, None if starts is None else starts[number]))
+        for number, (context, answer) in enumerate(zip(contexts, answers, strict=True))
+    ]
+    windows = QuestionWindows()
+    windows.answers = [[text for text, _ in one.answers] for one in examples]
+    windows._contexts = [one.context for one in examples]
+    least_room = max_length - special - longest
+    for first in range(0, len(examples), _BLOCK):
+        block = examples[first : first + _BLOCK]
+        encoded = tokenizer.encodings(
+            [(question, one.context) for question, one in zip(asked[first : first + _BLOCK], block, strict=True)],
+            truncation="only_second",
+            max_length=max_length,
+            stride=min(doc_stride, least_room - 1),
+            padding=False,
+            truncation_side="right",
+        )
+        for number, (one, encoding) in enumerate(zip(block, encoded, strict=True), first):
+            for window in [encoding, *encoding.overflowing]:
+                windows._add(number, one, window)
+    return windows
+
+
+def _cut(tokenizer: Tokenizer, questions: list[str], longest: int) -> tuple[list[str], int]:
+    """Return the questions, truncated to `longest` tokens, and how many were."""
+    encoded = tokenizer.encodings(questions, add_special_tokens=False, truncation=False, padding=False)
+    cut = [
+        question if len(encoding) <= longest else question[: encoding.offsets[longest - 1][1]]
+        for question, encoding in zip(questions, encoded, strict=True)
+    ]
+    return cut, sum(len(encoding) > longest for encoding in encoded)
+
+
+def _answers(row: int, context: str, value: Any, start: Any) -> list[tuple[str, int]]:  # noqa: ANN401
+    """Return the accepted answers of a row, with their first characters; checked against the context."""
+    texts, starts = _parts(row, value)
+    if start is not None and texts:
+        starts = [start] + [None] * (len(texts) - 1)
+    found = []
+    for text, given in zip(texts, starts, strict=True):
+        if not text.strip():
+            continue
+        place = context.find(text) if given is None else _place(row, given)
+        if place < 0 or context[place : place + len(text)] != text:
+            where = "does not occur in its context" if given is None else f"is not at character {place} of its context"
+            _refuse(f"row {row}: the answer {text[:80]!r} {where}")
+        found.append((text, place))
+    return found
+
+
+def _parts(row: int, value: Any) -> tuple[list[str], list[Any]]:  # noqa: ANN401
+    if isinstance(value, dict):
+        return _squad_parts(row, value)
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        _refuse(f"row {row}: an answer is a str, a list of str or a dict with text and answer_start, not {value!r:.80}")
+    return list(texts), [None] * len(texts)
+
+
+def _squad_parts(row: int, value: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+    texts, starts = value.get("text"), value.get("answer_start")
+    texts = [texts] if isinstance(texts, str) else texts
+    starts = starts if isinstance(starts, list | tuple) or starts is None else [starts]
+    if not isinstance(texts, list | tuple) or (starts is not None and len(starts) != len(texts)):
+        _refuse(f"row {row}: answers need a list text and a list answer_start of its length, not {dict(value)!r:.80}")
+    return [str(text) for text in texts], list(starts) if starts is not None else [None] * len(texts)
+
+
+def _place(row: int, value: Any) -> int:  # noqa: ANN401
+    try:
+        place = int(value)
+    except (TypeError, ValueError):
+        place = -1
+    if place < 0:
+        _refuse(f"row {row}: the start of an answer is {value!r}, not a whole number of at least 0")
+    return place
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(message)

@@ -1,0 +1,273 @@
+"""Heads on frozen vectors: fitted, saved, loaded by `tasks.classify`, and vectors kept in memory maps."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tiny_models
+from model_files import MODELS
+from wordpiece_bert import SentenceEncoder, tasks
+from wordpiece_bert.bert import BertForTokenClassification
+from wordpiece_bert.cli import main
+from wordpiece_bert.errors import CheckpointError, InputError, TruncationWarning
+from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge, fit_token_head, model_for
+from wordpiece_bert.finetune.data import token_rows
+from wordpiece_bert.finetune.frozen_classifier import cached_vectors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = [
+    *["a wonderful film", "a great story", "moving actors", "brilliant"],
+    *["a dull film", "a boring story", "poor actors", "silly"],
+    *["bread in the oven", "to bake dough", "flour and bread", "baking"],
+]
+LABELS = ["praise"] * 4 + ["blame"] * 4 + ["kitchen"] * 4
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> SentenceEncoder:
+    return SentenceEncoder(folder)
+
+
+@pytest.mark.parametrize("labels", [LABELS, ["no" if label == "blame" else "yes" for label in LABELS]])
+def test_the_scores_are_those_of_the_head_on_the_vectors(encoder: SentenceEncoder, labels: list[str]) -> None:
+    classifier = FrozenClassifier(encoder, LogisticRegression(C=10)).fit(TEXTS, labels)
+    head = LogisticRegression(C=10).fit(encoder.encode(TEXTS), np.array(labels))
+    np.testing.assert_allclose(classifier.predict_proba(TEXTS), head.predict_proba(encoder.encode(TEXTS)), atol=1e-12)
+    assert classifier.predict(TEXTS) == labels
+    assert classifier.labels == sorted(set(labels))
+
+
+def test_classify_loads_the_folder(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    classifier = FrozenClassifier(encoder).fit(TEXTS, LABELS)
+    classifier.save_pretrained(tmp_path)
+    assert SentenceEncoder(tmp_path).encode(TEXTS).tolist() == encoder.encode(TEXTS).tolist()
+    again = FrozenClassifier.from_pretrained(tmp_path)
+    np.testing.assert_allclose(again.scores(TEXTS), classifier.scores(TEXTS), rtol=0, atol=1e-5)
+    expected = classifier.predict_proba(TEXTS)
+    for source in (tmp_path, str(tmp_path), again):
+        found = tasks.classify(source, TEXTS, top_k=None)
+        for answers, row in zip(found, expected, strict=True):
+            by_label = {answer["label"]: answer["score"] for answer in answers}
+            assert list(by_label.values()) == sorted(by_label.values(), reverse=True)
+            assert [by_label[name] for name in classifier.labels] == pytest.approx(row.tolist(), abs=1e-6)
+    assert tasks.classify(tmp_path, "a dull film")[0]["label"] == "blame"
+    logits = tasks.classify(again, "a dull film", top_k=None, function_to_apply="none")
+    assert sorted(one["score"] for one in logits) == pytest.approx(sorted(again.scores(["a dull film"])[0]), abs=1e-6)
+    assert tasks.classify(again, []) == []
+
+
+def test_a_text_that_is_cut_is_reported(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    classifier = FrozenClassifier(encoder).fit(TEXTS, LABELS)
+    with pytest.warns(
+        TruncationWarning, match="1 of 2 texts were truncated to 64 tokens, the first at index 1"
+    ) as seen:
+        found = tasks.classify(classifier, ["a film", "a dull film " * 60])
+    assert [answers.truncated for answers in found] == [False, True]
+    assert seen[0].filename == __file__
+
+
+def test_pairs(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    pairs = [(a, b) for a in TEXTS for b in TEXTS]
+    same = [str(LABELS[i] == LABELS[j]) for i in range(12) for j in range(12)]
+    classifier = FrozenClassifier(encoder, LogisticRegression(C=100)).fit(pairs, same)
+    u, v = (encoder.encode([pair[side] for pair in pairs]) for side in (0, 1))
+    features = np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
+    head = LogisticRegression(C=100).fit(features, np.array(same))
+    np.testing.assert_allclose(classifier.predict_proba(pairs), head.predict_proba(features), atol=1e-12)
+    classifier.save_pretrained(tmp_path)
+    given = {"text": TEXTS[0], "text_pair": TEXTS[1]}
+    first, second = tasks.classify(tmp_path, [(TEXTS[0], TEXTS[1]), given])
+    assert first == second
+    assert first[0]["label"] == classifier.predict([pairs[1]])[0]
+    with pytest.raises(InputError, match="was fitted to pairs of texts, not to texts"):
+        tasks.classify(tmp_path, "alone")
+
+
+def test_regression(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    numbers = np.linspace(-1, 3, len(TEXTS))
+    classifier = FrozenClassifier(encoder, Ridge(0.1)).fit(TEXTS, [str(number) for number in numbers])
+    expected = Ridge(0.1).fit(encoder.encode(TEXTS), numbers).predict(encoder.encode(TEXTS))
+    np.testing.assert_allclose(classifier.predict(TEXTS), expected, atol=1e-12)
+    classifier.save_pretrained(tmp_path)
+    found = tasks.classify(tmp_path, TEXTS)
+    assert [answers[0]["score"] for answers in found] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert found[0][0]["label"] == "LABEL_0"
+    with pytest.raises(InputError, match="no probabilities"):
+        classifier.predict_proba(TEXTS)
+
+
+def test_static_models_have_heads_too(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(MODELS / "static_m2v")
+    texts = json.loads((MODELS / "static_m2v" / "reference.json").read_text(encoding="utf-8"))["texts"]
+    texts = [text for text in texts if len(text) < 60][:6]
+    labels = [str(len(text) % 2) for text in texts]
+    classifier = FrozenClassifier(encoder).fit(texts, labels, cache=tmp_path / "cache")
+    classifier.save_pretrained(tmp_path / "saved")
+    again = FrozenClassifier.from_pretrained(tmp_path / "saved")
+    np.testing.assert_allclose(again.scores(texts), classifier.scores(texts), rtol=0, atol=1e-5)
+
+
+def test_vectors_are_kept_by_a_fingerprint(
+    encoder: SentenceEncoder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = cached_vectors(encoder, TEXTS, tmp_path)
+    assert isinstance(first, np.memmap)
+    np.testing.assert_array_equal(first, encoder.encode(TEXTS))
+    [file] = tmp_path.iterdir()
+    other = SentenceEncoder(folder)
+    monkeypatch.setattr(type(other), "encode", lambda *_, **__: pytest.fail("the vectors are computed again"))
+    np.testing.assert_array_equal(cached_vectors(other, tuple(TEXTS), tmp_path), first)  # the file, in another encoder
+    monkeypatch.undo()
+    file.write_bytes(file.read_bytes()[:-8])  # a file that was cut is made again
+    np.testing.assert_array_equal(cached_vectors(encoder, TEXTS, tmp_path), encoder.encode(TEXTS))
+    cached_vectors(encoder, [*TEXTS[:-1], "other"], tmp_path)
+    cached_vectors(encoder, ["".join(TEXTS)], tmp_path)
+    other.max_seq_length = 60
+    cached_vectors(other, TEXTS, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_wrong_uses_are_refused(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    classifier = FrozenClassifier(encoder)
+    with pytest.raises(InputError, match="not fitted yet"):
+        classifier.predict(TEXTS)
+    with pytest.raises(InputError, match="not fitted yet"):
+        classifier.save_pretrained(tmp_path / "a")
+    with pytest.raises(InputError, match="12 texts, but 1 labels"):
+        classifier.fit(TEXTS, ["a"])
+    with pytest.raises(InputError, match="all 12 labels are 'a'"):
+        classifier.fit(TEXTS, ["a"] * 12)
+    with pytest.raises(InputError, match=r"texts\[1\] is a text, others are pairs"):
+        classifier.fit([("a", "b"), "a"], ["a", "b"])
+    with pytest.raises(InputError, match=r"texts\[0\] must be a str or a pair"):
+        classifier.fit([("a", "b", "c"), "a"], ["a", "b"])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="no texts"):
+        classifier.fit([], [])
+    with pytest.raises(InputError, match="needs numbers as labels"):
+        FrozenClassifier(encoder, Ridge()).fit(TEXTS, LABELS)
+    with pytest.raises(InputError, match="head must be"):
+        FrozenClassifier(encoder, "logistic")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="encoder must be"):
+        FrozenClassifier(7)  # type: ignore[arg-type]
+
+
+def test_damaged_folders_are_refused(encoder: SentenceEncoder, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"there is no frozen_head\.json"):
+        FrozenClassifier.from_pretrained(folder)
+    FrozenClassifier(encoder).fit(TEXTS, LABELS).save_pretrained(tmp_path / "saved")
+    for name, change in {
+        "version": {"version": 7},
+        "labels": {"labels": ["a", "b"]},
+        "kind": {"labels": [1, 2, 3]},
+        "pairs": {"pairs": True},
+    }.items():
+        shutil.copytree(tmp_path / "saved", tmp_path / name)
+        file = tmp_path / name / "frozen_head.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | change))
+        with pytest.raises(CheckpointError, match="version" if name == "version" else "do not fit"):
+            tasks.classify(tmp_path / name, "a film")
+
+
+# --- tokens
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_head_for_tokens_is_logistic_regression_on_their_vectors(folder: Path, tmp_path: Path, binary: bool) -> None:
+    words = [["ada", "lovelace", "lived", "in", "london"], ["marie", "curie", "worked", "in", "paris"]]
+    tags = [["B-PER", "I-PER", "O", "O", "B-LOC"]] * 2
+    if binary:
+        tags = [["X" if tag != "O" else "O" for tag in row] for row in tags]
+    names = sorted({tag for row in tags for tag in row})
+    model = model_for(folder, "TokenClassification", labels=names)
+    assert isinstance(model, BertForTokenClassification)
+    tokenizer = SentenceEncoder(folder).tokenizer
+    rows = token_rows(tokenizer, words, tags, names=names, max_length=64)
+    fitted = fit_token_head(model, rows, C=5)
+    features, right = [], []
+    for row in rows:
+        vectors = model.base_model([row["input_ids"]]).last_hidden_state[0]
+        for vector, label in zip(vectors, row["labels"], strict=True):
+            if label != -100:
+                features.append(vector)
+                right.append(label)
+    head = LogisticRegression(C=5).fit(np.stack(features), np.array(right))
+    found = np.concatenate([fitted([row["input_ids"]]).logits[0][np.array(row["labels"]) != -100] for row in rows])
+    expected = head.decision_function(np.stack(features))
+    if binary:
+        np.testing.assert_allclose(found[:, 1] - found[:, 0], expected, rtol=0, atol=1e-4)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+    fitted.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    if not binary:
+        entities = tasks.ner(tmp_path, "ada lovelace lived in london", aggregation_strategy="simple")
+        assert [(one["entity_group"], one["word"]) for one in entities] == [("PER", "ada lovelace"), ("LOC", "london")]
+
+
+def test_a_head_needs_every_label(folder: Path) -> None:
+    model = model_for(folder, "TokenClassification", labels=["O", "A", "B"])
+    rows = [{"input_ids": [2, 8, 9, 3], "labels": [-100, 0, 1, -100]}]
+    with pytest.raises(InputError, match="no token has the label 'B'"):
+        fit_token_head(model, rows)
+    with pytest.raises(InputError, match="no rows"):
+        fit_token_head(model, [])
+    with pytest.raises(InputError, match="a model for token classification"):
+        fit_token_head(model_for(folder, "SequenceClassification", labels=["a", "b"]), rows)
+
+
+# --- the command
+
+
+@pytest.mark.parametrize("task", ["classify", "pairs", "regress", "tokens"])
+def test_the_command_fits_heads_on_frozen_vectors(
+    folder: Path, tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows: list[dict[str, Any]] = [{"text": text, "label": label} for text, label in zip(TEXTS, LABELS, strict=True)]
+    if task == "pairs":
+        rows = [{**row, "other": row["text"]} for row in rows]
+    elif task == "regress":
+        rows = [{**row, "label": index / 3} for index, row in enumerate(rows)]
+    elif task == "tokens":
+        rows = [{"text": row["text"].split(), "label": [row["label"]] * len(row["text"].split())} for row in rows]
+    file = tmp_path / "train.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["finetune", "--frozen", "-m", str(folder), "--train", str(file), "--eval", str(file)]
+    command += ["--task", "classify" if task == "pairs" else task, "-o", str(tmp_path / "out")]
+    command += ["--pair", "other"] if task == "pairs" else []
+    command += ["--cache", str(tmp_path / "cache")] if task != "tokens" else []
+    assert main(command) == 0
+    shown = capsys.readouterr().err
+    assert ("accuracy" if task != "regress" else "spearman") in shown
+    if task == "tokens":
+        assert tasks.ner(tmp_path / "out", "a dull film")[0]["entity_group"] == "blame"
+        return
+    assert list((tmp_path / "cache").glob("*.npy"))
+    given = (TEXTS[4], TEXTS[4]) if task == "pairs" else TEXTS[4]
+    [answer] = tasks.classify(tmp_path / "out", given)
+    assert answer["label"] == ("LABEL_0" if task == "regress" else "blame")
+
+
+def test_the_command_refuses_what_frozen_vectors_cannot_do(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("text,label\na,b\n")
+    command = ["finetune", "-m", str(folder), "--train", str(file), "-o", str(tmp_path / "out")]
+    assert main([*command, "--frozen", "--task", "similar"]) == 2
+    assert "--frozen" in capsys.readouterr().err
+    assert main([*command, "--frozen", "--resume", "--task", "classify"]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert main([*command, "--cache", "c", "--task", "classify"]) == 2
+    assert "--cache" in capsys.readouterr().err
