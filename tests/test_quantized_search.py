@@ -66,12 +66,14 @@ def test_without_rescoring_scores_are_distances_and_products(seed: int, width: i
     assert scores[0].tolist() == products[ids[0]].tolist()
 
 
-def test_a_memory_mapped_collection_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_mapped_collection_is_searched_in_groups_of_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = quantize_embeddings(ARRAYS["corpus"], "ubinary")
     np.save(tmp_path / "bits.npy", corpus)
     mapped = np.load(tmp_path / "bits.npy", mmap_mode="r")
     expected = search(ARRAYS["queries"], corpus, 9, corpus_precision="ubinary")
-    monkeypatch.setattr("wordpiece_bert.sentence.quantized_search._BLOCK_BYTES", 40)
+    monkeypatch.setattr("wordpiece_bert.sentence.nearest._HITS_KEPT", 1)
     assert np.array_equal(search(ARRAYS["queries"], mapped, 9, corpus_precision="ubinary"), expected)
 
 

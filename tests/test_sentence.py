@@ -673,12 +673,10 @@ def test_semantic_search_gives_the_best_rows_in_order(data: st.DataObject, metri
         assert len({hit["corpus_id"] for hit in hits}) == len(hits)
 
 
-def test_search_and_mining_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mining_does_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = np.random.default_rng(1).normal(size=(40, 8)).astype(np.float32)
-    found, pairs = semantic_search(vectors, vectors), paraphrase_mining_embeddings(vectors)
+    pairs = paraphrase_mining_embeddings(vectors)
     monkeypatch.setattr("wordpiece_bert.sentence.search._BLOCK", 100)
-    for one, other in zip(semantic_search(vectors, vectors), found, strict=True):
-        assert [hit["corpus_id"] for hit in one] == [hit["corpus_id"] for hit in other]
     again = paraphrase_mining_embeddings(vectors)
     assert [pair[1:] for pair in again] == [pair[1:] for pair in pairs]
 

@@ -161,6 +161,31 @@ class TextBlock:
     def parts(self, min_tokens: int, copies: int, max_tokens: int) -> list[TextBlock]: ...
     def encode(self, tokenizer: Tokenizer, options: Options, columns: list[str], threads: int | None) -> Rows: ...
 
+# The nearest rows, int64 [n, k], and their scores, float64 [n, k]; arrays are read in place.
+def search_floats(
+    queries: npt.NDArray[np.float32],
+    collection: npt.NDArray[np.float32],
+    metric: str,
+    top_k: int,
+    threads: int | None,
+    instruction_set: str | None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]: ...
+def search_packed_bits(
+    queries: npt.NDArray[np.uint8],
+    collection: npt.NDArray[np.uint8],
+    top_k: int,
+    threads: int | None,
+    instruction_set: str | None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]: ...
+def search_small_integers(
+    queries: npt.NDArray[np.uint8],
+    collection: npt.NDArray[np.uint8],
+    flipped: int,
+    top_k: int,
+    threads: int | None,
+    instruction_set: str | None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]: ...
+
 @final
 class StaticEmbeddings:
     def __new__(

@@ -9,7 +9,7 @@ from wordpiece_bert._internal.notebook import fields_html, records_html
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Answer", "Answers", "Results"]
+__all__ = ["Answer", "Answers", "Results", "SearchResults"]
 
 Item = TypeVar("Item")
 
@@ -23,6 +23,30 @@ class Results(list[Item]):
     def _repr_html_(self) -> str:
         count = f"{len(self):,} result{'s' if len(self) != 1 else ''}"
         return records_html(count, self)
+
+
+class SearchResults(Results[Item]):
+    """`Results` of which `repr` shows the first ones, and of long texts the beginning."""
+
+    def __repr__(self) -> str:
+        return _short(self)
+
+
+#: What `repr` shows of search results: items of a list, and characters of a text.
+_ITEMS = 5
+_CHARACTERS = 60
+
+
+def _short(value: object) -> str:
+    """Return the `repr` of nested lists and dicts, with what is long shortened."""
+    if isinstance(value, list):
+        shown = [_short(item) for item in value[:_ITEMS]]
+        return f"[{', '.join(shown)}{f', … {len(value) - _ITEMS} more' * (len(value) > _ITEMS)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name!r}: {_short(item)}' for name, item in value.items())}}}"
+    if isinstance(value, str) and len(value) > _CHARACTERS:
+        return repr(value[:_CHARACTERS] + "…")
+    return repr(value)
 
 
 class Answers(Results[Item]):

@@ -1,8 +1,8 @@
 """Sentence vectors and scores of pairs of texts, from models in the folder layouts of sentence-transformers.
 
 `SentenceEncoder` turns texts into vectors, `SparseEncoder` into sparse vectors over the vocabulary, and `CrossEncoder`
-scores pairs of texts. `similarity` compares vectors,
-`semantic_search` and `paraphrase_mining` find similar ones, and `quantize_embeddings` stores them in fewer bits.
+scores pairs of texts. `similarity` compares vectors, `semantic_search` and `paraphrase_mining` find similar ones,
+`retrieve_and_rerank` does both for texts, and `quantize_embeddings` stores vectors in fewer bits.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors
     from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
     from wordpiece_bert.sentence.quantization import quantize_embeddings
+    from wordpiece_bert.sentence.retrieval import retrieve_and_rerank
     from wordpiece_bert.sentence.search import (
         SearchHit,
         paraphrase_mining,
@@ -39,6 +40,7 @@ __all__ = [
     "paraphrase_mining",
     "paraphrase_mining_embeddings",
     "quantize_embeddings",
+    "retrieve_and_rerank",
     "semantic_search",
     "similarity",
 ]
@@ -57,6 +59,7 @@ _MODULES = {
     "paraphrase_mining": "search",
     "paraphrase_mining_embeddings": "search",
     "quantize_embeddings": "quantization",
+    "retrieve_and_rerank": "retrieval",
     "semantic_search": "search",
     "similarity": "metrics",
 }

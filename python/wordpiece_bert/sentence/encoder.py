@@ -25,6 +25,7 @@ from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, one_of, prompt_text, tensors
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
+from wordpiece_bert.sentence.late_chunking import Chunks, check_chunks, mean_of_chunks, tokens_of_texts
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
 from wordpiece_bert.sentence.roles import QueryAndDocumentCalls
@@ -566,6 +567,91 @@ class SentenceEncoder(QueryAndDocumentCalls):
             tokens = cast("list[str]", self._tokenizer.convert_ids_to_tokens(rows.ids[start:end]))  # every id has one
             found.append(TokenVectors(x, offsets, tokens, bool(rows.truncated[index])))
         return found[0] if single else found
+
+    @overload
+    def encode_chunks(
+        self,
+        text: str,
+        chunks: Chunks,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        *,
+        batch_size: int = 32,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+    ) -> Array: ...
+
+    @overload
+    def encode_chunks(
+        self,
+        text: Texts,
+        chunks: Iterable[Chunks],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        *,
+        batch_size: int = 32,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+    ) -> list[Array]: ...
+
+    def encode_chunks(
+        self,
+        text: str | Texts,
+        chunks: Chunks | Iterable[Chunks],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        *,
+        batch_size: int = 32,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+    ) -> Array | list[Array]:
+        """Turn the chunks of a text into vectors that depend on the whole text: late chunking.
+
+        The text goes through the model once. The vector of a chunk is the mean of the vectors of the tokens that begin
+        in it, followed by the model's modules after the pooling. Special tokens and the prompt belong to no chunk.
+
+        Parameters
+        ----------
+        text
+            A text of at most `max_seq_length` tokens, or a list of texts.
+        chunks
+            The (start, end) of each chunk in the text, in characters; for a list of texts, a list of these. Chunks may
+            overlap, be empty and leave gaps.
+        prompt_name, prompt
+            As for `encode`.
+        batch_size
+            The most texts that go through the model at once.
+        normalize_embeddings, truncate_dim
+            As for `encode`.
+
+        Returns
+        -------
+        ndarray of float32
+            The vectors [chunks, d], zeros for a chunk in which no token begins; for a list of texts, a list of these.
+
+        Raises
+        ------
+        InputError
+            The model's pooling is not the mean, a text is too long, or an argument is wrong.
+        """
+        single, items = check_texts(text)
+        spans = check_chunks([chunks] if single else chunks, len(items))
+        batch_size = whole_number("batch_size", batch_size, 1)
+        if self._folder.pooling.modes != ("mean",):
+            modes = ", ".join(self._folder.pooling.modes)
+            message = f"late chunking takes the mean of tokens, but this model was trained with the pooling {modes}"
+            raise InputError(message)
+        prefix = self._prompt(prompt, prompt_name)
+        tokens = tokens_of_texts(self._tokenizer, items, prefix, self.max_seq_length, self._threads)
+        found: dict[int, Array] = {}
+        for batch in self._batches(tokens.rows, batch_size, progress=False):
+            x, mask = self._token_states(tokens.rows, batch)  # [B, S, H], [B, S]
+            for i, index in enumerate(batch.tolist()):
+                means = mean_of_chunks(x[i, mask[i]], tokens.starts[index], spans[index])  # [chunks, H]
+                found[index] = self._presented(
+                    self._after_pooling(means), "float32", truncate_dim, normalized=normalize_embeddings, arrays=True
+                )
+        return found[0] if single else [found[index] for index in range(len(items))]
 
     async def aencode(
         self,

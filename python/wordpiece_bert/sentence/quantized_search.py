@@ -7,24 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.nearest import by_groups
 from wordpiece_bert.sentence.quantization import quantize_embeddings
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.sentence.nearest import Found
 
-__all__ = ["best", "quantized_search"]
-
-# The most bytes of the collection that are compared at once; a memory-mapped one is read block by block.
-_BLOCK_BYTES = 1 << 24
-
-#: The most scores of a query that are partially sorted in one call of NumPy, which cannot be interrupted.
-_SORTED = 1 << 20
-
-# So many products of 8-bit numbers have a sum that float32 holds exactly.
-_EXACT = 256
-
-Found = tuple[npt.NDArray[np.intp], npt.NDArray[Any]]
+__all__ = ["quantized_search"]
 
 
 def quantized_search(
@@ -36,8 +28,9 @@ def quantized_search(
     rescore: bool,
     multiplier: int,
     ranges: npt.ArrayLike | None,
-) -> list[Found]:
-    """Return the rows and scores of the vectors nearest to each query, the nearest first.
+    threads: int | None,
+) -> Found:
+    """Return the rows and scores of the vectors nearest to each query, [n, k] each, the nearest first.
 
     The arguments are those of `semantic_search`; the precision is not ``"float32"``.
     """
@@ -45,7 +38,7 @@ def quantized_search(
     is_binary = precision in ("binary", "ubinary")
     expected = -(-width // 8) if is_binary else width
     dtype = np.dtype(np.uint8 if precision[0] == "u" else np.int8)
-    if corpus.ndim != 2 or corpus.dtype != dtype or corpus.shape[1] != expected:
+    if corpus.ndim != 2 or corpus.dtype != dtype or corpus.shape[1] != expected or width == 0:
         message = (
             f"corpus_embeddings must be {dtype} [m, {expected}] for the precision {precision} and queries of {width} "
             f"numbers, not {corpus.dtype} of shape {list(corpus.shape)}"
@@ -56,60 +49,27 @@ def quantized_search(
         raise InputError(message)
     count = min(len(corpus), top_k * multiplier if rescore else top_k)
     quantized = quantize_embeddings(queries, "ubinary" if is_binary else "uint8", ranges)
-    found = []
-    for query, own in zip(queries, quantized, strict=True):
-        nearness = _nearness(own, corpus, binary=is_binary)  # [m], higher is nearer
-        rows = best(nearness, count)
-        if not rescore:
-            found.append((rows, -nearness[rows] if is_binary else nearness[rows]))
-            continue
-        values = _unsigned(corpus[rows])
+    # int8 is uint8 − 128: the highest bit is flipped.
+    flipped = 0 if precision[0] == "u" else 128
+    bytes_ = np.ascontiguousarray(corpus).view(np.uint8)
+    rows, scores = by_groups(
+        quantized,
+        count,
+        (lambda some: _core.search_packed_bits(some ^ np.uint8(flipped), bytes_, count, threads, None))
+        if is_binary
+        else (lambda some: _core.search_small_integers(some, bytes_, flipped, count, threads, None)),
+    )
+    if not rescore:
+        return rows, -scores if is_binary else scores
+    found = (np.zeros((len(queries), min(top_k, count)), np.int64), np.zeros((len(queries), min(top_k, count))))
+    for i, (query, candidates) in enumerate(zip(queries, rows, strict=True)):
+        values = bytes_[candidates] ^ np.uint8(flipped)  # [count, w]
         if is_binary:
             x = np.unpackbits(values, axis=1)[:, :width].astype(np.float32)
         else:
             lowest, highest = np.asarray(ranges, np.float32)
             x = lowest + values * ((highest - lowest) / np.float32(255))
-        scores = x @ query
-        order = best(scores, min(top_k, count))
-        found.append((rows[order], scores[order]))
+        rescored = x @ query
+        order = np.argsort(-rescored, kind="stable")[:top_k]
+        found[0][i], found[1][i] = candidates[order], rescored[order]
     return found
-
-
-def best(row: npt.NDArray[Any], count: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the highest numbers, the highest first, of equal numbers the lower index first."""
-    parts = [start + _candidates(row[start : start + _SORTED], count) for start in range(0, len(row), _SORTED)]
-    indices = np.concatenate(parts) if parts else np.zeros(0, np.intp)
-    return indices[np.argsort(-row[indices], kind="stable")[:count]]
-
-
-def _candidates(row: npt.NDArray[Any], count: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the `count` highest numbers, and of those that equal the last of them, ascending."""
-    if count >= len(row):
-        return np.arange(len(row))
-    threshold = np.partition(row, len(row) - count)[len(row) - count]
-    return np.flatnonzero(row >= threshold)
-
-
-def _nearness(query: npt.NDArray[Any], corpus: npt.NDArray[Any], *, binary: bool) -> npt.NDArray[np.float64]:
-    """Compare a quantized query with all vectors: minus the Hamming distances, or inner products, [m]."""
-    nearness = np.empty(len(corpus))
-    step = max(1, _BLOCK_BYTES // max(1, corpus.shape[1]))
-    for start in range(0, len(corpus), step):
-        block = _unsigned(corpus[start : start + step])
-        if binary:
-            nearness[start : start + step] = -_BITS[block ^ query].sum(axis=1, dtype=np.int64)
-            continue
-        total = np.zeros(len(block))
-        for at in range(0, len(query), _EXACT):
-            total += block[:, at : at + _EXACT].astype(np.float32) @ query[at : at + _EXACT].astype(np.float32)
-        nearness[start : start + step] = total
-    return nearness
-
-
-def _unsigned(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Return uint8 and int8 numbers as uint8: int8 is uint8 − 128."""
-    return np.asarray(values) if values.dtype == np.uint8 else values.view(np.uint8) ^ np.uint8(128)
-
-
-#: How many bits of each byte are 1.
-_BITS = np.array([byte.bit_count() for byte in range(256)], np.uint8)

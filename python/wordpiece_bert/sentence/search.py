@@ -10,8 +10,9 @@ from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import check_metric, normalized, similarity
+from wordpiece_bert.sentence.nearest import as_rows, nearest
 from wordpiece_bert.sentence.quantization import check_precision
-from wordpiece_bert.sentence.quantized_search import best, quantized_search
+from wordpiece_bert.sentence.quantized_search import quantized_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +34,7 @@ class SearchHit(TypedDict):
     score: float
 
 
-#: The most scores that are in memory at once (for one query at least those of the collection), 8 MB of float32.
+#: The most scores that mining has in memory at once (for one vector at least those of the collection), 8 MB of float32.
 _BLOCK = 1 << 21
 
 
@@ -47,8 +48,12 @@ def semantic_search(
     rescore: bool = True,
     rescore_multiplier: int = 2,
     ranges: npt.ArrayLike | None = None,
+    threads: int | None = None,
 ) -> list[list[SearchHit]]:
-    """Find the vectors of a collection that are most similar to each query.
+    """Find the vectors of a collection that are most similar to each query, by comparing with all of them.
+
+    The collection is read once for all queries, in place if it is float32 in C order; it may be memory-mapped. Few
+    queries take as long as reading it from memory.
 
     Parameters
     ----------
@@ -63,7 +68,7 @@ def semantic_search(
         `corpus_precision`.
     corpus_precision
         The precision of `corpus_embeddings`, which `quantize_embeddings` made: ``"ubinary"``, ``"binary"``, ``"uint8"``
-        or ``"int8"``; ``"float32"`` for inner products. Queries are float32. Collections may be memory-mapped.
+        or ``"int8"``; ``"float32"`` for inner products. Queries are float32.
     rescore
         Whether the candidates, found by Hamming distance or by the inner product of 8-bit numbers, are compared with
         the float32 query and sorted again. Without it the scores of binary precisions are Hamming distances, the
@@ -72,13 +77,15 @@ def semantic_search(
         How many candidates are rescored, as a multiple of `top_k`.
     ranges
         The ranges [2, d] that 8-bit vectors were quantized with.
+    threads
+        How many threads to use; by default as many as this process may use. The result does not depend on it.
 
     Returns
     -------
     list of list of SearchHit
         For each query, dicts with ``corpus_id`` (the row in the collection) and ``score``, the highest score first; of
-        equal scores the lower row first. Scores are computed in blocks of bounded size. The lists show themselves as
-        tables in a notebook.
+        equal scores the lower row first. A score does not depend on the other queries and vectors. The lists show
+        themselves as tables in a notebook.
 
     Raises
     ------
@@ -87,30 +94,30 @@ def semantic_search(
     """
     top_k = whole_number("top_k", top_k, 1)
     check_metric(metric)
+    queries = _rows("query_embeddings", query_embeddings)
     if corpus_precision is not None:
         check_precision(corpus_precision)
         multiplier = whole_number("rescore_multiplier", rescore_multiplier, 1)
         checked_flag("rescore", rescore)
-        if corpus_precision != "float32":
-            queries = _rows("query_embeddings", query_embeddings)
-            corpus = np.asanyarray(corpus_embeddings)
-            hits = quantized_search(
-                queries, corpus, top_k, corpus_precision, rescore=rescore, multiplier=multiplier, ranges=ranges
-            )
-            return Results(
-                Results(SearchHit(corpus_id=int(i), score=float(score)) for i, score in zip(*one, strict=True))
-                for one in hits
-            )
         metric = "dot"
-    queries, corpus = _rows("query_embeddings", query_embeddings), _rows("corpus_embeddings", corpus_embeddings)
-    if metric == "cosine":  # normalize the collection once, not for every block of queries
-        queries, corpus, metric = normalized(queries), normalized(corpus), "dot"
-    found: Results[list[SearchHit]] = Results()
-    step = max(1, _BLOCK // max(1, len(corpus)))
-    for start in range(0, len(queries), step):
-        scores = similarity(queries[start : start + step], corpus, metric)  # [step, m]
-        found += [Results(SearchHit(corpus_id=int(i), score=float(row[i])) for i in best(row, top_k)) for row in scores]
-    return found
+    if corpus_precision in (None, "float32"):
+        corpus = as_rows("corpus_embeddings", corpus_embeddings)
+        rows, scores = nearest(queries, corpus, metric, top_k, threads)
+    else:
+        rows, scores = quantized_search(
+            queries,
+            np.asanyarray(corpus_embeddings),
+            top_k,
+            corpus_precision,
+            rescore=rescore,
+            multiplier=multiplier,
+            ranges=ranges,
+            threads=threads,
+        )
+    return Results(
+        Results(SearchHit(corpus_id=i, score=score) for i, score in zip(*one, strict=True))
+        for one in zip(rows.tolist(), scores.tolist(), strict=True)
+    )
 
 
 def paraphrase_mining(

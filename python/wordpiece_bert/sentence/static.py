@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, cast
 
 import numpy as np
 
@@ -300,6 +300,22 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
             offsets = [(first, last) for first, last in rows.offsets[counts].tolist()]
             found.append(TokenVectors(self._embeddings.tokens(ids), offsets, tokens, truncated=False))
         return found[0] if single else found
+
+    def encode_chunks(self, text: object, chunks: object, *_: object, **__: object) -> NoReturn:
+        """Raise an error: the tokens of a static model do not depend on the text around a chunk.
+
+        Parameters
+        ----------
+        text, chunks
+            As for `SentenceEncoder.encode_chunks`.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        message = "late chunking needs a model whose tokens see each other; with a static model, encode the chunks"
+        raise InputError(message)
 
     def __repr__(self) -> str:
         longest = "" if self._max_seq_length == sys.maxsize else f", at most {self._max_seq_length} tokens"

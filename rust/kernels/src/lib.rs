@@ -16,6 +16,7 @@
 //! - [`encoder`]: the whole model, shared among threads.
 //! - [`static_embeddings`]: vectors without an encoder, the mean of rows of a table.
 //! - [`sparse`]: vectors over the vocabulary, from a masked-language head; [`maxsim`]: scores of late interaction.
+//! - [`search`]: the rows of a collection that are nearest to queries.
 //!
 //! [`reference`](mod@reference) has the definition of every kernel in float64, which the tests compare with.
 //!
@@ -57,6 +58,7 @@ pub mod numbers;
 pub mod pooling;
 pub mod reference;
 pub mod rotary;
+pub mod search;
 pub mod sparse;
 pub mod static_embeddings;
 pub mod tile;

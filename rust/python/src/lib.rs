@@ -4,7 +4,8 @@
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
 //! - Models and training: `kernels`, with `bottleneck` for the layers of MobileBERT and `stored_arrays` for weights,
-//!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, and `training`; `pretraining` makes and reads the data of pre-training.
+//!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, `search` and `training`; `pretraining` makes
+//!   and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
 //!   raises the exceptions of `wordpiece_bert.errors`.
 //!
@@ -27,6 +28,7 @@ mod location;
 mod maxsim;
 mod options;
 mod pretraining;
+mod search;
 mod sparse;
 mod static_embeddings;
 mod stored_arrays;
@@ -88,6 +90,8 @@ mod _core {
         ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsWriter, NpyExampleWriter,
         TfrecordWriter, TokenStoreWriter, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
     };
+    #[pymodule_export]
+    use super::search::{search_floats, search_packed_bits, search_small_integers};
     #[pymodule_export]
     use super::sparse::VocabularyHead;
     #[pymodule_export]

@@ -7,7 +7,7 @@ use wordpiece_parallel::instruction_set::Avx2;
 use super::simd::{Kernel, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows, run_tile_of_rows};
 use crate::matrix::{PANEL, PairRow, Row};
 
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,popcnt")]
 fn run_with_features<K: Kernel>(token: Avx2, kernel: K) -> K::Output {
     kernel.run(token)
 }
@@ -156,7 +156,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        // SAFETY: `self` proves AVX2 and FMA, the features of the function.
+        // SAFETY: `self` proves AVX2, FMA and POPCNT, the features of the function.
         unsafe { run_with_features(self, kernel) }
     }
 

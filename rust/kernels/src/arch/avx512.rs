@@ -11,7 +11,7 @@ use super::simd::{
 };
 use crate::matrix::{PANEL, PairRow, Row};
 
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,popcnt")]
 fn run_with_features<K: Kernel>(token: Avx512, kernel: K) -> K::Output {
     kernel.run(token)
 }
@@ -180,7 +180,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        // SAFETY: `self` proves AVX-512 and FMA, the features of the function.
+        // SAFETY: `self` proves AVX-512, FMA and POPCNT, the features of the function.
         unsafe { run_with_features(self, kernel) }
     }
 

@@ -1,0 +1,108 @@
+"""The rows of a collection that are nearest to queries: arrays in, arrays out, over the Rust functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordpiece_bert import _core
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.metrics import normalized
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["Found", "as_rows", "by_groups", "nearest"]
+
+#: Rows, int64 [n, k], and scores, float64 [n, k], the nearest first.
+Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+
+# A collection that is not float32 in the order of its rows is converted so many bytes at a time.
+_BLOCK_BYTES = 1 << 24
+
+# Each thread keeps up to twice the hits that are asked for; together they keep at most so many, 256 MB, or those of one
+# query.
+_HITS_KEPT = 1 << 20
+
+_OTHER_MODEL = "they are not from the same model"
+
+
+def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: int, threads: int | None) -> Found:
+    """Return the rows with the highest scores for each query, and the scores.
+
+    Parameters
+    ----------
+    queries : array
+        Vectors, float32 [n, d].
+    collection : array
+        Vectors [m, d] of any real dtype, possibly memory-mapped. float32 rows in C order are read in place.
+    metric : str
+        One of `metrics.METRICS`.
+    top_k : int
+        How many rows to find; all if there are fewer.
+    threads : int or None
+        Number of threads; None for the default.
+
+    Raises
+    ------
+    InputError
+        The vectors differ in length, or have no numbers.
+    """
+    if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
+        message = (
+            f"the vectors of query_embeddings have {queries.shape[1]} numbers, those of corpus_embeddings "
+            f"{collection.shape[1]}: " + ("there is nothing to compare" if not queries.shape[1] else _OTHER_MODEL)
+        )
+        raise InputError(message)
+    if metric == "cosine":
+        queries = normalized(queries)
+
+    def search(some: Array) -> Found:
+        best: Found | None = None
+        for start, block in _float_blocks(collection):
+            rows, scores = _core.search_floats(some, block, metric, top_k, threads, None)
+            best = (rows, scores) if best is None else _merged(best, (rows + start, scores), top_k)
+        return best or (np.zeros((len(some), 0), np.int64), np.zeros((len(some), 0)))
+
+    return by_groups(np.ascontiguousarray(queries), min(top_k, len(collection)), search)
+
+
+def by_groups(queries: npt.NDArray[Any], hits: int, search: Callable[[Any], Found]) -> Found:
+    """Call `search` with groups of queries whose hits fit in bounded memory, and concatenate the results."""
+    step = max(1, _HITS_KEPT // (2 * hits + 64))
+    if len(queries) <= step:
+        return search(queries)
+    found = [search(queries[start : start + step]) for start in range(0, len(queries), step)]
+    return np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found])
+
+
+def as_rows(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return vectors [n, d], or one [d], as an array [n, d]; an `InputError` for another shape or for no numbers."""
+    vectors = np.atleast_2d(np.asarray(value))
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiub":
+        kind = f"{vectors.dtype} " * (vectors.dtype.kind not in "fiub")
+        message = f"{name} must be vectors [n, d], not {kind}of shape {list(vectors.shape)}"
+        raise InputError(message)
+    return vectors
+
+
+def _float_blocks(collection: npt.NDArray[Any]) -> Iterator[tuple[int, Array]]:
+    """Yield the collection as float32 rows in C order, with the number of the first: at once if it is stored so."""
+    flags = collection.flags
+    if collection.dtype == np.float32 and collection.dtype.isnative and flags.c_contiguous and flags.aligned:
+        yield 0, np.asarray(collection)
+        return
+    step = max(1, _BLOCK_BYTES // (4 * collection.shape[1]))
+    for start in range(0, len(collection), step):
+        yield start, np.ascontiguousarray(collection[start : start + step], np.float32)
+
+
+def _merged(first: Found, second: Found, top_k: int) -> Found:
+    """Return the best of two results, of which the second has the higher rows."""
+    rows, scores = (np.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)

@@ -1,0 +1,175 @@
+"""Retrieve and rerank: candidates by the vectors of a fast model, their order by the scores of an accurate one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert._internal.answers import Answer, SearchResults
+from wordpiece_bert._internal.checks import check_instance, checked_flag, whole_number
+from wordpiece_bert._internal.texts import check_texts
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.sentence.nearest import as_rows, nearest
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.sentence.arguments import Texts
+    from wordpiece_bert.sentence.nearest import Found
+
+__all__ = ["retrieve_and_rerank"]
+
+#: So many pairs of a query and a candidate are scored in one call of the cross encoder: enough to sort them by length.
+_PAIRS = 4096
+
+
+def retrieve_and_rerank(
+    queries: str | Texts,
+    documents: Texts,
+    retriever: SentenceEncoder,
+    reranker: CrossEncoder | None = None,
+    *,
+    document_embeddings: npt.ArrayLike | None = None,
+    retrieve_top_k: int = 100,
+    top_k: int = 10,
+    return_documents: bool = True,
+    batch_size: int = 32,
+    show_progress_bar: bool | None = None,
+) -> SearchResults[Any]:
+    """Find the documents most relevant to each query: candidates by their vectors, ranked by a cross encoder.
+
+    The vectors of documents are computed once and can be kept. A cross encoder has to run each query with each
+    document, so it runs with the candidates only.
+
+    Parameters
+    ----------
+    queries
+        A query, or an iterable of queries.
+    documents
+        The texts to search.
+    retriever
+        The model of the first stage: its `encode_query` and `encode_document` make the vectors, which are compared by
+        its `similarity_fn_name`.
+    reranker
+        The model of the second stage, with one label; None to keep the order of the first.
+    document_embeddings
+        The vectors of the documents, [m, d], if they have been computed; they may be memory-mapped.
+    retrieve_top_k
+        How many candidates the first stage finds for each query.
+    top_k
+        How many documents to return for each query.
+    return_documents
+        Whether to return their texts, too.
+    batch_size, show_progress_bar
+        As for `SentenceEncoder.encode` and `CrossEncoder.predict`.
+
+    Returns
+    -------
+    SearchResults
+        For each query a list of dicts, the highest score first: ``corpus_id`` (the index in `documents`), ``score``
+        (the cross encoder's), ``retrieval_score`` (the similarity of the vectors) and, with `return_documents`,
+        ``text``; without a `reranker` ``score`` is the similarity, and there is no other. For a single query its list.
+        The attribute ``truncated`` of a dict is whether the pair was truncated.
+
+    Raises
+    ------
+    InputError
+        There are not as many vectors as documents, the cross encoder has several labels, or an argument is wrong.
+
+    Warns
+    -----
+    TruncationWarning
+        Queries or documents were truncated when they were encoded.
+    """
+    check_instance("retriever", retriever, SentenceEncoder)
+    top_k = whole_number("top_k", top_k, 1)
+    candidates = whole_number("retrieve_top_k", retrieve_top_k, 1)
+    checked_flag("return_documents", return_documents)
+    if reranker is not None:
+        check_instance("reranker", reranker, CrossEncoder)
+        if reranker.num_labels != 1:
+            message = f"reranker must be a cross encoder with one label; this one has {reranker.num_labels}"
+            raise InputError(message)
+    single, asked = check_texts(queries)
+    texts = check_texts(documents)[1]
+    found = _retrieved(
+        asked,
+        texts,
+        retriever,
+        document_embeddings,
+        top_k if reranker is None else max(candidates, top_k),
+        batch_size=batch_size,
+        show=show_progress_bar,
+    )
+    if reranker is None:
+        results = [[_answer(row, score, {}) for row, score in one] for one in found]
+    else:
+        results = _reranked(asked, texts, found, reranker, batch_size=batch_size, show=show_progress_bar)
+    shown: SearchResults[Any] = SearchResults()
+    for answers in results:
+        best: SearchResults[Answer] = SearchResults(answers[:top_k])
+        if return_documents:
+            for answer in best:
+                answer["text"] = texts[answer["corpus_id"]]
+        shown.append(best)
+    return shown[0] if single else shown
+
+
+def _retrieved(
+    queries: list[str],
+    documents: list[str],
+    retriever: SentenceEncoder,
+    embeddings: npt.ArrayLike | None,
+    count: int,
+    *,
+    batch_size: int,
+    show: bool | None,
+) -> list[list[tuple[int, float]]]:
+    """Return the rows and similarities of the candidates of each query."""
+    if embeddings is None:
+        embeddings = retriever.encode_document(documents, batch_size=batch_size, show_progress_bar=show)
+    vectors = as_rows("document_embeddings", embeddings)
+    if len(vectors) != len(documents) and not len(documents) == vectors.size == 0:
+        message = f"document_embeddings has {len(vectors)} vectors, but there are {len(documents)} documents"
+        raise InputError(message)
+    if not queries or not documents:
+        return [[] for _ in queries]
+    asked = retriever.encode_query(queries, batch_size=batch_size)
+    found: Found = nearest(asked, vectors, retriever.similarity_fn_name, count, retriever._threads)
+    return [list(zip(*one, strict=True)) for one in zip(found[0].tolist(), found[1].tolist(), strict=True)]
+
+
+def _reranked(
+    queries: list[str],
+    documents: list[str],
+    found: list[list[tuple[int, float]]],
+    reranker: CrossEncoder,
+    *,
+    batch_size: int,
+    show: bool | None,
+) -> list[list[Answer]]:
+    """Score the candidates of each query with the cross encoder, and sort them by it."""
+    pairs = [(number, row, score) for number, one in enumerate(found) for row, score in one]
+    scores, truncated = np.zeros(len(pairs), np.float32), np.zeros(len(pairs), np.bool_)
+    for start in range(0, len(pairs), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        scores[part], truncated[part] = reranker.predict(
+            [(queries[number], documents[row]) for number, row, _ in pairs[part]],
+            batch_size,
+            show_progress_bar=show,
+            return_truncated=True,
+        )
+    results: list[list[Answer]] = [[] for _ in queries]
+    # Of equal scores the candidate that the first stage prefers comes first: the sort is stable.
+    for index in np.argsort(-scores, kind="stable").tolist():
+        number, row, similarity = pairs[index]
+        more = {"retrieval_score": similarity}
+        results[number].append(_answer(row, float(scores[index]), more, truncated=bool(truncated[index])))
+    return results
+
+
+def _answer(row: int, score: float, more: dict[str, float], *, truncated: bool = False) -> Answer:
+    return Answer({"corpus_id": row, "score": score, **more}, truncated=truncated)

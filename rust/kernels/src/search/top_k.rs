@@ -1,0 +1,145 @@
+//! The best of many scores, without sorting all of them.
+
+use std::cmp::Ordering;
+
+/// A row of the collection, and its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hit {
+    /// The row, counted from 0.
+    pub row: usize,
+    /// Its score; float32 scores and whole numbers up to 2⁵³ are exact.
+    pub score: f64,
+}
+
+impl Hit {
+    /// Orders hits: the highest score first, of equal scores the lower row; NaN comes last.
+    fn order(&self, other: &Hit) -> Ordering {
+        let scores = other.score.partial_cmp(&self.score);
+        scores.unwrap_or_else(|| self.score.is_nan().cmp(&other.score.is_nan())).then(self.row.cmp(&other.row))
+    }
+}
+
+/// Keeps the highest `most` of the scores that it is given.
+///
+/// Up to twice as many hits are kept, and the lower half is dropped when they are full: a score costs one comparison if it
+/// is not among the best, and a constant time on average if it is.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::search::TopK;
+///
+/// let mut best = TopK::new(2);
+/// for (row, score) in [0.5, 2.0, 1.0, 2.0].into_iter().enumerate() {
+///     best.push(row, score);
+/// }
+/// let rows: Vec<usize> = best.into_sorted().iter().map(|hit| hit.row).collect();
+/// assert_eq!(rows, [1, 3]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct TopK {
+    most: usize,
+    hits: Vec<Hit>,
+    /// Once there are `most` hits: a score that is not above it is not among the best.
+    threshold: f64,
+}
+
+impl TopK {
+    /// Returns an empty collection of the `most` best.
+    pub fn new(most: usize) -> TopK {
+        TopK { most, hits: Vec::new(), threshold: f64::NEG_INFINITY }
+    }
+
+    /// Adds a score, whose row is higher than those added before.
+    #[inline(always)]
+    pub fn push(&mut self, row: usize, score: f64) {
+        // Equal scores are not above: theirs is the higher row. While there are too few, everything counts, NaN included.
+        if score > self.threshold || self.hits.len() < self.most {
+            self.insert(Hit { row, score });
+        }
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, hit: Hit) {
+        self.hits.push(hit);
+        if self.hits.len() == self.most || self.hits.len() == self.capacity() {
+            self.prune();
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        2 * self.most.max(32)
+    }
+
+    /// Drops all but the best, and sets the threshold to the lowest of them.
+    fn prune(&mut self) {
+        let Some(last) = self.most.checked_sub(1) else { return self.hits.clear() };
+        if last < self.hits.len() {
+            let (_, lowest, _) = self.hits.select_nth_unstable_by(last, Hit::order);
+            // Anything is better than NaN.
+            self.threshold = if lowest.score.is_nan() { f64::NEG_INFINITY } else { lowest.score };
+            self.hits.truncate(self.most);
+        }
+    }
+
+    /// Adds the hits of another collection, of other rows.
+    pub fn merge(&mut self, other: TopK) {
+        self.hits.extend(other.hits);
+        self.prune();
+    }
+
+    /// Returns the best, the highest score first, of equal scores the lower row first.
+    pub fn into_sorted(mut self) -> Vec<Hit> {
+        self.prune();
+        self.hits.sort_unstable_by(Hit::order);
+        self.hits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hit, TopK};
+
+    /// Sorts all scores.
+    fn expected(scores: &[f64], most: usize) -> Vec<usize> {
+        let mut hits: Vec<Hit> = scores.iter().enumerate().map(|(row, &score)| Hit { row, score }).collect();
+        hits.sort_by(|a, b| {
+            let key = |hit: &Hit| if hit.score.is_nan() { f64::NEG_INFINITY } else { hit.score };
+            key(b).total_cmp(&key(a)).then(a.row.cmp(&b.row))
+        });
+        hits.truncate(most);
+        hits.into_iter().map(|hit| hit.row).collect()
+    }
+
+    fn rows(best: TopK) -> Vec<usize> {
+        best.into_sorted().into_iter().map(|hit| hit.row).collect()
+    }
+
+    #[test]
+    fn the_best_are_those_of_a_stable_sort_in_any_division() {
+        for (count, distinct) in [(0, 1), (1, 1), (70, 3), (1000, 7), (1000, 100_000)] {
+            let scores: Vec<f64> = (0..count).map(|i| f64::from((i * 7919 + 13) % 104_729 % distinct)).collect();
+            for most in [0, 1, 2, 10, 31, 33, 64, 500, 2000] {
+                for part in [1, 50, 2000] {
+                    let mut best = TopK::new(most);
+                    for (number, scores) in scores.chunks(part).enumerate() {
+                        let mut own = TopK::new(most);
+                        scores.iter().enumerate().for_each(|(i, &score)| own.push(number * part + i, score));
+                        best.merge(own);
+                    }
+                    assert_eq!(rows(best), expected(&scores, most), "{most} of {count} in parts of {part}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn not_a_number_comes_last() {
+        let scores = [f64::NAN, 1.0, f64::NAN, f64::INFINITY, -5.0];
+        for most in 0..7 {
+            let mut best = TopK::new(most);
+            scores.iter().enumerate().for_each(|(row, &score)| best.push(row, score));
+            assert_eq!(rows(best), expected(&scores, most), "{most}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Exact search over vectors in NumPy arrays, for `wordpiece_bert.sentence.search`.
+//!
+//! Arrays are validated by the Python side, which is the only caller; they are read in place, memory-mapped ones too.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use wordpiece_kernels::Execution;
+use wordpiece_kernels::search::Hit;
+use wordpiece_kernels::search::floats::{self, Metric};
+use wordpiece_kernels::search::integers::{search_bits, search_bytes};
+
+use crate::error::{self, guarded};
+use crate::interrupt::detached;
+use crate::kernels::kernels_for;
+use crate::stored_arrays::by_rows;
+use crate::threads;
+
+/// The rows found, int64 [n, k], and their scores, float64 [n, k]; k is the lower of `top_k` and the size of the collection.
+type Found<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
+
+/// Return the nearest rows of a collection and their scores: float32 [n, d] and [m, d]. `metric` is "dot", "cosine" (of
+/// queries of length 1), "euclidean" or "manhattan".
+#[pyfunction]
+pub fn search_floats<'py>(
+    py: Python<'py>,
+    queries: PyReadonlyArray2<'py, f32>,
+    collection: PyReadonlyArray2<'py, f32>,
+    metric: &str,
+    top_k: usize,
+    threads: Option<&Bound<'_, PyAny>>,
+    instruction_set: Option<&str>,
+) -> PyResult<Found<'py>> {
+    guarded(|| {
+        let metric = match metric {
+            "dot" => Metric::Dot,
+            "cosine" => Metric::Cosine,
+            "euclidean" => Metric::Euclidean,
+            "manhattan" => Metric::Manhattan,
+            other => return Err(error::input(format!("no metric {other:?}"))),
+        };
+        let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
+        let execution = execution(size_of_val(rows), queries.shape()[0], threads, instruction_set)?;
+        let top_k = top_k.min(collection.shape()[0]);
+        let found = detached(py, || floats::search(execution, asked, rows, width, metric, top_k))?;
+        arrays(py, found, top_k)
+    })
+}
+
+/// Return the rows with the smallest Hamming distances and minus these: uint8 [n, w] and [m, w].
+#[pyfunction]
+pub fn search_packed_bits<'py>(
+    py: Python<'py>,
+    queries: PyReadonlyArray2<'py, u8>,
+    collection: PyReadonlyArray2<'py, u8>,
+    top_k: usize,
+    threads: Option<&Bound<'_, PyAny>>,
+    instruction_set: Option<&str>,
+) -> PyResult<Found<'py>> {
+    guarded(|| {
+        let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
+        let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set)?;
+        let top_k = top_k.min(collection.shape()[0]);
+        let found = detached(py, || search_bits(execution, asked, rows, width, top_k))?;
+        arrays(py, found, top_k)
+    })
+}
+
+/// Return the rows with the largest inner products and these: uint8 [n, d] and [m, d]; the numbers of the collection are
+/// stored XOR `flipped`.
+#[pyfunction]
+pub fn search_small_integers<'py>(
+    py: Python<'py>,
+    queries: PyReadonlyArray2<'py, u8>,
+    collection: PyReadonlyArray2<'py, u8>,
+    flipped: u8,
+    top_k: usize,
+    threads: Option<&Bound<'_, PyAny>>,
+    instruction_set: Option<&str>,
+) -> PyResult<Found<'py>> {
+    guarded(|| {
+        let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
+        let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set)?;
+        let top_k = top_k.min(collection.shape()[0]);
+        let found = detached(py, || search_bytes(execution, asked, rows, width, flipped, top_k))?;
+        arrays(py, found, top_k)
+    })
+}
+
+fn execution(
+    bytes: usize,
+    queries: usize,
+    threads: Option<&Bound<'_, PyAny>>,
+    instruction_set: Option<&str>,
+) -> PyResult<Execution> {
+    let threads = threads::checked("threads", threads)?;
+    Ok(Execution {
+        instruction_set: kernels_for(instruction_set)?,
+        pool: threads::pool_for_bytes(threads, bytes.saturating_mul(queries)),
+    })
+}
+
+fn arrays(py: Python<'_>, found: Vec<Vec<Hit>>, top_k: usize) -> PyResult<Found<'_>> {
+    let shape = [found.len(), top_k];
+    let rows: Vec<i64> = found.iter().flatten().map(|hit| hit.row as i64).collect();
+    let scores: Vec<f64> = found.iter().flatten().map(|hit| hit.score).collect();
+    let rows: Bound<'_, PyArray1<i64>> = rows.into_pyarray(py);
+    Ok((rows.reshape(shape)?, scores.into_pyarray(py).reshape(shape)?))
+}
