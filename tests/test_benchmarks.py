@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -200,6 +201,15 @@ def test_the_start_of_a_process_is_measured(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.model
+def test_the_command_search_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--vectors", "3000", "--width", "40", "--queries", "1", "3", "--rounds", "1"]
+    assert commands.main(["search", *options]) == 0
+    out = capsys.readouterr().out
+    assert "3,000 vectors × 40, 2 thread(s)" in out
+    for label in ("reading alone", "ours, float32", "memory-mapped", "NumPy", "uint8", "bits"):
+        assert re.search(rf"\| [^|]*{label}[^|]* \|( [\d.,]+ \| [\d.,]+ \|){{2}}\n", out), label
+
+
 def test_the_command_static_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.main(["static", "--texts", "50", "--rounds", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""The commands: `table`, `growth`, `training`, `models`, `serve`, `start`, `pretraining` and `static`."""
+"""The commands: `table`, `growth`, `training`, `models`, `serve`, `start`, `pretraining`, `static` and `search`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import growth, models, pretraining, report, serve, start, static, training
+from benchmarks import growth, models, pretraining, report, search, serve, start, static, training
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
@@ -25,6 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
         return start.main(arguments[1:])
     if arguments[:1] == ["static"]:
         return static.main(arguments[1:])
+    if arguments[:1] == ["search"]:
+        return search.main(arguments[1:])
     options = _parser().parse_args(arguments)
     source = Source(options.corpora, QUICK_BYTES if options.quick else None)
     if options.command == "training":

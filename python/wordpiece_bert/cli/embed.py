@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
@@ -15,11 +15,14 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import argparse
 
+    import numpy as np
+    import numpy.typing as npt
+
+    from wordpiece_bert import _core
     from wordpiece_bert.corpus.texts import TextReader
-    from wordpiece_bert.corpus.vectors import VectorWriter
     from wordpiece_bert.sentence import SentenceEncoder
 
-__all__ = ["add_parser"]
+__all__ = ["FORMATS", "add_parser", "block_texts", "embed_texts"]
 
 # Texts go to the encoder in groups of this many batches: enough for sorting by length to pay off. Progress is shown
 # after each pass of the model within them.
@@ -66,6 +69,11 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
     )
+    parser.add_argument(
+        "--documents",
+        action="store_true",
+        help="put the model's prompt for documents before each text, as 'search' does",
+    )
     arguments.add_dtype(parser)
     arguments.add_threads(parser)
     arguments.add_download(parser)
@@ -77,9 +85,7 @@ def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.corpus.vectors import vector_writer
-    from wordpiece_bert.hub import find_model
-    from wordpiece_bert.sentence import SentenceEncoder
-    from wordpiece_bert.sentence.static_folder import is_static_folder
+    from wordpiece_bert.sentence import SentenceEncoder, StaticEncoder
 
     start = time.perf_counter()
     path, kind = _output(options)
@@ -89,23 +95,20 @@ def run(options: argparse.Namespace) -> None:
     if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
         message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
         raise InputError(message)
-    # A static model takes blocks of the usual size, straight from the file.
-    static = is_static_folder(find_model(options.model, download=options.download))
-    block_texts = None if static else BATCHES_PER_GROUP * options.batch_size
-    texts = TextReader(files, block_texts=block_texts, **arguments.reading_options(options))
+    texts = TextReader(files, block_texts=block_texts(options), **arguments.reading_options(options))
     encoder = SentenceEncoder.from_pretrained(
         options.model, dtype=options.dtype, threads=options.threads, download=options.download
     )
     loaded = time.perf_counter()
     cut = "" if encoder.max_seq_length == sys.maxsize else f", at most {encoder.max_seq_length} tokens a text"
-    what = "static embeddings, " if static else ""
+    what = "static embeddings, " if isinstance(encoder, StaticEncoder) else ""
     print_verbose(
         options, f"{options.model}: {what}{encoder.dimension} dimensions{cut}, loaded in {loaded - start:.2f} s"
     )
     print_verbose(options, str(encoder.engine))
     with vector_writer(path, encoder.dimension, kind) as writer:
         writer.begin()
-        truncated, tokens = _embed(texts, encoder, writer, options)
+        truncated, tokens = embed_texts(texts, encoder, writer, options, as_documents=options.documents)
         writer.commit()
     warn_skipped(texts.skipped_count, texts.skipped)
     warn_truncated(
@@ -149,10 +152,44 @@ def _output(options: argparse.Namespace) -> tuple[Path | None, str]:
     return path, options.format or path.suffix.removeprefix(".")
 
 
-def _embed(
-    texts: TextReader, encoder: SentenceEncoder, writer: VectorWriter, options: argparse.Namespace
+class Appendable(Protocol):
+    """Where vectors go: a `VectorWriter`, or memory."""
+
+    def append(self, vectors: npt.NDArray[np.float32]) -> object:
+        """Add vectors [n, width]."""
+
+
+def block_texts(options: argparse.Namespace) -> int | None:
+    """Return the most texts of a block that is read; None for the usual size, which static models take."""
+    from wordpiece_bert.hub import find_model
+    from wordpiece_bert.sentence.static_folder import is_static_folder
+
+    static = is_static_folder(find_model(options.model, download=options.download))
+    return None if static else BATCHES_PER_GROUP * options.batch_size
+
+
+def embed_texts(
+    texts: TextReader,
+    encoder: SentenceEncoder,
+    writer: Appendable,
+    options: argparse.Namespace,
+    *,
+    as_documents: bool,
+    blocks: list[_core.TextBlock] | None = None,
 ) -> tuple[list[str], int]:
-    """Write the vectors of all texts; return the locations of truncated texts and the number of tokens."""
+    """Write the vectors of all texts; return the locations of truncated texts and the number of tokens.
+
+    Parameters
+    ----------
+    texts, encoder, writer
+        What is read, computed and written with.
+    options : argparse.Namespace
+        ``batch_size``, ``normalize`` and ``quiet``.
+    as_documents : bool
+        Whether the model's prompt for documents is put before each text.
+    blocks : list, optional
+        A list to which the blocks that are read are added.
+    """
     import numpy as np
 
     from wordpiece_bert._internal.progress import observed, reading_progress
@@ -161,6 +198,9 @@ def _embed(
 
     truncated: list[str] = []
     tokens = done = 0
+    encode = encoder.encode_document if as_documents else encoder.encode
+    # Without a prompt a static model takes the texts where the file has them.
+    in_place = isinstance(encoder, StaticEncoder) and not (as_documents and any(encoder.prompts.values()))
     with reading_progress(texts, show=not options.quiet) as show:
 
         def count(rows: int, new_tokens: int) -> None:
@@ -172,12 +212,14 @@ def _embed(
         with observed(count):
             for block in texts:
                 done = 0
-                if isinstance(encoder, StaticEncoder):
-                    vectors, cut, more = encoder._encode_block(block)
+                if blocks is not None:
+                    blocks.append(block)
+                if in_place:
+                    vectors, cut, more = cast("StaticEncoder", encoder)._encode_block(block)
                     tokens += more
                     vectors = functional.normalize(vectors) if options.normalize else vectors
                 else:
-                    vectors, cut = encoder.encode(
+                    vectors, cut = encode(
                         block.texts(),
                         batch_size=options.batch_size,
                         normalize_embeddings=options.normalize,

@@ -32,6 +32,7 @@ __all__ = ["main"]
 COMMANDS = {
     "embed": "text files to vectors",
     "encode": "texts to token ids",
+    "search": "texts nearest in meaning to queries",
     "distill": "an encoder to a static model",
     "train": "text files to a vocabulary",
     "count": "text files to word counts",

@@ -1,0 +1,306 @@
+"""``wordpiece-bert search``: the texts of files that are nearest in meaning to queries."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import sys
+import time
+from bisect import bisect_right
+from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wordpiece_bert._internal.same_file import refuse_input_as_output
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.embed import FORMATS, block_texts, embed_texts
+from wordpiece_bert.cli.messages import counted, print_verbose, print_warning, warn_skipped, warn_truncated
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from wordpiece_bert import _core
+    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
+
+__all__ = ["add_parser"]
+
+#: So many queries of a file are answered at once, which costs about as much as answering one.
+QUERIES_PER_CALL = 64
+
+
+def add_parser(commands: arguments.Commands, summary: str) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "search",
+        parents=[arguments.common_options(), arguments.reading_arguments()],
+        help=summary,
+        description="Find the texts nearest in meaning to queries: by the similarity of their vectors and, with "
+        "--rerank, by a cross encoder. --json prints a line for each query.",
+        epilog='example: wordpiece-bert search texts.txt --vectors vectors.npy --query "a walk in the rain"',
+    )
+    arguments.add_files(parser)
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--query", action="append", metavar="TEXT", help="a query; may be repeated")
+    asked.add_argument(
+        "--queries", metavar="FILE", help="a file with a query in each line; - or nothing is standard input"
+    )
+    asked.add_argument(
+        "-i", "--interactive", action="store_true", help="answer each line of standard input when it is entered"
+    )
+    parser.add_argument(
+        "--vectors",
+        type=Path,
+        metavar="FILE",
+        help="the vectors of the texts, from 'embed'; if there is no such file, it is made (.npy, .parquet, .arrow, "
+        ".arrows or .jsonl; default: compute them each time)",
+    )
+    parser.add_argument(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        default="minilm",
+        help="the model of the vectors: minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
+    )
+    parser.add_argument(
+        "-k", "--top-k", type=arguments.positive, default=10, metavar="N", help="texts for each query (default: 10)"
+    )
+    parser.add_argument("--rerank", metavar="MODEL", help="rank the candidates with this cross encoder")
+    parser.add_argument(
+        "--candidates",
+        type=arguments.positive,
+        default=100,
+        metavar="N",
+        help="with --rerank: how many texts it ranks for each query (default: 100)",
+    )
+    parser.add_argument(
+        "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
+    )
+    arguments.add_dtype(parser)
+    arguments.add_threads(parser)
+    arguments.add_download(parser)
+    arguments.add_output_control(parser)
+    parser.set_defaults(run=run, normalize=False)
+
+
+class _Collection(NamedTuple):
+    """The texts to search, where they are, and their vectors."""
+
+    blocks: list[_core.TextBlock]
+    #: The number of texts before the end of each block.
+    ends: list[int]
+    texts: list[str]
+    vectors: npt.NDArray[Any]
+
+    def location(self, row: int) -> str:
+        """Return where a text is, such as ``texts.txt line 2``."""
+        block = bisect_right(self.ends, row)
+        return self.blocks[block].location(row - (self.ends[block - 1] if block else 0))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Load the models, read the texts, make the vectors if need be, and answer the queries."""
+    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
+
+    start = time.perf_counter()
+    files = arguments.input_files(options.files)
+    _check(options, files)
+    reader = TextReader(files, block_texts=block_texts(options), **arguments.reading_options(options))
+    loading = {"dtype": options.dtype, "threads": options.threads, "download": options.download}
+    encoder = SentenceEncoder.from_pretrained(options.model, **loading)
+    ranker = None
+    if options.rerank is not None:
+        ranker = CrossEncoder.from_pretrained(options.rerank, **loading)
+        if ranker.num_labels != 1:
+            message = f"{options.rerank}: has {ranker.num_labels} labels; --rerank needs a cross encoder with one"
+            raise InputError(message)
+    collection = _collect(options, reader, encoder)
+    print_verbose(
+        options,
+        f"{counted(len(collection.texts), 'text')}, vectors of {encoder.dimension}, ready in "
+        f"{time.perf_counter() - start:.2f} s",
+    )
+    for queries in _queries(options):
+        _answer(options, queries, collection, encoder, ranker)
+
+
+def _check(options: argparse.Namespace, files: list[str]) -> None:
+    """Refuse combinations of options that cannot work, before anything is loaded."""
+    if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
+        message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
+        raise InputError(message)
+    from_stdin = options.query is None and options.queries in (None, arguments.STDIN)
+    if from_stdin and arguments.STDIN in files:
+        message = "no query: texts are read from standard input, so give queries with --query or --queries FILE"
+        raise InputError(message)
+    if from_stdin and not options.interactive and options.queries is None and sys.stdin.isatty():
+        message = "no query: give --query TEXT, --queries FILE or --interactive, or pipe queries in"
+        raise InputError(message)
+    path: Path | None = options.vectors
+    if path is None:
+        return
+    if path.suffix.removeprefix(".") not in FORMATS:
+        message = f"{path}: --vectors ends in {', '.join('.' + kind for kind in FORMATS)}"
+        raise InputError(message)
+    refuse_input_as_output([path], [*files, *([options.queries] if options.queries else [])])
+
+
+def _collect(options: argparse.Namespace, reader: TextReader, encoder: SentenceEncoder) -> _Collection:
+    """Read the texts, and read or make their vectors."""
+    from wordpiece_bert.corpus.vector_files import read_vectors
+
+    path: Path | None = options.vectors
+    exists = path is not None and path.exists()
+    blocks: list[_core.TextBlock] = []
+    made = None
+    if exists:
+        blocks.extend(reader)
+    else:
+        made = _embedded(options, reader, encoder, blocks)
+    warn_skipped(reader.skipped_count, reader.skipped)
+    vectors = read_vectors(path) if path is not None else made
+    assert vectors is not None
+    texts = [text for block in blocks for text in block.texts()]
+    if exists:
+        _compare(path, reader.files, vectors, texts, encoder)  # type: ignore[arg-type]  # it exists
+    return _Collection(blocks, list(accumulate(map(len, blocks))), texts, vectors)
+
+
+def _embedded(
+    options: argparse.Namespace, reader: TextReader, encoder: SentenceEncoder, blocks: list[_core.TextBlock]
+) -> npt.NDArray[np.float32] | None:
+    """Make the vectors, with the model's prompt for documents: write them to ``--vectors``, or return them."""
+    from wordpiece_bert.corpus.vectors import vector_writer
+
+    if options.vectors is not None:
+        with vector_writer(options.vectors, encoder.dimension, options.vectors.suffix.removeprefix(".")) as writer:
+            writer.begin()
+            cut, _ = embed_texts(reader, encoder, writer, options, blocks=blocks, as_documents=True)
+            writer.commit()
+        memory = None
+    else:
+        memory = _Memory(encoder.dimension)
+        cut, _ = embed_texts(reader, encoder, memory, options, blocks=blocks, as_documents=True)
+    longest = encoder.max_seq_length
+    warn_truncated(len(cut), cut, f" of {counted(reader.count, 'text')} truncated to the model's {longest} tokens",
+                   every=options.verbose)  # fmt: skip
+    return None if memory is None else memory.vectors()
+
+
+class _Memory:
+    """Collects vectors instead of writing them."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._parts: list[npt.NDArray[np.float32]] = []
+
+    def append(self, vectors: npt.NDArray[np.float32]) -> None:
+        """Keep vectors [n, width]."""
+        self._parts.append(vectors)
+
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """Return all vectors."""
+        import numpy as np
+
+        return np.concatenate(self._parts) if self._parts else np.zeros((0, self._width), np.float32)
+
+
+def _compare(
+    path: Path, files: Sequence[str], vectors: npt.NDArray[Any], texts: list[str], encoder: SentenceEncoder
+) -> None:
+    """Check that the vectors of a file can be those of the texts, by the model."""
+    if len(vectors) != len(texts):
+        message = (
+            f"{path} has {counted(len(vectors), 'vector')}, but there are {counted(len(texts), 'text')}: it was made "
+            "of other texts; delete it, or give another file to --vectors"
+        )
+        raise InputError(message)
+    if len(texts) and vectors.shape[1] != encoder.dimension:
+        message = (
+            f"{path} has vectors of {vectors.shape[1]} numbers, the model of {encoder.dimension}: give the --model "
+            "that made them"
+        )
+        raise InputError(message)
+    named = [Path(file) for file in files if file != arguments.STDIN]
+    newer = [str(file) for file in named if file.exists() and file.stat().st_mtime > path.stat().st_mtime]
+    if newer:
+        print_warning(f"{path} is older than {', '.join(newer)}: delete it to make the vectors again")
+
+
+def _queries(options: argparse.Namespace) -> Iterator[list[str]]:
+    """Yield the queries in groups."""
+    from wordpiece_bert.corpus.texts import TextReader
+
+    if options.query is not None:
+        yield options.query
+    elif options.interactive:
+        while (line := _line()) is not None:
+            if line.strip():
+                yield [line]
+    else:
+        for block in TextReader(options.queries or arguments.STDIN, block_texts=QUERIES_PER_CALL):
+            if queries := [query for query in block.texts() if query.strip()]:
+                yield queries
+
+
+def _line() -> str | None:
+    """Return a line of standard input, None at its end; on a terminal with a prompt and a history."""
+    if not sys.stdin.isatty():
+        line = sys.stdin.readline()
+        return line.rstrip("\r\n") if line else None
+    with suppress(ImportError):
+        importlib.import_module("readline")  # `input` then edits lines
+    try:
+        return input("query> ")
+    except EOFError:
+        print()
+        return None
+
+
+def _answer(
+    options: argparse.Namespace,
+    queries: list[str],
+    collection: _Collection,
+    encoder: SentenceEncoder,
+    ranker: CrossEncoder | None,
+) -> None:
+    """Search for some queries, and print what was found."""
+    from wordpiece_bert.sentence import retrieve_and_rerank
+
+    found = retrieve_and_rerank(
+        queries,
+        collection.texts,
+        encoder,
+        ranker,
+        document_embeddings=collection.vectors,
+        retrieve_top_k=options.candidates,
+        top_k=options.top_k,
+        batch_size=options.batch_size,
+    )
+    for query, hits in zip(queries, found, strict=True):
+        for hit in hits:
+            hit["location"] = collection.location(hit["corpus_id"])
+        if options.json:
+            print(json.dumps({"query": query, "hits": hits}, ensure_ascii=False))
+        else:
+            print(_table(query, hits))
+    sys.stdout.flush()
+
+
+def _table(query: str, hits: list[dict[str, Any]]) -> str:
+    """Return the hits of a query as lines: score, location and text."""
+    lines = [" ".join(query.split())]
+    locations = max((len(hit["location"]) for hit in hits), default=0)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for hit in hits:
+        line = f"{hit['score']:9.4f}  {hit['location']:{locations}}  {' '.join(hit['text'].split())}"
+        lines.append(line if len(line) <= width else line[: width - 1] + "…")
+    return "\n".join([*lines, ""])

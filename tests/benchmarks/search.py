@@ -1,0 +1,130 @@
+"""The command `search`: exact search compared with NumPy and with the flat indexes of FAISS, over the same vectors.
+
+The vectors are random, of length 1. Every engine runs in this process, in turns, and the best of several rounds counts. A
+peer that is not installed is skipped. Before anything is timed, the rows that are found are compared. The first line of the
+table is what the machine can do: all threads read the collection and keep its maximum.
+"""
+
+# ruff: noqa: ANN401 (arrays)
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import wordpiece_bert as wb
+from wordpiece_bert import _core
+from wordpiece_bert.sentence import quantize_embeddings, semantic_search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TOP_K = 10
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; return 1 if rows differ."""
+    parser = argparse.ArgumentParser(prog="benchmarks search", description=__doc__)
+    parser.add_argument("--vectors", type=int, default=1_000_000)
+    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--queries", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args(arguments)
+    wb.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory() as parent:
+        corpus = _vectors(options.vectors, options.width, 1)
+        file = Path(parent) / "corpus.npy"
+        np.save(file, corpus)
+        try:
+            return _compare(corpus, np.load(file, mmap_mode="r"), options)
+        finally:
+            wb.set_num_threads(None)
+
+
+def _vectors(count: int, width: int, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((count, width), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+def contestants(corpus: Any, mapped: Any, threads: int) -> dict[str, tuple[int, Callable[[Any], Any]]]:
+    """Return for each engine the bytes that it reads and its call, from queries to the rows found."""
+    ranges = np.array([corpus.min(axis=0), corpus.max(axis=0)])
+    bits, small = quantize_embeddings(corpus, "ubinary"), quantize_embeddings(corpus, "uint8", ranges)
+
+    def rows(found: Any) -> Any:
+        return np.array([[hit["corpus_id"] for hit in hits] for hits in found])
+
+    def read(_: Any) -> None:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(np.max, np.array_split(corpus.reshape(-1), threads)))
+
+    def with_numpy(queries: Any) -> Any:
+        scores = queries @ corpus.T
+        best = np.argpartition(-scores, TOP_K, axis=1)[:, :TOP_K]
+        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1)
+        return np.take_along_axis(best, order, axis=1)
+
+    options: dict[str, Any] = {"corpus_precision": "uint8", "ranges": ranges}
+    calls: dict[str, tuple[int, Callable[[Any], Any]]] = {
+        "reading alone (np.max)": (corpus.nbytes, read),
+        "ours, float32": (corpus.nbytes, lambda q: rows(semantic_search(q, corpus, TOP_K, "dot"))),
+        "ours, float32, cosine": (corpus.nbytes, lambda q: rows(semantic_search(q, corpus, TOP_K))),
+        "ours, float32, memory-mapped": (corpus.nbytes, lambda q: rows(semantic_search(q, mapped, TOP_K, "dot"))),
+        "NumPy, float32": (corpus.nbytes, with_numpy),
+        "ours, uint8, rescored": (small.nbytes, lambda q: rows(semantic_search(q, small, TOP_K, **options))),
+        "ours, bits, rescored": (
+            bits.nbytes,
+            lambda q: rows(semantic_search(q, bits, TOP_K, corpus_precision="ubinary")),
+        ),
+    }
+    try:
+        faiss = importlib.import_module("faiss")
+    except ImportError:
+        print("faiss: not installed")
+        return calls
+    faiss.omp_set_num_threads(threads)
+    flat, binary = faiss.IndexFlatIP(corpus.shape[1]), faiss.IndexBinaryFlat(8 * bits.shape[1])
+    flat.add(corpus)
+    binary.add(bits)
+    calls["FAISS IndexFlatIP"] = corpus.nbytes, lambda q: flat.search(q, TOP_K)[1]
+    calls["FAISS IndexBinaryFlat"] = (
+        bits.nbytes,
+        lambda q: binary.search(quantize_embeddings(q, "ubinary"), 2 * TOP_K)[1],
+    )
+    return calls
+
+
+def _compare(corpus: Any, mapped: Any, options: argparse.Namespace) -> int:
+    calls = contestants(corpus, mapped, options.threads)
+    queries = _vectors(max(options.queries), options.width, 2)
+    expected = calls["NumPy, float32"][1](queries)
+    for label in ("ours, float32", "ours, float32, memory-mapped", "FAISS IndexFlatIP"):
+        # Rounding may exchange neighbours with almost equal scores.
+        if label in calls and (calls[label][1](queries) == expected).mean() < 0.99:
+            print(f"{label}: the rows differ from NumPy's")
+            return 1
+    sets = _core.kernel_instruction_sets()
+    print(f"\n{options.vectors:,} vectors × {options.width}, {options.threads} thread(s), top {TOP_K}, {sets[-1]}\n")
+    print("| | " + " | ".join(f"{n} queries, ms | GB/s" for n in options.queries) + " |")
+    print("|---|" + "--:|--:|" * len(options.queries))
+    best = {(label, n): float("inf") for label in calls for n in options.queries}
+    for _ in range(options.rounds):
+        for label, (_, call) in calls.items():
+            for n in options.queries:
+                start = time.perf_counter()
+                call(queries[:n])
+                best[label, n] = min(best[label, n], time.perf_counter() - start)
+    for label, (size, _) in calls.items():
+        cells = (f"{1e3 * best[label, n]:,.1f} | {size / best[label, n] / 1e9:.1f}" for n in options.queries)
+        print(f"| {label} | {' | '.join(cells)} |")
+    return 0
