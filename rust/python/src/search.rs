@@ -9,9 +9,9 @@ use wordpiece_kernels::search::Hit;
 use wordpiece_kernels::search::floats::{self, Metric};
 use wordpiece_kernels::search::integers::{search_bits, search_bytes};
 
+use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::kernels::kernels_for;
 use crate::stored_arrays::by_rows;
 use crate::threads;
 
@@ -93,10 +93,8 @@ fn execution(
     instruction_set: Option<&str>,
 ) -> PyResult<Execution> {
     let threads = threads::checked("threads", threads)?;
-    Ok(Execution {
-        instruction_set: kernels_for(instruction_set)?,
-        pool: threads::pool_for_bytes(threads, bytes.saturating_mul(queries)),
-    })
+    let (instruction_set, tiles) = kernels_for(instruction_set)?;
+    Ok(Execution { instruction_set, tiles, pool: threads::pool_for_bytes(threads, bytes.saturating_mul(queries)) })
 }
 
 fn arrays(py: Python<'_>, found: Vec<Vec<Hit>>, top_k: usize) -> PyResult<Found<'_>> {

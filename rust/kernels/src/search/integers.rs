@@ -230,7 +230,7 @@ mod tests {
             let (rows, asked) = (bytes(count * width, 1), bytes(queries * width, 2));
             for set in instruction_sets() {
                 for pool in [None, thread_pool(2)] {
-                    let execution = Execution { instruction_set: set, pool };
+                    let execution = Execution { pool, ..Execution::on_this_thread(set) };
                     let by_bits = search_bits(execution, &asked, &rows, width, 12);
                     for (query, hits) in asked.chunks(width).zip(by_bits) {
                         let distance = |row: &[u8]| -> i64 {
