@@ -10,6 +10,7 @@ import json
 import pickle
 import shutil
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -212,6 +213,12 @@ def test_inference_free_queries_weigh_each_token_once() -> None:
     assert len(empty.indices) == 0
     assert unknown.indices.tolist() in ([encoder.tokenizer.unk_token_id], [])
     assert encoder.encode(["the"]) == encoder.encode_document(["the"])  # the default route
+    signed = weights * np.where(np.arange(len(weights)) % 2, -1, 1)
+    route = encoder._routes["query"]
+    encoder._routes["query"] = route._replace(weights=replace(route.weights, weights=signed))  # type: ignore[attr-defined]
+    (few,) = encoder.encode_query(["the dog is good"], max_active_dims=2)
+    (everything,) = encoder.encode_query(["the dog is good"])
+    assert sorted(np.abs(few.values)) == sorted(np.abs(everything.values))[-2:]
 
 
 @pytest.mark.parametrize("count", [1, 3, 20, 10_000])

@@ -76,7 +76,7 @@ def test_the_greatest_values_are_kept_and_of_equal_ones_the_first(dense: Any, co
     kept = SparseVectors.from_dense(dense).top(count).toarray()
     for row, few in zip(dense, kept, strict=True):
         stored = np.flatnonzero(row)
-        chosen = sorted(stored, key=lambda column: (-row[column], column))[:count]
+        chosen = sorted(stored, key=lambda column: (-abs(row[column]), column))[:count]
         expected = np.zeros_like(row)
         expected[chosen] = row[chosen]
         assert np.array_equal(few, expected)

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from wordpiece_bert.batch import BatchEncoding, RaggedBatch
     from wordpiece_bert.bert import BertModel
     from wordpiece_bert.errors import WordPieceError
-    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder, SparseEncoder, distill_static
+    from wordpiece_bert.sentence import (
+        CrossEncoder,
+        MultiVectorEncoder,
+        SentenceEncoder,
+        SparseEncoder,
+        distill_static,
+    )
     from wordpiece_bert.tokenizer import Tokenizer
     from wordpiece_bert.training import Vocab, WordCounts, train_vocab, vocab_report
 
@@ -41,6 +47,7 @@ __all__ = [
     "BertModel",
     "CrossEncoder",
     "Encoding",
+    "MultiVectorEncoder",
     "RaggedBatch",
     "SentenceEncoder",
     "SparseEncoder",
@@ -63,6 +70,7 @@ _MODULES = {
     "BertModel": "bert.model",
     "CrossEncoder": "sentence.cross_encoder",
     "Encoding": "_core",
+    "MultiVectorEncoder": "sentence.multi_vector",
     "RaggedBatch": "batch",
     "SentenceEncoder": "sentence.encoder",
     "SparseEncoder": "sentence.sparse",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.base import Model
 
-__all__ = ["AutoModel", "read_config"]
+__all__ = ["AutoModel", "base_class", "read_config"]
 
 #: The class without a head of each type of model, imported when a folder needs it; for DPR the one that transformers
 #: chooses.
@@ -145,7 +145,7 @@ class AutoModel:
             The type of model is not supported. The other errors and the warnings are those of `Model.from_pretrained`.
         """
         folder = find_model(name, revision=revision, download=download)
-        base = _base_of(folder)
+        base = base_class(folder)
         if not issubclass(base, BertModel):
             kind = base.config_class.model_type
             message = f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
@@ -157,10 +157,10 @@ class AutoModel:
 
 def read_config(folder: str | os.PathLike[str]) -> BertConfig:
     """Read the configuration of a folder with a model of any type."""
-    return _base_of(folder).config_class.from_folder(folder)
+    return base_class(folder).config_class.from_folder(folder)
 
 
-def _base_of(folder: str | os.PathLike[str]) -> type[Model]:
+def base_class(folder: str | os.PathLike[str]) -> type[Model]:
     """Return the class without a head, by ``model_type`` or, without one, by the class in ``architectures``."""
     file = find_config(folder)
     values = read_object(file, ConfigError)
@@ -178,7 +178,7 @@ def _base_of(folder: str | os.PathLike[str]) -> type[Model]:
 
 def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
     """Return the class that ``architectures`` names, or the class without a head if it names none."""
-    base = _base_of(folder)
+    base = base_class(folder)
     file = find_config(folder)
     name = _architecture(file)
     if name is None:

@@ -1,8 +1,9 @@
 """Sentence vectors and scores of pairs of texts, from models in the folder layouts of sentence-transformers.
 
-`SentenceEncoder` turns texts into vectors, `SparseEncoder` into sparse vectors over the vocabulary, and `CrossEncoder`
-scores pairs of texts. `similarity` compares vectors, `semantic_search` and `paraphrase_mining` find similar ones,
-`retrieve_and_rerank` does both for texts, and `quantize_embeddings` stores vectors in fewer bits.
+`SentenceEncoder` turns texts into vectors, `SparseEncoder` into sparse vectors over the vocabulary,
+`MultiVectorEncoder` into a vector for each token, and `CrossEncoder` scores pairs of texts. `similarity` compares
+vectors, `maxsim` token vectors; `semantic_search` and `paraphrase_mining` find similar ones, `retrieve_and_rerank` does
+both for texts, and `quantize_embeddings` stores vectors in fewer bits.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.cross_encoder import CrossEncoder
     from wordpiece_bert.sentence.distill import distill_static
     from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors
+    from wordpiece_bert.sentence.late_interaction import maxsim, maxsim_pairwise
     from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
+    from wordpiece_bert.sentence.multi_vector import MultiVectorEncoder
+    from wordpiece_bert.sentence.multi_vectors import MultiVectors
     from wordpiece_bert.sentence.quantization import quantize_embeddings
     from wordpiece_bert.sentence.retrieval import retrieve_and_rerank
     from wordpiece_bert.sentence.search import (
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CrossEncoder",
+    "MultiVectorEncoder",
+    "MultiVectors",
     "SearchHit",
     "SentenceEncoder",
     "SparseEncoder",
@@ -36,6 +42,8 @@ __all__ = [
     "TokenVectors",
     "TruncationWarning",
     "distill_static",
+    "maxsim",
+    "maxsim_pairwise",
     "pairwise_similarity",
     "paraphrase_mining",
     "paraphrase_mining_embeddings",
@@ -48,6 +56,8 @@ __all__ = [
 # The module of each name above, imported when the name is first used.
 _MODULES = {
     "CrossEncoder": "cross_encoder",
+    "MultiVectorEncoder": "multi_vector",
+    "MultiVectors": "multi_vectors",
     "SearchHit": "search",
     "SentenceEncoder": "encoder",
     "SparseEncoder": "sparse",
@@ -55,6 +65,8 @@ _MODULES = {
     "StaticEncoder": "static",
     "TokenVectors": "encoder",
     "distill_static": "distill",
+    "maxsim": "late_interaction",
+    "maxsim_pairwise": "late_interaction",
     "pairwise_similarity": "metrics",
     "paraphrase_mining": "search",
     "paraphrase_mining_embeddings": "search",

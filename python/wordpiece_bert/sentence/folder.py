@@ -237,7 +237,7 @@ def read_folder(folder: Path) -> SentenceFolder:
     )
 
 
-def list_modules(listing: Path, supported: Sequence[str] | None) -> list[tuple[str, Path]]:
+def list_modules(listing: Path, supported: Sequence[str] | None, others: Sequence[str] = ()) -> list[tuple[str, Path]]:
     """Read ``modules.json``: the kind and the folder of each module.
 
     Parameters
@@ -245,7 +245,9 @@ def list_modules(listing: Path, supported: Sequence[str] | None) -> list[tuple[s
     listing
         The file.
     supported
-        The kinds that are supported; None accepts any.
+        The kinds of sentence-transformers that are supported; None accepts any.
+    others
+        Classes of other packages that are supported, by their complete names.
 
     Raises
     ------
@@ -261,7 +263,7 @@ def list_modules(listing: Path, supported: Sequence[str] | None) -> list[tuple[s
             refuse(listing, f"module {i} must be an object with a type, not {quoted(entry)}")
         package, _, kind = entry["type"].rpartition(".")
         known = package.partition(".")[0] == "sentence_transformers" and (supported is None or kind in supported)
-        if supported is not None and not known:
+        if supported is not None and not known and entry["type"] not in others:
             names = ", ".join(supported)
             refuse(listing, f"module {i} is a {quoted(entry['type'])}; supported are sentence_transformers' {names}")
         path = setting(entry, "path", str, listing, default="")

@@ -198,7 +198,7 @@ class SparseVectors:
         return csr_array((self.values, self.indices, self.indptr), shape=shape)
 
     def top(self, count: int) -> SparseVectors:
-        """Return the vectors with only their `count` greatest values, of equal ones those of lower columns.
+        """Return the vectors with only the `count` values farthest from 0, of equal ones those of lower columns.
 
         Parameters
         ----------

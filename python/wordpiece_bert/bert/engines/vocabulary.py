@@ -102,13 +102,13 @@ class RustVocabularyHead:
 
 
 def greatest_values(rows: CsrArrays, count: int | None) -> CsrArrays:
-    """Keep the `count` greatest values of each row, of equal ones those of lower columns; None keeps all."""
+    """Keep the `count` values of each row that are farthest from 0, of equal ones the first; None keeps all."""
     indptr, indices, values = rows
     lengths = np.diff(indptr)
     if count is None or not len(lengths) or int(lengths.max()) <= count:
         return rows
     row = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((indices, -values, row))  # row by row, the greatest first
+    order = np.lexsort((indices, -np.abs(values), row))  # row by row, the greatest first
     rank = np.arange(len(values)) - np.repeat(indptr[:-1], lengths)
     kept = np.sort(order[rank < count])
     return np.concatenate([[0], np.cumsum(np.minimum(lengths, count))]), indices[kept], values[kept]

@@ -1,0 +1,550 @@
+"""`MultiVectorEncoder`: from texts to the vectors of their tokens, for late interaction (ColBERT)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex
+
+import numpy as np
+
+from wordpiece_bert._internal.answers import Answer, Results
+from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_progress
+from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
+from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
+from wordpiece_bert.bert.engines import get_engine
+from wordpiece_bert.bert.functional import Array, normalize
+from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence.arguments import Texts, one_of, prompt_text
+from wordpiece_bert.sentence.encoder import TOKENS_PER_CALL, check_pool
+from wordpiece_bert.sentence.folder import Dense
+from wordpiece_bert.sentence.late_interaction import maxsim, maxsim_pairwise
+from wordpiece_bert.sentence.multi_vector_folder import read_multi_vector_folder
+from wordpiece_bert.sentence.multi_vector_loading import load_encoder, marked_tokenizer, token_ids
+from wordpiece_bert.sentence.multi_vectors import MultiVectors
+from wordpiece_bert.sentence.source import Source
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.batch import RaggedBatch
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["MultiVectorEncoder"]
+
+#: The prompt that encode_document uses is the first of these that the model has.
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+_TASKS = (None, "query", "document")
+
+
+class MultiVectorEncoder:
+    """A multi-vector encoder: texts to the vectors of their tokens, which late interaction compares one by one.
+
+    A query is compared with a document by MaxSim: for each vector of the query the greatest dot product with one of the
+    document, summed. `from_pretrained` loads folders of sentence-transformers, of PyLate and of ColBERT's own code.
+    Threads may share an encoder. A copy is the object itself, and its pickle has the path of its folder instead of the
+    weights.
+
+    Parameters
+    ----------
+    model : str or os.PathLike
+        The model's name or folder, as for `from_pretrained`.
+    backend, dtype, revision, download, keep_half
+        As for `BertModel.from_pretrained`.
+    device : {"cpu"}, optional
+        The device of the model, which is always the CPU.
+    threads : int, optional
+        How many threads the tokenizer, the Rust engine and `rank` use; by default as many as this process may use.
+
+    Raises
+    ------
+    ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
+        As for `from_pretrained`.
+    InputError
+        The device is not the CPU, or an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        backend: str = "rust",
+        dtype: str = "float32",
+        device: str | None = None,
+        threads: int | None = None,
+        revision: str | None = None,
+        download: bool = False,
+        keep_half: bool = False,
+    ) -> None:
+        check_device(device)
+        found = find_model(model, revision=revision, download=download)
+        self._folder = folder = read_multi_vector_folder(found)
+        self._threads = threads
+        self._model, projection = load_encoder(folder, backend, dtype, keep_half=keep_half)
+        self._tokenizer = marked_tokenizer(folder)
+        if any(self._tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
+            message = f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text"
+            raise ConfigError(message)
+        engine = get_engine(self._model.backend, self._model.dtype)
+        modules = (*projection, *folder.modules)
+        self._modules = [replace(m, linear=engine.linear) if isinstance(m, Dense) else m for m in modules]
+        widths = [len(module.weight) for module in modules if isinstance(module, Dense)]
+        self._dimension = widths[-1] if widths else self._model.config.hidden_size
+        self._skipped, self._filling = token_ids(folder, self._tokenizer)
+        options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
+        self._source = Source.of(model, found, revision, **options)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        backend: str = "rust",
+        dtype: str = "float32",
+        *,
+        threads: int | None = None,
+        revision: str | None = None,
+        download: bool = False,
+        keep_half: bool = False,
+    ) -> Self:
+        """Load a multi-vector encoder from this machine.
+
+        Parameters
+        ----------
+        name
+            A folder, or ``"org/name"`` in the local Hugging Face cache: in the layout of sentence-transformers, of
+            PyLate, or of ColBERT's own code. An encoder without a projection that was trained for it is refused.
+        backend, dtype, revision, download, keep_half
+            As for `BertModel.from_pretrained`.
+        threads
+            As for the class.
+
+        Raises
+        ------
+        ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
+            As for `BertModel` and `Tokenizer`; a ConfigError also for modules that are not supported.
+        """
+        return cls(
+            name,
+            backend=backend,
+            dtype=dtype,
+            threads=threads,
+            revision=revision,
+            download=download,
+            keep_half=keep_half,
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Width of the vectors."""
+        return self._dimension
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Return `dimension`, under the name of sentence-transformers."""
+        return self.dimension
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer, in which the markers of queries and documents are tokens if the vocabulary has them."""
+        return self._tokenizer
+
+    @property
+    def max_seq_length(self) -> int:
+        """The longest row in tokens, with special tokens, of texts that are neither queries nor documents."""
+        return self._folder.max_seq_length
+
+    @property
+    def query_length(self) -> int:
+        """The longest query in tokens, with special tokens and prompt; fixed for models that expand queries to it."""
+        return self._longest("query")
+
+    @property
+    def document_length(self) -> int:
+        """The longest document in tokens, with special tokens and prompt."""
+        return self._longest("document")
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The model's prompts by name."""
+        return dict(self._folder.prompts)
+
+    @property
+    def similarity_fn_name(self) -> str:
+        """The score that the model was trained for: maxsim or meanmaxsim."""
+        return self._folder.similarity
+
+    def similarity(self, a: Any, b: Any) -> Array:  # noqa: ANN401
+        """Score every query of `a` with every document of `b`, by `similarity_fn_name`.
+
+        Parameters
+        ----------
+        a, b : MultiVectors, list of array_like, or array_like
+            As for `maxsim`.
+
+        Returns
+        -------
+        ndarray of float32
+            The scores [queries, documents].
+        """
+        return maxsim(a, b, length_normalize=self.similarity_fn_name == "meanmaxsim", threads=self._threads)
+
+    def similarity_pairwise(self, a: Any, b: Any) -> Array:  # noqa: ANN401
+        """Score each query of `a` with the document of `b` of the same number, by `similarity_fn_name`.
+
+        Parameters
+        ----------
+        a, b : MultiVectors, list of array_like, or array_like
+            As for `maxsim`.
+
+        Returns
+        -------
+        ndarray of float32
+            The scores [n].
+        """
+        return maxsim_pairwise(a, b, length_normalize=self.similarity_fn_name == "meanmaxsim", threads=self._threads)
+
+    def rank(
+        self,
+        query: str | npt.ArrayLike,
+        documents: Any,  # noqa: ANN401
+        top_k: int | None = None,
+        return_documents: bool = False,  # noqa: FBT001, FBT002
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
+    ) -> Results[Answer]:
+        """Sort documents by their score with a query.
+
+        Parameters
+        ----------
+        query : str or array_like
+            The query, or its vectors [tokens, d].
+        documents : MultiVectors, list of array_like, list of str, or a column of strings
+            The vectors of the documents, as `encode_document` returned them or `MultiVectors.load` maps them; or texts,
+            which are encoded.
+        top_k : int, optional
+            How many to return; by default all.
+        return_documents : bool, default False
+            Whether the results have the texts, as ``text``; the documents must be texts.
+        batch_size, show_progress_bar
+            As for `encode`.
+
+        Returns
+        -------
+        list of dict
+            Dicts with ``corpus_id`` (the number of the document) and ``score``, the highest score first; of equal
+            scores the lower number first. The list shows itself as a table in a notebook.
+
+        Raises
+        ------
+        InputError
+            The vectors differ in width, or an argument is wrong.
+
+        Warns
+        -----
+        TruncationWarning
+            The query, or documents, were truncated.
+        """
+        top_k = None if top_k is None else whole_number("top_k", top_k, 1)
+        texts: list[str] | None = None
+        if not isinstance(documents, MultiVectors):
+            listed = documents if isinstance(documents, list | tuple) else None
+            if listed is None and not isinstance(documents, np.ndarray):
+                listed = check_texts(documents)[1]
+            if listed is not None and (not listed or isinstance(listed[0], str)):
+                texts = check_texts(listed)[1]
+        if checked_flag("return_documents", return_documents) and texts is None:
+            message = "return_documents needs the texts of the documents, not their vectors"
+            raise InputError(message)
+        if texts is not None:
+            documents = self.encode_document(texts, batch_size=batch_size, show_progress_bar=show_progress_bar)
+        vectors = self.encode_query(query) if isinstance(query, str) else np.asarray(query, np.float32)
+        if vectors.ndim != 2:
+            message = f"query must be one text or its vectors [tokens, d], not an array of shape {list(vectors.shape)}"
+            raise InputError(message)
+        scores = self.similarity([vectors], documents)[0]
+        order = np.argsort(-scores, kind="stable")[:top_k]
+        found = Results(Answer({"corpus_id": int(i), "score": float(scores[i])}) for i in order)
+        if return_documents and texts is not None:
+            for result in found:
+                result["text"] = texts[result["corpus_id"]]
+        return found
+
+    def encode(
+        self,
+        texts: str | Texts | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
+        device: str | None = None,
+        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        pool: None = None,
+        *,
+        sentences: str | Texts | None = None,
+        inputs: str | Texts | None = None,
+        task: str | None = None,
+        return_truncated: bool = False,
+    ) -> Any:  # noqa: ANN401
+        """Turn texts into the vectors of their tokens.
+
+        Parameters
+        ----------
+        texts
+            A text, a list or another iterable of texts, an array, or an Arrow column.
+        prompt_name
+            The name of the model's prompt to put before each text; by default the model's default prompt, if any.
+        prompt
+            The prompt itself; `prompt_name` is then ignored.
+        batch_size
+            The most texts that go through the NumPy engine at once, sorted by length to reduce padding. The Rust engine
+            ignores it: it runs texts without padding, in bounded memory.
+        show_progress_bar
+            Whether to show a progress bar on standard error: on a terminal a bar, elsewhere a line now and then.
+        device
+            None or ``"cpu"``: the model is always on the CPU.
+        normalize_embeddings
+            Whether to scale each vector to length 1; most models do that anyway.
+        pool
+            None. sentence-transformers passes texts to a pool of processes; here one process uses all CPUs.
+        sentences, inputs
+            Other names of `texts`, of sentence-transformers.
+        task
+            ``"query"`` expands queries and cuts them at `query_length`, ``"document"`` cuts documents at
+            `document_length` and leaves out the tokens of the skip list; None leaves these out and cuts at
+            `max_seq_length`. `encode_query` and `encode_document` also choose the prompt.
+        return_truncated
+            Whether to also return which texts were truncated.
+
+        Returns
+        -------
+        MultiVectors
+            The vectors of all texts, a sequence of float32 arrays [tokens, d]; one such array for a single text. A
+            document of which all tokens are left out has none.
+        array
+            Only with `return_truncated`: bool [n], or one bool for a single text.
+
+        Raises
+        ------
+        InputError
+            A text is not a str (the message has its index), or an argument is wrong.
+
+        Warns
+        -----
+        TruncationWarning
+            Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
+            first.
+        """
+        check_device(device)
+        check_pool(pool)
+        if task not in _TASKS:
+            message = f"task must be 'query', 'document' or None, not {task!r}"
+            raise InputError(message)
+        single, items = check_texts(one_of(texts=texts, sentences=sentences, inputs=inputs))
+        batch_size = whole_number("batch_size", batch_size, 1)
+        prefix = prompt_text(prompt, prompt_name, self._folder.prompts, self._folder.default_prompt_name)
+        rows = self._rows([prefix + item for item in items], task)
+        vectors = self._vectors(rows, task, batch_size, progress=bool(show_progress_bar))
+        if checked_flag("normalize_embeddings", normalize_embeddings):
+            vectors = MultiVectors(normalize(vectors.vectors), vectors.offsets)
+        result = vectors[0] if single else vectors
+        if not return_truncated:
+            warn_truncated(rows.truncated, self._longest(task))
+            return result
+        return result, bool(rows.truncated[0]) if single else rows.truncated
+
+    def encode_query(
+        self,
+        texts: str | Texts | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
+        device: str | None = None,
+        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        pool: None = None,
+        *,
+        sentences: str | Texts | None = None,
+        inputs: str | Texts | None = None,
+        return_truncated: bool = False,
+    ) -> Any:  # noqa: ANN401
+        """Turn queries into vectors: `encode` for the task ``"query"``, by default with the model's prompt for them.
+
+        Parameters
+        ----------
+        texts, batch_size, show_progress_bar, device, normalize_embeddings, pool, sentences, inputs, return_truncated
+            As for `encode`.
+        prompt_name, prompt
+            As for `encode`; by default the model's prompt ``query``, if it has one.
+
+        Returns
+        -------
+        MultiVectors
+            As from `encode`.
+        """
+        if prompt is None and prompt_name is None and "query" in self.prompts:
+            prompt_name = "query"
+        return self.encode(
+            texts,
+            prompt_name,
+            prompt,
+            batch_size,
+            show_progress_bar,
+            device,
+            normalize_embeddings,
+            pool,
+            sentences=sentences,
+            inputs=inputs,
+            task="query",
+            return_truncated=return_truncated,
+        )
+
+    def encode_document(
+        self,
+        texts: str | Texts | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,  # noqa: FBT001
+        device: str | None = None,
+        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        pool: None = None,
+        *,
+        sentences: str | Texts | None = None,
+        inputs: str | Texts | None = None,
+        return_truncated: bool = False,
+    ) -> Any:  # noqa: ANN401
+        """Turn documents into vectors: `encode` for the task ``"document"``, with the model's prompt for them.
+
+        Parameters
+        ----------
+        texts, batch_size, show_progress_bar, device, normalize_embeddings, pool, sentences, inputs, return_truncated
+            As for `encode`.
+        prompt_name, prompt
+            As for `encode`; by default the first of the prompts ``document``, ``passage`` and ``corpus`` that the model
+            has.
+
+        Returns
+        -------
+        MultiVectors
+            As from `encode`.
+        """
+        if prompt is None and prompt_name is None:
+            prompt_name = next((name for name in _DOCUMENT_PROMPTS if name in self.prompts), None)
+        return self.encode(
+            texts,
+            prompt_name,
+            prompt,
+            batch_size,
+            show_progress_bar,
+            device,
+            normalize_embeddings,
+            pool,
+            sentences=sentences,
+            inputs=inputs,
+            task="document",
+            return_truncated=return_truncated,
+        )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
+        return _restore, (type(self), self._source)
+
+    def __repr__(self) -> str:
+        lengths = f"queries of {self.query_length}, documents of at most {self.document_length} tokens"
+        return f"MultiVectorEncoder(dimension {self.dimension}, {lengths}, {self._model!r})"
+
+    def _longest(self, task: str | None) -> int:
+        """Return the longest row of a task in tokens, before it is filled up."""
+        folder = self._folder
+        if task == "document":
+            return folder.document_length or folder.max_seq_length
+        if task != "query":
+            return folder.max_seq_length
+        longest = folder.query_length or folder.max_seq_length
+        if folder.expansion is None:
+            return longest
+        return (
+            folder.expansion.length if folder.expansion.strategy == "fixed" else max(longest, folder.expansion.length)
+        )
+
+    def _rows(self, texts: list[str], task: str | None) -> _Rows:
+        """Tokenize texts, and fill queries up."""
+        rows = self._tokenizer.encode_batch(
+            texts,
+            truncation=True,
+            max_length=self._longest(task),
+            stride=0,
+            padding=False,
+            threads=self._threads,
+        )
+        check_tokens(texts, rows.lengths)
+        expansion = self._folder.expansion
+        if task != "query" or expansion is None:
+            return _Rows(rows, rows.lengths, rows.truncated)
+        lengths = rows.lengths
+        filled = np.maximum(lengths, expansion.length)  # [n]
+        ends = np.concatenate([[0], np.cumsum(filled)])
+        ids = np.full(int(ends[-1]), self._filling, np.uint32)
+        ids[np.arange(len(rows.ids)) + np.repeat(ends[:-1] - rows.row_offsets[:-1], lengths)] = rows.ids
+        longer = replace(rows, ids=ids, row_offsets=ends)
+        return _Rows(longer, filled if expansion.attend else lengths, rows.truncated)
+
+    def _vectors(self, rows: _Rows, task: str | None, batch_size: int, *, progress: bool) -> MultiVectors:
+        """Run the model and all modules over the tokens that count."""
+        batch_rows, visible, _ = rows
+        takes_rows = self._model.takes_rows
+        batches: list[slice | npt.NDArray[np.intp]] = [
+            *(token_runs(batch_rows, TOKENS_PER_CALL) if takes_rows else sorted_batches(batch_rows.lengths, batch_size))
+        ]
+        parts, counts = [np.zeros((0, self.dimension), np.float32)], [np.zeros(0, np.int64)]
+        for batch in with_progress(batches, show=progress, lengths=batch_rows.lengths):
+            x, ends = self._model.token_states(batch_rows, batch, visible[batch], self._threads)  # [tokens, H]
+            counted = self._counted(batch_rows, batch, task)  # [tokens]
+            x = x if counted.all() else x[counted]
+            for module in self._modules:
+                x = module(x)
+            parts.append(x)
+            counts.append(np.add.reduceat(counted, ends[:-1], dtype=np.int64))
+        lengths = np.concatenate(counts)
+        vectors = MultiVectors(np.concatenate(parts), np.concatenate([[0], np.cumsum(lengths)]))
+        order = [batch for batch in batches if not isinstance(batch, slice)]
+        return vectors._selected(np.argsort(np.concatenate(order))) if order else vectors
+
+    def _counted(
+        self, rows: RaggedBatch, batch: slice | npt.NDArray[np.intp], task: str | None
+    ) -> npt.NDArray[np.bool_]:
+        """Return which tokens of some rows have a vector, [tokens]."""
+        if isinstance(batch, slice):
+            ids = rows.ids[rows.row_offsets[batch.start] : rows.row_offsets[batch.stop]]
+        else:
+            ids = np.concatenate([rows[int(row)] for row in batch])
+        mask = self._folder.mask
+        counted = np.ones(len(ids), np.bool_)
+        if (task or "document") in mask.skiplist_tasks and len(self._skipped):
+            counted &= ~np.isin(ids, self._skipped)
+        if task != "query" and mask.keep_only is not None:
+            counted &= np.isin(ids, mask.keep_only)
+        return counted
+
+
+class _Rows(NamedTuple):
+    """The rows of texts."""
+
+    #: The ids, those that queries are filled up with among them.
+    rows: RaggedBatch
+    #: How many tokens of each row, from the first on, may be attended to.
+    visible: npt.NDArray[np.int64]
+    truncated: npt.NDArray[np.bool_]
+
+
+def _restore(cls: type[MultiVectorEncoder], source: Source) -> MultiVectorEncoder:
+    """Load the encoder of a pickle."""
+    name, options = source.arguments()
+    return cls.from_pretrained(name, **options)

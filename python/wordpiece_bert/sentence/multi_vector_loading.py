@@ -1,0 +1,92 @@
+"""Loading of the parts of a multi-vector encoder: the encoder, its own projection, the tokenizer with its markers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordpiece_bert.added_token import AddedToken
+from wordpiece_bert.bert.auto import AutoModel, base_class
+from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.bert.half_precision import widen
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.errors import CheckpointError, ConfigError
+from wordpiece_bert.sentence.activations import identity
+from wordpiece_bert.sentence.encoder import with_lowercase
+from wordpiece_bert.sentence.folder import Dense
+from wordpiece_bert.subword import tokenizer_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.sentence.multi_vector_folder import MultiVectorFolder
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["load_encoder", "marked_tokenizer", "token_ids"]
+
+
+def load_encoder(
+    folder: MultiVectorFolder, backend: str, dtype: str, *, keep_half: bool
+) -> tuple[BertModel, tuple[Dense, ...]]:
+    """Load the encoder, and the projection that its file has, if the folder is one of ColBERT's own code.
+
+    Raises
+    ------
+    CheckpointError
+        The weights are malformed, do not fit the configuration, or lack the projection.
+    """
+    home = folder.transformer
+    if not folder.own_projection:
+        return AutoModel.base_from_pretrained(home, backend, dtype, keep_half=keep_half), ()
+    base = base_class(home)
+    assert issubclass(base, BertModel)
+    config = base.config_class.from_folder(home)
+    file = find_weights(home)
+    tensors = read_tensors(file, keep_half=keep_half)
+    weight = tensors.pop("linear.weight", None)
+    if weight is None or weight.ndim != 2 or weight.shape[1] != config.hidden_size or not len(weight):
+        found = None if weight is None else list(weight.shape)
+        message = f"{file}: linear.weight, the projection, must have shape [d, {config.hidden_size}], not {found}"
+        raise CheckpointError(message)
+    projection = Dense(np.ascontiguousarray(widen(weight)), np.zeros(len(weight), np.float32), identity)
+    return base(config, tensors, backend=backend, dtype=dtype, source=str(file)), (projection,)
+
+
+def marked_tokenizer(folder: MultiVectorFolder) -> Tokenizer:
+    """Load the tokenizer; markers that its vocabulary has become special tokens, which it does not split.
+
+    A marker is a token with the space after it, as PyLate adds it, or without, as in ColBERT's vocabulary.
+    """
+    tokenizer = tokenizer_of(folder.transformer)
+    vocabulary = tokenizer.get_vocab() if folder.markers else {}
+    known: list[AddedToken] = []
+    for marker in folder.markers:
+        for form in (marker, *marker.split(None, 1)[:1]):
+            if form.strip() and form in vocabulary:
+                if tokenizer.tokenize(form) != [form]:
+                    known.append(AddedToken(form, normalized=False, special=True))
+                break
+    if known:
+        tokenizer = tokenizer.with_added_tokens(known)
+    return with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
+
+
+def token_ids(folder: MultiVectorFolder, tokenizer: Tokenizer) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the ids that are left out, and the id that queries are filled up with.
+
+    Raises
+    ------
+    ConfigError
+        Queries are filled up with a token that the tokenizer does not have.
+    """
+    skipped = [tokenizer.token_to_id(word) for word in folder.mask.skiplist_words]
+    filling = tokenizer.mask_token_id
+    if folder.expansion is not None:
+        token = folder.expansion.token
+        filling = filling if token is None else tokenizer.token_to_id(token)
+        if filling is None:
+            name = "a mask token" if token is None else repr(token)
+            message = f"{folder.transformer}: queries are filled up with {name}, which the tokenizer does not have"
+            raise ConfigError(message)
+    return np.array([index for index in skipped if index is not None], np.int64), filling or 0
