@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +98,93 @@ def test_ctrl_c_ends_the_command_and_the_same_command_goes_on(tmp_path: Path) ->
     store = build_token_store(tokenizer(), files, tmp_path / "store", shard_tokens=30_000)
     build_examples(store, tmp_path / "whole", tokenizer())
     assert content_of(tmp_path / "rows") == content_of(tmp_path / "whole")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["rows", "rows.jsonl"])
+def test_the_command_goes_on_after_kills_at_any_moment(name: str, tmp_path: Path) -> None:
+    files = [str(path) for path in corpus_of(tmp_path, 2)]
+    command = [sys.executable, "-m", "wordpiece_bert", "pretrain-data", *files, *VOCAB, "-q", "--shard-tokens", "30000"]
+
+    def arguments(folder: str) -> list[str]:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        return [*command, "-o", str(tmp_path / folder / name), "--mask", "--dupe-factor", "2"]
+
+    start = time.monotonic()
+    subprocess.run(arguments("whole"), check=True)
+    seconds = time.monotonic() - start
+    rng, killed = random.Random(name), 0
+    for _ in range(4):
+        process = subprocess.Popen(arguments("killed"))
+        try:
+            process.wait(rng.uniform(0.25, 0.8) * seconds)
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            killed += 1
+    subprocess.run(arguments("killed"), check=True)
+    assert killed
+    found, expected = tmp_path / "killed", tmp_path / "whole"
+    assert {path.name for path in found.iterdir()} == {path.name for path in expected.iterdir()}
+    for path in (found / f"{name}.tokens", found / name):
+        other = expected / path.name
+        assert content_of(path) == content_of(other) if path.is_dir() else path.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
+def test_a_terminal_shows_the_progress_of_both_steps(tmp_path: Path) -> None:
+    files = [str(path) for path in corpus_of(tmp_path, 3)]
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "wordpiece_bert", "pretrain-data", *files, *VOCAB, "--mask", "--dupe-factor", "4"]
+    process = subprocess.Popen(
+        [*command, "-o", str(tmp_path / "rows.jsonl")],
+        stderr=end,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "COLUMNS": "160"},
+    )
+    os.close(end)
+    shown = b""
+    with suppress(OSError):  # the terminal has no other end any more
+        while part := os.read(terminal, 4096):
+            shown += part
+    os.close(terminal)
+    assert process.wait() == 0
+    states = shown.decode().split("\r")
+    assert any("MB" in state and "tokens/s" in state and "%" in state for state in states)
+    assert any("tokens, " in state and "left" in state and "%" in state for state in states)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.arrow", "rows.tfrecord", "rows.mds"])
+def test_a_full_disk_leaves_no_output_that_looks_complete(name: str, tmp_path: Path) -> None:
+    if name.endswith("arrow"):
+        pytest.importorskip("pyarrow")
+    program = (
+        "import resource, sys\nfrom wordpiece_bert.cli import main\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000,) * 2)\nsys.exit(main(sys.argv[1:]))"
+    )
+    [path, *_] = corpus_of(tmp_path, 1)
+    build_token_store(tokenizer(), path, tmp_path / "store")
+    rows = ["-o", str(tmp_path / name), "--mask", "--max-predictions", "20"]
+    arguments = ["pretrain-data", str(tmp_path / "store"), *rows, *VOCAB, "-q"]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert name in done.stderr
+    if name.endswith("mds"):
+        assert not (tmp_path / name / "index.json").exists()
+    else:
+        assert not list(tmp_path.glob(f"{name}*"))
+    assert main(arguments) == 0
+    build_examples(
+        tmp_path / "store",
+        tmp_path / f"whole-{name}",
+        tokenizer(),
+        masking=Masking(tokenizer(), max_predictions=20),
+    )
+    found, whole = tmp_path / name, tmp_path / f"whole-{name}"
+    assert content_of(found) == content_of(whole) if found.is_dir() else found.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")

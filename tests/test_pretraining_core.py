@@ -387,11 +387,17 @@ def test_mds_shards_have_the_rows(packing: tuple[int, int, int | None] | None, t
     masking = rules(reference.MaskOptions())
     builder = builder_of(shard, options, packing=packing, masking=masking)
     writer = _core.MdsWriter(
-        str(tmp_path), narrow_ids=True, pair_label="next_sentence_label", masks=True, packed=packing is not None
+        str(tmp_path),
+        narrow_ids=True,
+        pair_label="next_sentence_label",
+        masks=True,
+        packed=packing is not None,
+        size_limit=1 << 26,
+        shards=[],
     )
     expected = []
     for block in blocks_of(builder):
-        writer.write(block)
+        assert writer.write(block, 0) == []
         arrays = block.arrays()
         for i, (first, end) in enumerate(pairwise(arrays["row_offsets"].tolist())):
             row = {name: arrays[name][first:end].tolist() for name in ("input_ids", "token_type_ids", "labels")}
@@ -415,11 +421,12 @@ def test_records_have_the_features_of_the_original(tmp_path: Path) -> None:
     shard = [reference.Document(i, [[5 + i, 6, 7], [8, 9 + i]]) for i in range(9)]
     masking = rules(reference.MaskOptions(max_predictions=3))
     builder = builder_of(shard, reference.Options(max_length=20), masking=masking)
-    writer = _core.TfrecordWriter(str(tmp_path / "a.tfrecord"), 20, 3)
+    encoder = _core.TfrecordEncoder(20, 3)
     blocks = list(blocks_of(builder))
-    for block in blocks:
-        writer.write(block)
-    assert writer.finish() == sum(map(len, blocks))
+    (tmp_path / "a.tfrecord").write_bytes(b"".join(encoder.encode(block, 0) for block in blocks))
+    assert len(list(tfrecords(tmp_path / "a.tfrecord"))) == sum(map(len, blocks))
+    (tmp_path / "rest.tfrecord").write_bytes(encoder.encode(blocks[0], 3))
+    assert list(tfrecords(tmp_path / "rest.tfrecord")) == list(tfrecords(tmp_path / "a.tfrecord"))[3 : len(blocks[0])]
     records = list(tfrecords(tmp_path / "a.tfrecord"))
     arrays = blocks[0].arrays()
     for record, (first, end), label in zip(

@@ -396,22 +396,41 @@ def test_pairs_in_memory_are_those_of_a_store() -> None:
 PROGRAM = """
 import sys
 import wordpiece_bert as wb
-from wordpiece_bert.pretraining import Masking, build_examples
+from wordpiece_bert.pretraining import Masking, build_examples, example_stream
 vocab, store, output = sys.argv[1:]
+example_stream.CHECKPOINT_BYTES = example_stream.MDS_SHARD_BYTES = 200_000
 tokenizer = wb.Tokenizer.from_vocab(vocab)
-build_examples(store, output, tokenizer, dupe_factor=3, masking=Masking(tokenizer), threads=2)
+masking = Masking(tokenizer, max_predictions=20)
+build_examples(
+    store, output, tokenizer, dupe_factor=3, masking=masking, threads=2, format="mds" if output.endswith("mds") else None
+)
 """
 
 
-def test_killed_runs_go_on_and_give_the_same_bytes(tmp_path: Path) -> None:
-    build_token_store(TOK, corpus_of(tmp_path, 1), tmp_path / "store", shard_tokens=40_000)
-    command = [sys.executable, "-c", PROGRAM, str(DATA / "vocab.txt"), str(tmp_path / "store")]
+@pytest.fixture(scope="module")
+def to_kill(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that takes a while, in several shards."""
+    folder = tmp_path_factory.mktemp("kill")
+    return build_token_store(TOK, corpus_of(folder, 1), folder / "store", shard_tokens=40_000).path
+
+
+def bytes_of(output: Path) -> dict[str, bytes]:
+    return content_of(output) if output.is_dir() else {output.name: output.read_bytes()}
+
+
+@pytest.mark.parametrize("name", ["rows", "rows.jsonl", "rows.arrow", "rows.tfrecord", "rows-mds", "rows.parquet"])
+def test_killed_runs_go_on_and_give_the_same_bytes(name: str, to_kill: Path, tmp_path: Path) -> None:
+    if name.endswith(("arrow", "parquet")):
+        pytest.importorskip("pyarrow")
+    command = [sys.executable, "-c", PROGRAM, str(DATA / "vocab.txt"), str(to_kill)]
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
     start = time.monotonic()
-    subprocess.run([*command, str(tmp_path / "whole")], check=True)
+    subprocess.run([*command, str(tmp_path / "whole" / name)], check=True)
     seconds = time.monotonic() - start
     killed = 0
-    for share in (0.2, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85):  # of the time of a whole run, its imports included
-        process = subprocess.Popen([*command, str(tmp_path / "killed")])
+    for share in (0.5, 0.7, 0.85):  # of the time of a whole run, its imports included
+        process = subprocess.Popen([*command, str(tmp_path / "killed" / name)])
         try:
             process.wait(share * seconds)
             break
@@ -419,9 +438,119 @@ def test_killed_runs_go_on_and_give_the_same_bytes(tmp_path: Path) -> None:
             process.send_signal(signal.SIGKILL)
             process.wait()
             killed += 1
-    subprocess.run([*command, str(tmp_path / "killed")], check=True)
+    subprocess.run([*command, str(tmp_path / "killed" / name)], check=True)
     assert killed
-    assert content_of(tmp_path / "killed") == content_of(tmp_path / "whole")
+    assert bytes_of(tmp_path / "killed" / name) == bytes_of(tmp_path / "whole" / name)
+    assert [path.name for path in (tmp_path / "killed").iterdir()] == [name]  # no part, no journal
+
+
+class Killed(BaseException):
+    """Stands for the end of a process, after which nothing is tidied up."""
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.arrow", "rows.tfrecord", "rows-mds"])
+@pytest.mark.parametrize("stop", [1, 2, 5])
+def test_a_run_goes_on_after_the_last_rows_that_are_safe(
+    name: str, stop: int, to_kill: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped after some journal lines, a run writes the rest only."""
+    from wordpiece_bert.pretraining import example_stream, journal
+
+    if name.endswith("arrow"):
+        pytest.importorskip("pyarrow")
+    monkeypatch.setattr(example_stream, "CHECKPOINT_BYTES", 200_000)
+    monkeypatch.setattr(example_stream, "MDS_SHARD_BYTES", 200_000)
+    arguments: dict[str, Any] = {"masking": Masking(TOK, max_predictions=20), "seed": 2}
+    arguments["format"] = "mds" if name.endswith("mds") else None
+    whole, cut = tmp_path / "whole" / name, tmp_path / "cut" / name
+    whole.parent.mkdir()
+    cut.parent.mkdir()
+    report = build_examples(to_kill, whole, TOK, **arguments)
+    append, lines = journal.Journal.append, [0]
+
+    def append_or_stop(self: journal.Journal, entry: dict[str, Any]) -> None:
+        if "rows" in entry:
+            if lines[0] == stop:
+                raise Killed
+            lines[0] += 1
+        append(self, entry)
+
+    monkeypatch.setattr(journal.Journal, "append", append_or_stop)
+    with pytest.raises(Killed):
+        build_examples(to_kill, cut, TOK, **arguments)
+    if not cut.is_dir():
+        with (cut.parent / f"{name}.part").open("ab") as part:
+            part.write(b"what was not safe")
+    monkeypatch.setattr(journal.Journal, "append", append)
+    written = []
+    write = example_stream._MdsFolder.write if name.endswith("mds") else example_stream._RowFile.write
+
+    def counted(self: Any, block: Any, first: int) -> Any:  # noqa: ANN401
+        written.append(len(block) - first)
+        return write(self, block, first)
+
+    owner = example_stream._MdsFolder if name.endswith("mds") else example_stream._RowFile
+    monkeypatch.setattr(owner, "write", counted)
+    again = build_examples(to_kill, cut, TOK, **arguments)
+    assert 0 < sum(written) < report.rows
+    assert bytes_of(cut) == bytes_of(whole)
+    ignored = {"seconds": 0, "output": ""}
+    assert again.to_dict() | ignored == report.to_dict() | ignored
+    assert [path.name for path in cut.parent.iterdir()] == [name]
+
+
+def test_an_unfinished_file_of_another_call_is_replaced(
+    to_kill: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wordpiece_bert.pretraining import example_stream
+
+    monkeypatch.setattr(example_stream, "CHECKPOINT_BYTES", 200_000)
+    build_examples(to_kill, tmp_path / "whole.jsonl", TOK, seed=1)
+    shown = [0]
+
+    def stop(self: Any, done: int, **_: Any) -> None:  # noqa: ANN401
+        shown[0] += 1
+        if shown[0] == 20:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "rows.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr("wordpiece_bert._internal.progress.Progress.update", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build_examples(to_kill, path, TOK, seed=9, show_progress_bar=True)
+        assert not path.exists()
+        assert {entry.name for entry in tmp_path.glob("rows*")} == {"rows.jsonl.part", "rows.jsonl.journal.jsonl"}
+        shown[0] = 19
+        with pytest.raises(KeyboardInterrupt):  # nothing is safe yet, so nothing stays
+            build_examples(to_kill, tmp_path / "early.jsonl", TOK, seed=9, show_progress_bar=True)
+        assert not list(tmp_path.glob("early*"))
+    build_examples(to_kill, path, TOK, seed=1)
+    assert path.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert {entry.name for entry in tmp_path.glob("rows*")} == {"rows.jsonl"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no locks")
+def test_two_processes_do_not_write_one_file(to_kill: Path, tmp_path: Path) -> None:
+    import fcntl
+
+    with (tmp_path / "rows.jsonl.part").open("wb") as part:
+        fcntl.flock(part, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="is being written by another process"):
+            build_examples(to_kill, tmp_path / "rows.jsonl", TOK)
+
+
+def test_an_mds_folder_whose_journal_is_still_there_is_finished(to_kill: Path, tmp_path: Path) -> None:
+    from wordpiece_bert.pretraining.journal import Journal
+
+    report = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, "remove", lambda self: None)
+        report = build_examples(to_kill, tmp_path / "mds", TOK, format="mds")
+    with pytest.raises(InputError, match="has a data set already"):
+        build_examples(to_kill, tmp_path / "mds", TOK, format="mds", seed=3)
+    again = build_examples(to_kill, tmp_path / "mds", TOK, format="mds")
+    assert again.to_dict() | {"seconds": 0} == report.to_dict() | {"seconds": 0}
+    assert not (tmp_path / "mds" / "journal.jsonl").exists()
 
 
 assert len(TOKENS) == TOK.vocab_size

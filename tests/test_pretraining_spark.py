@@ -111,3 +111,28 @@ def test_a_killed_and_retried_task_gives_the_same(spark: Any, tmp_path: Path) ->
     found = [row.asDict() for row in frame.mapInArrow(map_and_die_once, examples.schema).collect()]
     assert Path(marker).exists()
     assert found == expected
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_integration_makes_the_examples_of_one_machine(spark: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    from pyspark.sql import functions
+
+    from wordpiece_bert.errors import InputError
+    from wordpiece_bert.integrations.spark import pretraining_examples
+
+    frame = spark.createDataFrame(documents(80), "`doc.id` bigint, text string")
+    parts = frame.repartition(3, "`doc.id`").sortWithinPartitions("`doc.id`")
+    numbered = parts.withColumn("part", functions.spark_partition_id()).collect()
+    expected = []
+    for part in sorted({row.part for row in numbered}):
+        rows = [(row["doc.id"], row.text) for row in numbered if row.part == part]
+        expected += local(rows, tmp_path / f"part-{part}")[1]
+    made = pretraining_examples(frame, "text", TOK, id_column="doc.id", partitions=3, **OPTIONS)
+    assert [row.asDict() for row in made.collect()] == expected
+    shuffled = frame.orderBy(functions.rand(seed=1)).repartition(7)
+    again = pretraining_examples(shuffled, "text", TOK, id_column="doc.id", partitions=3, **OPTIONS)
+    assert [row.asDict() for row in again.collect()] == expected
+    with pytest.raises(InputError, match="no column 'nothing'"):
+        pretraining_examples(frame, "nothing", TOK, id_column="doc.id")
+    with pytest.raises(InputError, match="objective must be one of"):
+        pretraining_examples(frame, "text", TOK, id_column="doc.id", objective="mlm")  # type: ignore[arg-type]

@@ -71,3 +71,30 @@ def test_shuffling_and_a_sampler_of_our_order(dataset: PretrainingDataset) -> No
 def test_collate_shares_memory_with_the_batch(dataset: PretrainingDataset) -> None:
     rows = dataset.__getitems__([0, 1])
     assert dataset.collate(rows)["input_ids"].data_ptr() == rows.batch["input_ids"].ctypes.data
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_read_the_rows_of_one_process(dataset: PretrainingDataset, start: str, workers: int) -> None:
+    order = dataset.order().tolist()
+
+    def read(**given: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+        return batches(data.DataLoader(dataset, batch_size=16, sampler=order, collate_fn=dataset.collate, **given))
+
+    expected = read(num_workers=0)
+    found = read(num_workers=workers, multiprocessing_context=start)
+    assert len(found) == len(expected)
+    for batch, other in zip(found, expected, strict=True):
+        assert set(batch) == set(other)
+        for name, array in other.items():
+            np.testing.assert_array_equal(batch[name], array, err_msg=name)
+
+
+def test_masks_change_with_the_epoch_in_workers_too(dataset: PretrainingDataset) -> None:
+    seen = []
+    for epoch in (0, 1, 0):
+        dataset.set_epoch(epoch)
+        loader = data.DataLoader(dataset, batch_size=8, num_workers=2, collate_fn=dataset.collate)
+        seen.append(np.asarray(next(iter(loader))["labels"]))
+    assert not np.array_equal(seen[0], seen[1])
+    np.testing.assert_array_equal(seen[0], seen[2])

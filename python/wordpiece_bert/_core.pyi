@@ -33,7 +33,7 @@ __all__ = [
     "StaticEmbeddings",
     "TextBlock",
     "TextReader",
-    "TfrecordWriter",
+    "TfrecordEncoder",
     "TokenStoreWriter",
     "Tokenizer",
     "Trained",
@@ -784,12 +784,22 @@ class NpyExampleWriter:
 
 @final
 class MdsWriter:
-    def __new__(cls, folder: str, *, narrow_ids: bool, pair_label: str | None, masks: bool, packed: bool) -> Self: ...
-    def write(self, block: ExampleBlock) -> None: ...
+    def __new__(
+        cls,
+        folder: str,
+        *,
+        narrow_ids: bool,
+        pair_label: str | None,
+        masks: bool,
+        packed: bool,
+        size_limit: int,
+        shards: list[tuple[int, int]],
+    ) -> Self: ...
+    # The samples and bytes of the shards that are complete.
+    def write(self, block: ExampleBlock, first: int) -> list[tuple[int, int]]: ...
     def finish(self) -> int: ...
 
 @final
-class TfrecordWriter:
-    def __new__(cls, path: str, length: int, max_predictions: int) -> Self: ...
-    def write(self, block: ExampleBlock) -> None: ...
-    def finish(self) -> int: ...
+class TfrecordEncoder:
+    def __new__(cls, length: int, max_predictions: int) -> Self: ...
+    def encode(self, block: ExampleBlock, first: int) -> bytes: ...

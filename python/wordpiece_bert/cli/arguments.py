@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import stat
@@ -184,6 +185,40 @@ def add_output_control(parser: argparse.ArgumentParser) -> None:
 
 
 # --- conversions
+
+
+def share(value: str) -> float:
+    """Return a number from 0 to 1."""
+    number = _number(value)
+    if not 0 <= number <= 1:
+        message = f"{value!r} is not a number from 0 to 1"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def above_zero(value: str) -> float:
+    """Return a finite number above 0."""
+    number = _number(value)
+    if not 0 < number < math.inf:
+        message = f"{value!r} is not a number above 0"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def not_negative(value: str) -> float:
+    """Return a finite number of at least 0."""
+    number = _number(value)
+    if not 0 <= number < math.inf:
+        message = f"{value!r} is not a number of at least 0"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
 
 
 def input_files(given: list[str]) -> list[str]:

@@ -103,7 +103,11 @@ def _add_rows(group: argparse._ArgumentGroup) -> None:
         "--max-length", type=arguments.positive, default=128, metavar="N", help="tokens of a sequence (default: 128)"
     )
     group.add_argument(
-        "--short-seq-prob", type=_share, default=0.1, metavar="P", help="share of pairs with a shorter target (0.1)"
+        "--short-seq-prob",
+        type=arguments.share,
+        default=0.1,
+        metavar="P",
+        help="share of pairs with a shorter target (0.1)",
     )
     group.add_argument(
         "--min-sentences",
@@ -136,20 +140,9 @@ def _add_masking(group: argparse._ArgumentGroup) -> None:
     units.add_argument("--whole-words", action="store_true", help="choose all pieces of a word together")
     units.add_argument("--spans", action="store_true", help="choose runs of whole words")
     group.add_argument(
-        "--mask-probability", type=_share, default=0.15, metavar="P", help="share of tokens chosen (0.15)"
+        "--mask-probability", type=arguments.share, default=0.15, metavar="P", help="share of tokens chosen (0.15)"
     )
     group.add_argument("--max-predictions", type=arguments.positive, metavar="N", help="most tokens chosen in a row")
-
-
-def _share(value: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        message = f"{value!r} is not a number from 0 to 1"
-        raise argparse.ArgumentTypeError(message)
-    return number
 
 
 def _part(value: str) -> tuple[int, int]:

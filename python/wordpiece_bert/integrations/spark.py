@@ -1,4 +1,6 @@
-"""Token ids, sentence vectors and word counts of data frames of Spark. Needs pyspark, and pyarrow on every worker.
+"""Token ids, sentence vectors, word counts and pre-training examples of data frames of Spark.
+
+Needs pyspark, and pyarrow on every worker.
 
 Each function is one ``mapInArrow``: a task reads record batches and returns them with new columns, on one thread. A
 model is named by its path or name, which every worker must have, and is loaded once in each worker process.
@@ -8,12 +10,13 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from wordpiece_bert._internal.checks import check_instance
+from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations import arrow
 from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert.pretraining.batches import example_batches
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.spark import count_words
@@ -24,8 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from wordpiece_bert.options import Strategy
+    from wordpiece_bert.pretraining import Masking
 
-__all__ = ["count_words", "embed", "encode"]
+__all__ = ["count_words", "embed", "encode", "pretraining_examples"]
 
 # The most rows that a task encodes together; Spark's own batches have 10,000 rows of any size.
 _ROWS = 1024
@@ -137,6 +141,97 @@ def embed(
     }
     function = partial(_embed_batches, column=column, model=os.fspath(name), options=options)  # type: ignore[arg-type]
     return _mapped(frame, function, {"vector": "array<float>", "truncated": "boolean"})
+
+
+def pretraining_examples(
+    frame: DataFrame,
+    column: str,
+    tokenizer: Tokenizer,
+    *,
+    id_column: str,
+    partitions: int | None = None,
+    objective: Literal["nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text"] = "nsp",
+    max_length: int = 128,
+    short_seq_prob: float = 0.1,
+    min_sentences: int = 1,
+    packing: bool | int = False,
+    packing_window: int = 4096,
+    max_sequences_per_row: int | None = None,
+    dupe_factor: int = 1,
+    masking: Masking | None = None,
+    seed: int = 0,
+    sentences: Literal["lines", "split"] = "lines",
+    errors: Literal["strict", "replace", "skip"] = "strict",
+) -> DataFrame:
+    """Make pre-training examples of a column of documents, deterministically by the ids of the documents.
+
+    The frame is divided by id, and each partition is sorted by it and is one shard: its rows and masks are those of
+    `wordpiece_bert.pretraining.build_examples` for a store whose shard has the same documents, also after a task was
+    killed and retried.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The data frame.
+    column : str
+        The column of documents; their lines are sentences.
+    tokenizer : Tokenizer
+        The tokenizer, which is sent to the workers once.
+    id_column : str
+        The column of the documents' ids: integers or strings, each once.
+    partitions : int, optional
+        The number of partitions, by default that of Spark's shuffles (``spark.sql.shuffle.partitions``). Random second
+        segments are of the same partition, so it is part of what determines the rows.
+    objective, max_length, short_seq_prob, min_sentences, packing, packing_window, max_sequences_per_row, dupe_factor, \
+masking, seed
+        As for `wordpiece_bert.pretraining.build_examples`.
+    sentences, errors
+        As for `wordpiece_bert.pretraining.store_batches`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The examples: ``input_ids``, ``token_type_ids``, ``next_sentence_label`` or ``sentence_order_label``, with
+        `masking` ``labels``, and with `packing` ``position_ids`` and ``cu_seqlens``.
+
+    Raises
+    ------
+    MissingPackageError
+        pyspark is not installed.
+    InputError
+        There is no such column, or an option is wrong.
+    ConfigError
+        The tokenizer has no [CLS] or no [SEP] token.
+
+    Examples
+    --------
+    >>> rows = pretraining_examples(frame, "text", tokenizer, id_column="id", partitions=64)  # doctest: +SKIP
+    >>> rows.write.parquet("examples")  # doctest: +SKIP
+    """
+    examples = example_batches(
+        tokenizer,
+        objective=objective,
+        max_length=max_length,
+        short_seq_prob=short_seq_prob,
+        min_sentences=min_sentences,
+        packing=packing,
+        packing_window=packing_window,
+        max_sequences_per_row=max_sequences_per_row,
+        dupe_factor=dupe_factor,
+        masking=masking,
+        seed=seed,
+        sentences=sentences,
+        errors=errors,
+    )
+    check_instance("frame", frame, import_package("pyspark.sql", "spark").DataFrame)
+    arrow.check_columns(frame.columns, [column, id_column], ())
+    shuffle = "spark.sql.shuffle.partitions"
+    count = (
+        int(frame.sparkSession.conf.get(shuffle)) if partitions is None else whole_number("partitions", partitions, 1)
+    )
+    # In backticks, so that Spark does not read dots in a name as a path.
+    documents = frame.select(frame[f"`{id_column}`"].alias("id"), frame[f"`{column}`"].alias("text"))
+    return documents.repartition(count, "id").sortWithinPartitions("id").mapInArrow(examples, examples.schema)
 
 
 def _mapped(frame: DataFrame, function: Any, columns: dict[str, str]) -> DataFrame:  # noqa: ANN401

@@ -115,6 +115,10 @@ class PretrainingDataset:
         The arguments of `build_examples`.
     report : ExamplesReport
         What the folder consists of.
+    vocab_size : int
+        The number of tokens of the tokenizer, added tokens included.
+    tokenizer_fingerprint : str
+        The fingerprint of the tokenizer, as `TokenStore.fingerprint`.
 
     Raises
     ------
@@ -144,6 +148,8 @@ class PretrainingDataset:
     flatten: bool
     options: dict[str, Any]
     report: ExamplesReport
+    vocab_size: int
+    tokenizer_fingerprint: str
 
     def __init__(
         self,
@@ -178,6 +184,8 @@ class PretrainingDataset:
             self._ids = np.dtype(index["dtype"])
             counts = [int(entry["rows"]) for entry in self._shards]
             pad_id = index.get("pad_token_id")
+            self.vocab_size = int(index.get("vocab_size", 0))
+            self.tokenizer_fingerprint = str(index.get("tokenizer", ""))
         except (KeyError, TypeError, ValueError) as cause:
             message = f"{self.path / INDEX}: {cause!r} is missing or has the wrong type; make the examples again"
             raise InputError(message) from cause

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import sync_folder, write_text
-from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.dataset import EXAMPLES_FORMAT, PAIR_LABELS
 from wordpiece_bert.pretraining.index import INDEX, JOURNAL, check_file, read_index
+from wordpiece_bert.pretraining.journal import Journal, compare_headers, examples_header
+from wordpiece_bert.pretraining.steps import Step, steps_of
 from wordpiece_bert.pretraining.tally import Tally
 
 if TYPE_CHECKING:
@@ -40,18 +39,8 @@ class ExampleFolder:
 
     def __init__(self, path: Path, store: TokenStore, options: RowOptions) -> None:
         self._path, self._store, self._options = path, store, options
-        self._header = {
-            "format": EXAMPLES_FORMAT,
-            "version": 1,
-            "dtype": store.dtype.name,
-            "tokenizer": store.fingerprint,
-            "vocab_size": store.vocab_size,
-            "pad_token_id": options.pad_id,
-            "objective": options.objective,
-            "row_length": options.row_length,
-            "options": options.recorded(),
-            "store": _identity(store),
-        }
+        self._header = examples_header(store, options)
+        self._journal = Journal(path / JOURNAL, self._header)
         self._tally = Tally(options.row_length)
         self._entries: list[JsonObject] = []
 
@@ -69,28 +58,18 @@ class ExampleFolder:
             self._read_finished()
             return self._tally
         self._path.mkdir(parents=True, exist_ok=True)
-        journal = self._path / JOURNAL
-        self._read_journal(journal)
-        with journal.open("ab") as file:
-            for number, pass_number, shard in self._steps()[len(self._entries) :]:
-                entry = self._write(pass_number, shard, threads, show)
-                file.write(json.dumps(entry).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-                self._entries.append(entry)
-                assert len(self._entries) == number + 1
+        self._read_journal()
+        for pass_number, shard in steps_of(self._store, self._options)[len(self._entries) :]:
+            entry = self._write(pass_number, shard, threads, show)
+            self._journal.append(entry)
+            self._entries.append(entry)
         shards = [{name: value for name, value in entry.items() if name != "tally"} for entry in self._entries]
         tallies = [entry["tally"] for entry in self._entries]
         index = {**self._header, "report": self._report(), "tallies": tallies, "shards": shards}
         write_text(self._path / INDEX, json.dumps(index, indent=1) + "\n")
         sync_folder(self._path)
-        journal.unlink(missing_ok=True)
+        self._journal.remove()
         return self._tally
-
-    def _steps(self) -> list[tuple[int, int, int]]:
-        shards = range(len(self._store.shards))
-        steps = [(pass_number, shard) for pass_number in range(self._options.dupe_factor) for shard in shards]
-        return [(number, *step) for number, step in enumerate(steps)]
 
     def _report(self) -> JsonObject:
         store = self._store
@@ -99,7 +78,7 @@ class ExampleFolder:
 
     def _write(self, pass_number: int, shard: int, threads: int | None, show: Callable[[int], None]) -> JsonObject:
         options = self._options
-        builder = options.builder(self._store.shards[shard], pass_number, threads)
+        step = Step(self._store, options, pass_number, shard, threads)
         writer = _core.NpyExampleWriter(
             str(self._path),
             f"{pass_number}-{shard:05}",
@@ -109,15 +88,13 @@ class ExampleFolder:
             masks=options.masking is not None,
             packed=options.packing is not None,
         )
-        tally = Tally(options.row_length)
         before = self._tally.tokens
-        while (block := builder.next_block()) is not None:
+        for block in step.blocks():
             writer.write(block)
-            tally.add(block)
-            show(before + tally.tokens)
-        tally.add_counts(builder.counts)
+            show(before + step.tally.tokens)
         files = {what: {"name": name, "bytes": size, "crc32": crc} for what, name, size, crc in writer.finish()}
         sync_folder(self._path)
+        tally = step.tally
         self._tally.merge(tally.to_json())
         return {
             "pass": pass_number,
@@ -128,72 +105,27 @@ class ExampleFolder:
             "tally": tally.to_json(),
         }
 
-    def _read_journal(self, journal: Path) -> None:
+    def _read_journal(self) -> None:
         """Read what an earlier run has completed, or begin a journal."""
-        lines = journal.read_bytes().splitlines(keepends=True) if journal.exists() else []
-        header = json.dumps(self._header).encode() + b"\n"
-        whole = 0
-        if lines and lines[0].endswith(b"\n"):
-            self._compare(_parsed(lines[0]) or {})
-            whole = len(lines[0])
-            for line in lines[1:]:
-                entry = _parsed(line)
-                if entry is None:  # a run that was killed has written a part of it
-                    break
-                whole += len(line)
-                self._tally.merge(entry["tally"])
-                self._entries.append(entry)
-            with journal.open("r+b") as file:
-                file.truncate(whole)
+        header, self._entries = self._journal.read()
+        if header is None:
+            self._journal.begin()
         else:
-            with journal.open("wb") as file:
-                file.write(header)
-                file.flush()
-                os.fsync(file.fileno())
+            compare_headers(self._path, self._header, header)
+            self._journal.keep(len(self._entries))
         for part in self._path.glob("*.npy.part"):
             part.unlink()
         for entry in self._entries:
+            self._tally.merge(entry["tally"])
             for named in entry["files"].values():
                 check_file(self._path, named)
 
     def _read_finished(self) -> None:
         index = read_index(self._path, EXAMPLES_FORMAT)
-        self._compare(index)
+        compare_headers(self._path, self._header, index)
         for entry in index["shards"]:
             for named in entry["files"].values():
                 check_file(self._path, named)
         for tally in index["tallies"]:
             self._tally.merge(tally)
-        (self._path / JOURNAL).unlink(missing_ok=True)
-
-    def _compare(self, found: JsonObject) -> None:
-        """Check that the folder was begun by the same call."""
-        for name, value in json.loads(json.dumps(self._header)).items():
-            if found.get(name) == value:
-                continue
-            what = name
-            if name == "options" and isinstance(found.get(name), dict):
-                what = next(one for one in value if found[name].get(one) != value[one])
-            elif name == "store":
-                what = "token store"
-            message = (
-                f"{self._path}: has examples that were begun with another {what}; choose another output, or delete it"
-            )
-            raise InputError(message)
-
-
-def _parsed(line: bytes) -> JsonObject | None:
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        content: Any = json.loads(line)
-    except ValueError:
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def _identity(store: TokenStore) -> JsonObject:
-    """Return what distinguishes a store from others, wherever it is: its counts and a hash of all checksums."""
-    checksums = [[file["bytes"], file["crc32"]] for file in store._files()]
-    digest = hashlib.sha256(json.dumps(checksums).encode()).hexdigest()
-    return {"documents": store.documents, "tokens": store.tokens, "sha256": digest}
+        self._journal.remove()

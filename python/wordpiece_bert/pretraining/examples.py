@@ -6,24 +6,21 @@ import os
 import sys
 import time
 import warnings
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from wordpiece_bert import _core
 from wordpiece_bert._internal.progress import Progress, shows_bars
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.build import fingerprint_of
 from wordpiece_bert.pretraining.dataset import PAIR_LABELS
 from wordpiece_bert.pretraining.example_folder import ExampleFolder
+from wordpiece_bert.pretraining.example_stream import ExampleStream
 from wordpiece_bert.pretraining.report import ExamplesReport
 from wordpiece_bert.pretraining.row_options import RowOptions
 from wordpiece_bert.pretraining.store import TokenStore
-from wordpiece_bert.pretraining.tables import TableWriter
-from wordpiece_bert.pretraining.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from wordpiece_bert.pretraining.masking import Masking
     from wordpiece_bert.tokenizer import Tokenizer
@@ -62,8 +59,13 @@ def build_examples(
 ) -> ExamplesReport:
     """Make pre-training examples of a token store, in bounded memory.
 
-    The bytes depend on the store, the arguments and the seed, not on `threads`. An example folder (``"npy"``) that was
-    interrupted is finished by the same call; other formats begin anew.
+    The bytes depend on the store, the arguments and the seed, not on `threads`. What was interrupted is finished by the
+    same call, with the same bytes: an example folder (``"npy"``) goes on after the last pass over a shard that is
+    complete, MDS after its last shard, and JSON lines, Arrow and TFRecord after the last 64 MB. Such a file is
+    ``OUTPUT.part`` until it is complete, beside ``OUTPUT.journal.jsonl``. Parquet begins anew, because what its end
+    says of the rows is in the memory of its writer.
+
+    Memory is bounded, however long documents are; see ``rust/DESIGN.md`` for how much.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ def build_examples(
         if kind == "npy":
             tally = ExampleFolder(path, opened, options).build(threads, show)
         else:
-            tally = _stream(path, kind, opened, options, threads, show)
+            tally = ExampleStream(path, kind, opened, options).build(threads, show)
     fields = tally.report(options) | {
         "output": str(path),
         "options": options.recorded(),
@@ -231,42 +233,3 @@ class _progress:  # noqa: N801 - a context manager
 
     def __exit__(self, *_: object) -> None:
         self._bar.close()
-
-
-def _stream(
-    path: Path, kind: str, store: TokenStore, options: RowOptions, threads: int | None, show: Callable[[int], None]
-) -> Tally:
-    """Write all rows through one writer."""
-    label = PAIR_LABELS.get(options.objective)
-    masked, packed = options.masking is not None, options.packing is not None
-    tally = Tally(options.row_length)
-    with ExitStack() as stack:
-        writer: Any
-        if kind == "mds":
-            if (path / "index.json").exists():
-                message = f"{path}: has a data set already; choose another output, or delete it"
-                raise InputError(message)
-            path.mkdir(parents=True, exist_ok=True)
-            narrow = store.dtype.itemsize == 2
-            writer = _core.MdsWriter(str(path), narrow_ids=narrow, pair_label=label, masks=masked, packed=packed)
-        elif kind == "tfrecord":
-            assert options.masking is not None
-            limit = options.masking._options["max_predictions"]
-            writer = _core.TfrecordWriter(str(path), options.max_length, limit)
-        else:
-            writer = stack.enter_context(TableWriter(path, kind, label=label, masked=masked, packed=packed))
-        for builder in _builders(store, options, threads):
-            while (block := builder.next_block()) is not None:
-                writer.write(block)
-                tally.add(block)
-                show(tally.tokens)
-            tally.add_counts(builder.counts)
-        writer.finish()
-    return tally
-
-
-def _builders(store: TokenStore, options: RowOptions, threads: int | None) -> Iterator[_core.ExampleBuilder]:
-    """Yield the rows of each pass over each shard."""
-    for pass_number in range(options.dupe_factor):
-        for shard in store.shards:
-            yield options.builder(shard, pass_number, threads)

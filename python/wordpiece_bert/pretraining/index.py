@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import zlib
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.safe_json import JsonObject
 
-__all__ = ["INDEX", "JOURNAL", "check_file", "open_array", "path_of", "read_index", "verify_file"]
+__all__ = ["INDEX", "JOURNAL", "check_file", "open_array", "path_of", "read_index", "release_pages", "verify_file"]
 
 INDEX = "index.json"
 JOURNAL = "journal.jsonl"
@@ -169,3 +170,13 @@ def open_array(folder: Path, file: JsonObject, dtype: npt.DTypeLike, length: int
         message = f"{path}: {array.dtype} {list(array.shape)}, but {folder / INDEX} promises {needed}"
         raise InputError(message)
     return array
+
+
+def release_pages(array: npt.NDArray[Any]) -> None:
+    """Take the pages of a mapped array out of the memory of this process; the next read maps them again.
+
+    Does nothing for other arrays, and where the system cannot do it.
+    """
+    mapped = getattr(array, "_mmap", None)
+    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)

@@ -15,7 +15,16 @@ import numpy as np
 from wordpiece_bert._internal.atomic_file import AtomicFile, write_text
 from wordpiece_bert._internal.notebook import table_html
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.index import INDEX, JOURNAL, check_file, open_array, path_of, read_index, verify_file
+from wordpiece_bert.pretraining.index import (
+    INDEX,
+    JOURNAL,
+    check_file,
+    open_array,
+    path_of,
+    read_index,
+    release_pages,
+    verify_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +81,12 @@ class StoreShard:
     def document_ids(self) -> npt.NDArray[np.uint64]:
         """The id of each document: uint64 [documents]."""
         return open_array(self._folder, self._files["document_ids"], np.uint64, self.documents)
+
+    def release(self) -> None:
+        """Let the system have the memory of the pages that were read; reading them again brings them back."""
+        for name in ("ids", "sentence_offsets", "document_offsets", "document_ids"):
+            if name in self.__dict__:
+                release_pages(self.__dict__[name])
 
     def document(self, number: int) -> list[npt.NDArray[Any]]:
         """Return the sentences of a document of this shard, as arrays of ids."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
-from contextlib import suppress
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import ExitStack
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_file import AtomicFile
+from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 from wordpiece_bert.corpus.parquet import import_pyarrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
+    from typing import BinaryIO
 
     import numpy.typing as npt
 
     from wordpiece_bert import _core
 
-__all__ = ["TableWriter", "example_schema", "record_batch"]
+__all__ = ["ArrowRows", "JsonRows", "ParquetRows", "example_schema", "record_batch"]
 
 #: The columns with one entry for each token, in the order of the files.
 _TOKENS = ("input_ids", "token_type_ids")
@@ -90,66 +91,128 @@ def _json_lines(block: _core.ExampleBlock, names: list[str], label: str | None) 
         yield json.dumps(dict(zip(names, row, strict=True))) + "\n"
 
 
-class TableWriter:
-    """Writes rows to an Arrow, Parquet or JSON lines file, which appears when it is complete. A context manager.
+class _Rows:
+    """What the writers of tables share.
 
     Parameters
     ----------
-    path : Path
-        The file.
-    kind : {"arrow", "parquet", "jsonl"}
-        The format.
     label : str or None
         The name of the label of pairs.
     masked, packed : bool
         Whether rows have labels of tokens, and several sequences.
     """
 
-    def __init__(self, path: Path, kind: str, *, label: str | None, masked: bool, packed: bool) -> None:
-        self._kind, self._label = kind, label
-        self._output = AtomicFile(path)
-        self._pyarrow = None if kind == "jsonl" else import_pyarrow(f"writing {kind}")
-        names = [*_TOKENS, label, "labels" if masked else None, *(("position_ids", "cu_seqlens") if packed else ())]
+    #: Whether a file can be continued.
+    resumes = True
+
+    def __init__(self, *, label: str | None, masked: bool, packed: bool) -> None:
+        self._label, self._masked, self._packed = label, masked, packed
+
+
+class JsonRows(_Rows):
+    """Writes rows as JSON lines."""
+
+    def begin(self, file: BinaryIO, path: Path, offset: int) -> None:
+        """Begin the file, or continue it."""
+        del path, offset
+        self._file = file
+        names = [*_TOKENS, self._label, "labels" if self._masked else None]
+        names += ["position_ids", "cu_seqlens"] if self._packed else []
         self._names = [name for name in names if name is not None]
-        if self._pyarrow is not None:
-            self._schema = example_schema(label=label, masked=masked, packed=packed)
-        self._writer: Any = None
 
-    def __enter__(self) -> Self:
-        self._output.begin()
-        if self._pyarrow is not None and self._kind == "parquet":
-            self._writer = self._pyarrow.parquet.ParquetWriter(self._output.file, self._schema, compression="zstd")
-        elif self._pyarrow is not None:
-            self._writer = self._pyarrow.ipc.new_file(self._output.file, self._schema)
-        return self
-
-    def write(self, block: _core.ExampleBlock) -> None:
-        """Append the rows of a block.
-
-        Raises
-        ------
-        OSError
-            The file cannot be written.
-        """
-        with self._output.naming_errors():
-            if self._writer is not None:
-                self._writer.write_batch(record_batch(block, self._schema, self._label))
-            else:
-                self._output.file.write("".join(_json_lines(block, self._names, self._label)).encode())
+    def write(self, block: _core.ExampleBlock, first: int) -> None:
+        """Write the rows of a block from row `first` on."""
+        self._file.write("".join(islice(_json_lines(block, self._names, self._label), first, None)).encode())
 
     def finish(self) -> None:
-        """Complete the file and give it its name."""
-        if self._writer is not None:
-            with self._output.naming_errors():
-                self._writer.close()
-            self._writer = None
-        self._output.commit()
+        """Do nothing: lines need no end."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._writer is not None and self._pyarrow is not None:
-            # An open writer would be closed by the garbage collector, and fail because its file is closed.
-            with suppress(OSError, self._pyarrow.ArrowException):
-                self._writer.close()
-        self._output.__exit__(kind, error, trace)
+    def close(self) -> None:
+        """Do nothing: the caller owns the file."""
+
+
+class ArrowRows(_Rows):
+    """Writes rows as an Arrow file, a record batch for each block."""
+
+    _kind = "arrow"
+
+    def __init__(self, *, label: str | None, masked: bool, packed: bool) -> None:
+        super().__init__(label=label, masked=masked, packed=packed)
+        self._schema = example_schema(label=label, masked=masked, packed=packed)
+        self._stack = ExitStack()
+        self._writer = ArrowWriter(self._kind)
+
+    def begin(self, file: BinaryIO, path: Path, offset: int) -> None:
+        """Begin the file, or continue it at an offset at which `write` had returned before.
+
+        An Arrow file ends with the positions of its batches, which only its writer knows. So the batches that are there
+        are read from the file, without copying them, and given to a new writer whose bytes are skipped so far.
+        """
+        self._stack.enter_context(self._writer)
+        if offset == 0:
+            self._writer.begin(file, self._schema)
+            return
+        pyarrow = self._writer.pyarrow
+        file.seek(0)
+        self._writer.begin(cast("BinaryIO", _Continued(file, offset)), self._schema)
+        with (
+            pyarrow.memory_map(str(path)) as mapped,
+            pyarrow.ipc.open_stream(mapped.read_buffer(offset)[8:]) as batches,
+        ):
+            for batch in batches:  # what follows the first eight bytes of a file is a stream
+                self._writer.write(batch)
+
+    def write(self, block: _core.ExampleBlock, first: int) -> None:
+        """Write the rows of a block from row `first` on."""
+        self._writer.write(record_batch(block, self._schema, self._label).slice(first))
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+        self._writer.close()
+
+    def close(self) -> None:
+        """Give up the writer, after an error too."""
+        self._stack.close()
+
+
+class ParquetRows(ArrowRows):
+    """Writes rows as a Parquet file, a row group for each block. It cannot be continued."""
+
+    _kind = "parquet"
+    resumes = False
+
+
+class _Continued(io.RawIOBase):
+    """A file whose first bytes are there already: they are skipped when they are written.
+
+    Parameters
+    ----------
+    file : binary file
+        The file, at its start.
+    there : int
+        The number of bytes that it has.
+    """
+
+    def __init__(self, file: BinaryIO, there: int) -> None:
+        self._file, self._there = file, there
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._file.tell()
+
+    def write(self, content: Any) -> int:  # noqa: ANN401
+        """Write the bytes that are not there."""
+        view = memoryview(content).cast("B")
+        skipped = min(max(self._there - self._file.tell(), 0), len(view))
+        self._file.seek(skipped, io.SEEK_CUR)
+        self._file.write(view[skipped:])
+        return len(view)
+
+    def flush(self) -> None:
+        """Flush the file."""
+        if not self._file.closed:
+            self._file.flush()

@@ -88,7 +88,7 @@ mod _core {
     #[pymodule_export]
     use super::pretraining::{
         ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsWriter, NpyExampleWriter,
-        TfrecordWriter, TokenStoreWriter, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
+        TfrecordEncoder, TokenStoreWriter, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
     };
     #[pymodule_export]
     use super::search::{search_floats, search_packed_bits, search_small_integers};

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use wordpiece::pretraining::formats::{
-    MdsLayout, MdsWriter as CoreMdsWriter, NpyExampleLayout, NpyExampleWriter as CoreNpyWriter,
-    TfrecordWriter as CoreTfrecordWriter,
+    MdsLayout, MdsShard, MdsWriter as CoreMdsWriter, NpyExampleLayout, NpyExampleWriter as CoreNpyWriter,
+    TfrecordEncoder as CoreTfrecordEncoder,
 };
 use wordpiece::pretraining::masking::Masking;
 use wordpiece::pretraining::rows::{
@@ -307,17 +307,35 @@ pub struct MdsWriter(Slot<CoreMdsWriter>);
 
 #[pymethods]
 impl MdsWriter {
-    /// Begin the shards of a folder, which must exist. `pair_label` is the name of the column of labels of pairs.
+    /// Begin the shards of a folder, which must exist, or go on after `shards`, the samples and bytes of those that are
+    /// complete. `pair_label` is the name of the column of labels of pairs.
     #[new]
-    #[pyo3(signature = (folder, *, narrow_ids, pair_label, masks, packed))]
-    fn new(folder: PathBuf, narrow_ids: bool, pair_label: Option<String>, masks: bool, packed: bool) -> MdsWriter {
-        let layout = MdsLayout { narrow_ids, pair_label, masks, packed };
-        MdsWriter(Slot::new(CoreMdsWriter::new(&folder, layout)))
+    #[pyo3(signature = (folder, *, narrow_ids, pair_label, masks, packed, size_limit, shards))]
+    fn new(
+        folder: PathBuf,
+        narrow_ids: bool,
+        pair_label: Option<String>,
+        masks: bool,
+        packed: bool,
+        size_limit: usize,
+        shards: Vec<(u64, u64)>,
+    ) -> MdsWriter {
+        let layout = MdsLayout { narrow_ids, pair_label, masks, packed, size_limit };
+        let shards = shards.into_iter().map(|(samples, bytes)| MdsShard { samples, bytes }).collect();
+        MdsWriter(Slot::new(CoreMdsWriter::new(&folder, layout, shards)))
     }
 
-    /// Append rows.
-    fn write(&self, py: Python<'_>, block: &ExampleBlock) -> PyResult<()> {
-        guarded(|| self.0.write(py, |writer| writer.write(&block.block)))
+    /// Append the rows of a block from row `first` on; return the samples and bytes of the shards that are complete.
+    fn write(&self, py: Python<'_>, block: &ExampleBlock, first: usize) -> PyResult<Vec<(u64, u64)>> {
+        guarded(|| {
+            let mut shards = Vec::new();
+            self.0.write(py, |writer| {
+                writer.write(&block.block, first)?;
+                shards.extend(writer.shards().iter().map(|shard| (shard.samples, shard.bytes)));
+                Ok(())
+            })?;
+            Ok(shards)
+        })
     }
 
     /// Complete the folder; return the number of shards.
@@ -329,30 +347,28 @@ impl MdsWriter {
     }
 }
 
-/// Writes rows with static masks as a TFRecord file with the features of the original BERT.
+/// Encodes rows with static masks as TFRecords with the features of the original BERT.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
-pub struct TfrecordWriter(Slot<CoreTfrecordWriter>);
+pub struct TfrecordEncoder(Mutex<CoreTfrecordEncoder>);
 
 #[pymethods]
-impl TfrecordWriter {
-    /// Create a file whose rows are padded to `length` tokens and `max_predictions` masks.
+impl TfrecordEncoder {
+    /// Create an encoder of rows that are padded to `length` tokens and `max_predictions` masks.
     #[new]
-    fn new(path: PathBuf, length: usize, max_predictions: usize) -> PyResult<TfrecordWriter> {
-        guarded(|| {
-            Ok(TfrecordWriter(Slot::new(CoreTfrecordWriter::new(path, length, max_predictions).map_err(to_py)?)))
-        })
+    fn new(length: usize, max_predictions: usize) -> TfrecordEncoder {
+        TfrecordEncoder(Mutex::new(CoreTfrecordEncoder::new(length, max_predictions)))
     }
 
-    /// Append rows.
-    fn write(&self, py: Python<'_>, block: &ExampleBlock) -> PyResult<()> {
-        guarded(|| self.0.write(py, |writer| writer.write(&block.block)))
-    }
-
-    /// Complete the file; return the number of records.
-    fn finish(&self, py: Python<'_>) -> PyResult<u64> {
+    /// Return the records of a block from row `first` on.
+    fn encode<'py>(&self, py: Python<'py>, block: &ExampleBlock, first: usize) -> PyResult<Bound<'py, PyBytes>> {
         guarded(|| {
-            let writer = self.0.take()?;
-            detached(py, || writer.finish())?.map_err(to_py)
+            let bytes = detached(py, || {
+                let mut bytes = Vec::new();
+                let mut encoder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                encoder.encode(&block.block, first, &mut bytes);
+                bytes
+            })?;
+            Ok(PyBytes::new(py, &bytes))
         })
     }
 }

@@ -10,7 +10,7 @@ mod reader;
 mod store;
 
 pub use examples::{
-    ExampleBlock, ExampleBuilder, MdsWriter, NpyExampleWriter, TfrecordWriter, pack_sequences, split_sentences,
+    ExampleBlock, ExampleBuilder, MdsWriter, NpyExampleWriter, TfrecordEncoder, pack_sequences, split_sentences,
 };
 pub use masking::{MaskingRules, epoch_order, keyed_draws, text_document_id};
 pub use reader::{ExampleReader, ExampleShard};

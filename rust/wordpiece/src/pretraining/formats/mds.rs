@@ -12,9 +12,6 @@ use crate::error::Result;
 use crate::pretraining::npy::PartFile;
 use crate::pretraining::rows::RowBlock;
 
-/// The most bytes in a shard.
-const SIZE_LIMIT: usize = 1 << 26;
-
 /// Which columns rows have.
 #[derive(Debug, Clone)]
 pub struct MdsLayout {
@@ -26,6 +23,8 @@ pub struct MdsLayout {
     pub masks: bool,
     /// Rows have several sequences.
     pub packed: bool,
+    /// The most bytes in a shard, unless one row has more.
+    pub size_limit: usize,
 }
 
 /// A column: its name, its encoding, and its size in bytes if that is fixed.
@@ -42,13 +41,30 @@ pub struct MdsWriter {
     samples: Vec<u8>,
     /// Where each sample of the open shard ends in `samples`.
     ends: Vec<usize>,
-    shards: Vec<Value>,
+    shards: Vec<MdsShard>,
+}
+
+/// A shard that is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MdsShard {
+    /// The number of rows.
+    pub samples: u64,
+    /// The size of the file.
+    pub bytes: u64,
+}
+
+impl MdsShard {
+    /// Returns the name of the file of a shard.
+    #[must_use]
+    pub fn name(number: usize) -> String {
+        format!("shard.{number:05}.mds")
+    }
 }
 
 impl MdsWriter {
-    /// Begins the shards of a folder, which must exist.
+    /// Begins the shards of a folder, which must exist, or goes on after those that are complete.
     #[must_use]
-    pub fn new(folder: &Path, layout: MdsLayout) -> MdsWriter {
+    pub fn new(folder: &Path, layout: MdsLayout, shards: Vec<MdsShard>) -> MdsWriter {
         let ids = if layout.narrow_ids { "ndarray:uint16" } else { "ndarray:uint32" };
         let mut columns: Vec<MdsColumn> =
             vec![("input_ids".to_owned(), ids, None), ("token_type_ids".to_owned(), "ndarray:int8", None)];
@@ -66,22 +82,28 @@ impl MdsWriter {
             columns.push(("cu_seqlens".to_owned(), "ndarray:int32", None));
         }
         columns.sort();
-        let config = description(&columns).to_string().into_bytes();
+        let config = description(&columns, layout.size_limit).to_string().into_bytes();
         let folder = folder.to_owned();
-        MdsWriter { folder, layout, columns, config, samples: Vec::new(), ends: Vec::new(), shards: Vec::new() }
+        MdsWriter { folder, layout, columns, config, samples: Vec::new(), ends: Vec::new(), shards }
     }
 
-    /// Appends rows.
+    /// Returns the shards that are complete.
+    #[must_use]
+    pub fn shards(&self) -> &[MdsShard] {
+        &self.shards
+    }
+
+    /// Appends the rows of a block from row `first` on.
     ///
     /// # Errors
     ///
     /// [`Error::FileUnreadable`](crate::Error::FileUnreadable) if a shard cannot be written.
-    pub fn write(&mut self, block: &RowBlock) -> Result<()> {
+    pub fn write(&mut self, block: &RowBlock, first: usize) -> Result<()> {
         let types = block.token_type_ids();
         let labels = if self.layout.masks { block.labels() } else { Vec::new() };
         let positions = if self.layout.packed { block.position_ids() } else { Vec::new() };
         let mut sample = Vec::new();
-        for i in 0..block.len() {
+        for i in first..block.len() {
             let row = block.row(i);
             let mut sizes = Vec::new();
             let mut values: Vec<u8> = Vec::new();
@@ -133,7 +155,7 @@ impl MdsWriter {
 
     /// Appends a sample, in a new shard if it does not fit.
     fn push_sample(&mut self, sample: &[u8]) -> Result<()> {
-        if !self.ends.is_empty() && self.shard_bytes(1) + self.samples.len() + sample.len() > SIZE_LIMIT {
+        if !self.ends.is_empty() && self.shard_bytes(1) + self.samples.len() + sample.len() > self.layout.size_limit {
             self.end_shard()?;
         }
         self.samples.extend_from_slice(sample);
@@ -147,7 +169,6 @@ impl MdsWriter {
     }
 
     fn end_shard(&mut self) -> Result<()> {
-        let basename = format!("shard.{:05}.mds", self.shards.len());
         let first = self.shard_bytes(0);
         let mut head = Vec::with_capacity(first);
         head.extend_from_slice(&(self.ends.len() as u32).to_le_bytes());
@@ -155,15 +176,12 @@ impl MdsWriter {
             head.extend_from_slice(&((first + end) as u32).to_le_bytes());
         }
         head.extend_from_slice(&self.config);
-        let mut file = PartFile::create(self.folder.join(&basename))?;
+        let mut file = PartFile::create(self.folder.join(MdsShard::name(self.shards.len())))?;
         file.write(&head)?;
         file.write(&self.samples)?;
         file.finish()?;
-        let mut shard = description(&self.columns);
-        shard["samples"] = json!(self.ends.len());
-        shard["raw_data"] = json!({"basename": basename, "bytes": first + self.samples.len(), "hashes": {}});
-        shard["zip_data"] = Value::Null;
-        self.shards.push(shard);
+        let bytes = (first + self.samples.len()) as u64;
+        self.shards.push(MdsShard { samples: self.ends.len() as u64, bytes });
         self.samples.clear();
         self.ends.clear();
         Ok(())
@@ -179,7 +197,14 @@ impl MdsWriter {
             self.end_shard()?;
         }
         let n = self.shards.len();
-        let index = json!({"version": 2, "shards": self.shards});
+        let shards = self.shards.iter().enumerate().map(|(i, shard)| {
+            let mut entry = description(&self.columns, self.layout.size_limit);
+            entry["samples"] = json!(shard.samples);
+            entry["raw_data"] = json!({"basename": MdsShard::name(i), "bytes": shard.bytes, "hashes": {}});
+            entry["zip_data"] = Value::Null;
+            entry
+        });
+        let index = json!({"version": 2, "shards": shards.collect::<Vec<_>>()});
         let mut file = PartFile::create(self.folder.join("index.json"))?;
         file.write(index.to_string().as_bytes())?;
         file.finish()?;
@@ -188,13 +213,13 @@ impl MdsWriter {
 }
 
 /// Returns the description of columns, as a shard and the index have it.
-fn description(columns: &[MdsColumn]) -> Value {
+fn description(columns: &[MdsColumn], size_limit: usize) -> Value {
     json!({
         "version": 2,
         "format": "mds",
         "compression": null,
         "hashes": [],
-        "size_limit": SIZE_LIMIT,
+        "size_limit": size_limit,
         "column_names": columns.iter().map(|(name, ..)| name).collect::<Vec<_>>(),
         "column_encodings": columns.iter().map(|(_, encoding, _)| encoding).collect::<Vec<_>>(),
         "column_sizes": columns.iter().map(|(.., size)| size).collect::<Vec<_>>(),

@@ -3,45 +3,27 @@
 //! A record is its length, a checksum of the length, the bytes, and a checksum of those. The bytes are a `tf.train.Example`
 //! in the encoding of protocol buffers: features by name, each a list of integers or floats.
 
-use std::path::PathBuf;
-
-use crate::error::Result;
-use crate::pretraining::npy::PartFile;
 use crate::pretraining::rows::RowBlock;
 
-/// Bytes are written out once this many are waiting.
-const BUFFER_BYTES: usize = 1 << 20;
-
-/// Writes rows as records; they must have static masks.
+/// Encodes rows as records; they must have static masks.
 #[derive(Debug)]
-pub struct TfrecordWriter {
-    file: PartFile,
+pub struct TfrecordEncoder {
     length: usize,
     max_predictions: usize,
-    buffer: Vec<u8>,
     example: Vec<u8>,
-    rows: u64,
 }
 
-impl TfrecordWriter {
-    /// Creates a file of rows that are padded to `length` tokens and `max_predictions` masks.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::FileUnreadable`](crate::Error::FileUnreadable) if it cannot be written; so have all methods.
-    pub fn new(path: PathBuf, length: usize, max_predictions: usize) -> Result<TfrecordWriter> {
-        let file = PartFile::create(path)?;
-        Ok(TfrecordWriter { file, length, max_predictions, buffer: Vec::new(), example: Vec::new(), rows: 0 })
+impl TfrecordEncoder {
+    /// Creates an encoder of rows that are padded to `length` tokens and `max_predictions` masks.
+    #[must_use]
+    pub fn new(length: usize, max_predictions: usize) -> TfrecordEncoder {
+        TfrecordEncoder { length, max_predictions, example: Vec::new() }
     }
 
-    /// Appends rows.
-    ///
-    /// # Errors
-    ///
-    /// See [`TfrecordWriter::new`].
-    pub fn write(&mut self, block: &RowBlock) -> Result<()> {
+    /// Appends the rows of a block from row `first` on to the bytes of a file.
+    pub fn encode(&mut self, block: &RowBlock, first: usize, to: &mut Vec<u8>) {
         let types = block.token_type_ids();
-        for i in 0..block.len() {
+        for i in first..block.len() {
             let row = block.row(i);
             let masks = if block.mask_ends.is_empty() { 0..0 } else { block.masks(i) };
             let padded = |length: usize| std::iter::repeat_n(0_u64, length);
@@ -64,27 +46,8 @@ impl TfrecordWriter {
             push_integers(example, "next_sentence_labels", std::iter::once(u64::from(label)));
             let mut record = Vec::with_capacity(example.len() + 32);
             push_field(&mut record, 1, example);
-            push_record(&mut self.buffer, &record);
+            push_record(to, &record);
         }
-        self.rows += block.len() as u64;
-        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.write(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    /// Completes the file; returns the number of records.
-    ///
-    /// # Errors
-    ///
-    /// See [`TfrecordWriter::new`].
-    pub fn finish(mut self) -> Result<u64> {
-        self.flush()?;
-        self.file.finish()?;
-        Ok(self.rows)
     }
 }
 

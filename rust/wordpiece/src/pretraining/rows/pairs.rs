@@ -9,16 +9,39 @@ use super::options::{Objective, RowOptions};
 use super::shard::StoreShard;
 use crate::pretraining::random::{Draws, Key, Stream};
 
-/// Appends the rows of a document.
-pub(super) fn push_document(shard: &StoreShard<'_>, document: usize, options: &RowOptions, out: &mut RowBlock) {
-    let id = shard.document_ids[document];
-    let mut draws = Draws::new(Key::new(options.seed, Stream::Pairs, options.pass, id, 0));
-    let (first, last) = shard.sentences_of(document);
-    let room = options.max_length - 3;
-    let least = if options.objective == Objective::Sop { 2 } else { options.min_sentences };
-    let mut ordinal = 0;
-    let mut at = first;
-    while at < last {
+/// The pairs of a document, of which some may have been made.
+#[derive(Debug)]
+pub(super) struct DocumentPairs {
+    document: usize,
+    /// The sentence with which the next pair begins.
+    at: usize,
+    /// How many rows were made.
+    ordinal: u64,
+    draws: Draws,
+}
+
+impl DocumentPairs {
+    /// Begins with the first sentence of a document.
+    pub fn new(shard: &StoreShard<'_>, document: usize, options: &RowOptions) -> DocumentPairs {
+        let id = shard.document_ids[document];
+        let draws = Draws::new(Key::new(options.seed, Stream::Pairs, options.pass, id, 0));
+        DocumentPairs { document, at: shard.sentences_of(document).0, ordinal: 0, draws }
+    }
+
+    /// Appends rows until a block has about `tokens` tokens; returns false at the end of the document.
+    pub fn fill(&mut self, shard: &StoreShard<'_>, options: &RowOptions, tokens: usize, out: &mut RowBlock) -> bool {
+        let last = shard.sentences_of(self.document).1;
+        while self.at < last && out.ids.len() < tokens {
+            self.push_next(shard, last, options, out);
+        }
+        self.at < last
+    }
+
+    /// Makes the pair that begins with the sentence `at`, and appends it unless it has to be dropped.
+    fn push_next(&mut self, shard: &StoreShard<'_>, last: usize, options: &RowOptions, out: &mut RowBlock) {
+        let (at, draws) = (self.at, &mut self.draws);
+        let room = options.max_length - 3;
+        let least = if options.objective == Objective::Sop { 2 } else { options.min_sentences };
         let short = draws.unit() < options.short_seq_prob;
         let target = if short { 2 + draws.below(room as u64 - 1) as usize } else { room };
         out.counts.short_targets += u64::from(short);
@@ -36,7 +59,7 @@ pub(super) fn push_document(shard: &StoreShard<'_>, document: usize, options: &R
             _ => {
                 let random = shard.documents() > 1 && (k == 1 || draws.unit() < 0.5);
                 if random {
-                    let b = random_segment(shard, document, target as i64 - a.len() as i64, &mut draws);
+                    let b = random_segment(shard, self.document, target as i64 - a.len() as i64, draws);
                     out.counts.lone_sentences += u64::from(k == 1);
                     end = at + split;
                     Some((a, b, true))
@@ -45,15 +68,15 @@ pub(super) fn push_document(shard: &StoreShard<'_>, document: usize, options: &R
                 }
             }
         };
-        at = end;
+        self.at = end;
         let Some((a, b, label)) = pair else {
             out.counts.rows_dropped += 1;
-            continue;
+            return;
         };
-        let second = push_pair(shard, (a, b), options, room, &mut draws, out);
+        let second = push_pair(shard, (a, b), options, room, draws, out);
         out.pair_labels.push(u8::from(label));
-        out.end_row(second, (id, ordinal));
-        ordinal += 1;
+        out.end_row(second, (shard.document_ids[self.document], self.ordinal));
+        self.ordinal += 1;
     }
 }
 

@@ -7,8 +7,12 @@ use super::shard::StoreShard;
 /// Where the making of such rows stands in a shard.
 #[derive(Debug, Default)]
 pub(super) struct Singles {
-    /// The next document.
+    /// The document of the next token.
     document: usize,
+    /// The sentence of the next token; only where rows are made of sentences.
+    sentence: usize,
+    /// The next token of the shard.
+    at: usize,
     /// The row that is open: its identity and the document of its last token. Its ids are at the end of a block.
     open: Option<OpenRow>,
     /// The ids of the open row where a block ended before it.
@@ -29,13 +33,17 @@ impl Singles {
     /// Appends rows until a block has about `tokens` tokens; returns false at the end of the shard.
     pub fn fill(&mut self, shard: &StoreShard<'_>, options: &RowOptions, tokens: usize, out: &mut RowBlock) -> bool {
         out.ids.append(&mut self.carried);
-        while self.document < shard.documents() && out.ids.len() < tokens {
-            self.ordinal = 0;
-            self.push_document(shard, options, out);
+        let full = out.ids.len() + tokens;
+        while self.document < shard.documents() && out.ids.len() < full {
+            self.push_tokens(shard, options, full, out);
+            if self.at < shard.start(shard.sentences_of(self.document).1) {
+                continue; // a long document goes on in the next block
+            }
             if matches!(options.objective, Objective::DocSentences | Objective::Text) {
                 self.end_row(options, out);
             }
             self.document += 1;
+            self.ordinal = 0;
         }
         if self.document == shard.documents() {
             self.end_row(options, out);
@@ -47,42 +55,37 @@ impl Singles {
         true
     }
 
-    fn push_document(&mut self, shard: &StoreShard<'_>, options: &RowOptions, out: &mut RowBlock) {
+    /// Appends tokens of the present document until it ends or the block has `full` tokens.
+    fn push_tokens(&mut self, shard: &StoreShard<'_>, options: &RowOptions, full: usize, out: &mut RowBlock) {
         let room = options.max_length - 2;
-        let (first, last) = shard.sentences_of(self.document);
+        let end = shard.start(shard.sentences_of(self.document).1);
         match options.objective {
             Objective::Text => {
-                let (start, end) = (shard.start(first), shard.start(last));
-                let cut = (end - start).saturating_sub(room);
+                let cut = (end - self.at).saturating_sub(room);
                 out.counts.tokens_cut += cut as u64;
                 out.counts.truncated += u64::from(cut > 0);
-                self.push(shard, start..end - cut, options, out);
+                self.push(shard, end - cut, options, out);
+                self.at = end;
             }
             Objective::Blocks => {
-                let (mut at, end) = (shard.start(first), shard.start(last));
-                while at < end {
-                    let left = self.left(room);
-                    let n = left.min(end - at);
-                    if n == 0 {
-                        self.end_row(options, out);
-                        continue;
+                while self.at < end && out.ids.len() < full {
+                    match self.left(room).min(end - self.at) {
+                        0 => self.end_row(options, out),
+                        n => self.push(shard, self.at + n, options, out),
                     }
-                    self.push(shard, at..at + n, options, out);
-                    at += n;
                 }
             }
             _ => {
-                for sentence in first..last {
-                    let (mut at, end) = (shard.start(sentence), shard.start(sentence + 1));
-                    out.counts.sentences_divided += u64::from(end - at > room);
-                    while at < end {
-                        let n = (end - at).min(room);
-                        if n > self.left(room) {
-                            self.end_row(options, out);
-                        }
-                        self.push(shard, at..at + n, options, out);
-                        at += n;
+                while self.at < end && out.ids.len() < full {
+                    let next = shard.start(self.sentence + 1);
+                    let begins = self.at == shard.start(self.sentence);
+                    out.counts.sentences_divided += u64::from(begins && next - self.at > room);
+                    let n = (next - self.at).min(room);
+                    if n > self.left(room) {
+                        self.end_row(options, out);
                     }
+                    self.push(shard, self.at + n, options, out);
+                    self.sentence += usize::from(self.at == next);
                 }
             }
         }
@@ -96,15 +99,9 @@ impl Singles {
         }
     }
 
-    /// Appends tokens of the present document, which must fit, and before them what separates documents.
-    fn push(
-        &mut self,
-        shard: &StoreShard<'_>,
-        range: std::ops::Range<usize>,
-        options: &RowOptions,
-        out: &mut RowBlock,
-    ) {
-        let n = range.len();
+    /// Appends the tokens of the present document up to `end`, which must fit, and before them what separates documents.
+    fn push(&mut self, shard: &StoreShard<'_>, end: usize, options: &RowOptions, out: &mut RowBlock) {
+        let n = end - self.at;
         let mut open = match self.open {
             Some(open) => open,
             None => {
@@ -118,7 +115,8 @@ impl Singles {
             out.ids.push(options.sep_id);
             open.length += 1;
         }
-        out.push_ids(shard.ids, range);
+        out.push_ids(shard.ids, self.at..end);
+        self.at = end;
         self.open = Some(OpenRow { last_document: self.document, length: open.length + n, ..open });
     }
 

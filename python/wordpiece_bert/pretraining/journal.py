@@ -1,0 +1,144 @@
+"""Journals: lines of JSON that say which parts of an output are complete, so that a run that was killed goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.pretraining.dataset import EXAMPLES_FORMAT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wordpiece_bert._internal.safe_json import JsonObject
+    from wordpiece_bert.pretraining.row_options import RowOptions
+    from wordpiece_bert.pretraining.store import TokenStore
+
+__all__ = ["Journal", "compare_headers", "examples_header"]
+
+
+class Journal:
+    """A file whose first line is the identity of a call, and each other line a part of its output that is complete.
+
+    A line is on the disk when `append` returns. A run that was killed may leave an incomplete last line; it is dropped.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    header : dict
+        What identifies the call, as JSON can hold it.
+    """
+
+    def __init__(self, path: Path, header: JsonObject) -> None:
+        self.path = path
+        self._header = header
+        # Where each line ends, that of the header first.
+        self._ends: list[int] = []
+
+    def read(self) -> tuple[JsonObject | None, list[JsonObject]]:
+        """Return the header and the complete lines of an earlier run; the header is None if there is no journal."""
+        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
+        found: list[JsonObject] = []
+        self._ends = []
+        for line in lines:
+            entry = _parsed(line)
+            if entry is None:  # a run that was killed has written a part of it
+                break
+            found.append(entry)
+            self._ends.append(len(line) + (self._ends[-1] if self._ends else 0))
+        return (found[0], found[1:]) if found else (None, [])
+
+    def begin(self) -> None:
+        """Write a new journal with the header alone.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        self._ends = []
+        self.path.unlink(missing_ok=True)
+        self.append(self._header)
+
+    def keep(self, count: int) -> None:
+        """Go on after the first `count` lines that `read` returned, without the header; later ones are dropped."""
+        end = self._ends[count]
+        del self._ends[count + 1 :]
+        with self.path.open("r+b") as file:
+            file.truncate(end)
+
+    def append(self, entry: JsonObject) -> None:
+        """Add a line, which is synced.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        line = json.dumps(entry).encode() + b"\n"
+        with self.path.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        self._ends.append(len(line) + (self._ends[-1] if self._ends else 0))
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self.path.unlink(missing_ok=True)
+
+
+def _parsed(line: bytes) -> JsonObject | None:
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        content: Any = json.loads(line)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def examples_header(store: TokenStore, options: RowOptions) -> JsonObject:
+    """Return what identifies the examples of a store: the beginning of their index and of their journal."""
+    return {
+        "format": EXAMPLES_FORMAT,
+        "version": 1,
+        "dtype": store.dtype.name,
+        "tokenizer": store.fingerprint,
+        "vocab_size": store.vocab_size,
+        "pad_token_id": options.pad_id,
+        "objective": options.objective,
+        "row_length": options.row_length,
+        "options": options.recorded(),
+        "store": _identity(store),
+    }
+
+
+def _identity(store: TokenStore) -> JsonObject:
+    """Return what distinguishes a store from others, wherever it is: its counts and a hash of all checksums."""
+    checksums = [[file["bytes"], file["crc32"]] for file in store._files()]
+    digest = hashlib.sha256(json.dumps(checksums).encode()).hexdigest()
+    return {"documents": store.documents, "tokens": store.tokens, "sha256": digest}
+
+
+def compare_headers(folder: Path, header: JsonObject, found: JsonObject) -> None:
+    """Check that a folder was begun by the same call.
+
+    Raises
+    ------
+    InputError
+        It was not; the message names what differs.
+    """
+    for name, value in json.loads(json.dumps(header)).items():
+        if found.get(name) == value:
+            continue
+        what = name
+        if name == "options" and isinstance(found.get(name), dict):
+            what = next(one for one in value if found[name].get(one) != value[one])
+        elif name == "store":
+            what = "token store"
+        message = f"{folder}: has examples that were begun with another {what}; choose another output, or delete it"
+        raise InputError(message)
