@@ -37,6 +37,7 @@ COMMANDS = {
     "train": "text files to a vocabulary",
     "count": "text files to word counts",
     "pretrain-data": "text files to pre-training examples",
+    "pretrain": "pre-training examples to a model",
     "finetune": "labelled texts to a model for a task",
     "report": "how well vocabularies fit texts",
     "info": "what a vocabulary, tokenizer or model contains",

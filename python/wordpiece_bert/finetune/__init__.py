@@ -22,6 +22,7 @@ from wordpiece_bert.finetune.optimizer import (
     get_cosine_schedule_with_warmup,
     get_linear_schedule_with_warmup,
 )
+from wordpiece_bert.finetune.pretraining import PretrainingRows, PretrainingTrainer, held_out_rows, new_model
 from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.finetune.trainer import EvalPrediction, SentenceTrainer, StepOutput, Trainer, TrainOutput
 
@@ -30,6 +31,8 @@ __all__ = [
     "EvalPrediction",
     "FrozenClassifier",
     "LogisticRegression",
+    "PretrainingRows",
+    "PretrainingTrainer",
     "Ridge",
     "SentenceTrainer",
     "StepOutput",
@@ -46,9 +49,11 @@ __all__ = [
     "get_constant_schedule_with_warmup",
     "get_cosine_schedule_with_warmup",
     "get_linear_schedule_with_warmup",
+    "held_out_rows",
     "losses",
     "metrics",
     "model_for",
+    "new_model",
     "pad_collate",
     "save_curve",
     "value_and_grad",

@@ -38,7 +38,8 @@ class Dataset(Protocol):
 def rows_of(dataset: Dataset, rows: Sequence[int]) -> list[Any]:
     """Return rows by number, all at once where the data set can (`__getitems__`, as torch's DataLoader asks)."""
     if (several := getattr(dataset, "__getitems__", None)) is not None:
-        return list(several(list(rows)))
+        found = several(list(rows))
+        return found if isinstance(found, list) else list(found)  # a list may carry its batch
     return [dataset[row] for row in rows]
 
 

@@ -28,7 +28,14 @@ ProblemType = Literal["regression", "single_label_classification", "multi_label_
 
 def model_for(
     name: str | os.PathLike[str],
-    kind: Literal["SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice", "MaskedLM"],
+    kind: Literal[
+        "SequenceClassification",
+        "TokenClassification",
+        "QuestionAnswering",
+        "MultipleChoice",
+        "MaskedLM",
+        "PreTraining",
+    ],
     *,
     labels: Sequence[str] | None = None,
     problem_type: ProblemType | None = None,

@@ -294,6 +294,8 @@ class _Loop(Generic[Trained]):
         done = self.global_step
         while done < total:
             epoch, skipped = divmod(done, per_epoch)
+            if (set_epoch := getattr(self.train_dataset, "set_epoch", None)) is not None:
+                set_epoch(epoch)  # rows may be masked anew in each epoch
             batches = list(batches_of_epoch(self.train_dataset, self.args, epoch))
             count = self.args.gradient_accumulation_steps
             for start in range(skipped * count, len(batches), count):
@@ -434,7 +436,8 @@ class Trainer(_Loop["Model"]):
     args
         The settings.
     train_dataset, eval_dataset
-        Rows by number, such as a list of dicts with ``input_ids`` and labels.
+        Rows by number, such as a list of dicts with ``input_ids`` and labels. If the training rows have a method
+        `set_epoch`, it is called before each epoch with its number.
     data_collator
         A function from a list of rows to a batch; `pad_collate` by default.
     compute_metrics

@@ -331,13 +331,16 @@ class ExampleStream:
         options = self._options
         if self._kind == "tfrecord":
             return _TfrecordRows(options)
-        rows = {"arrow": ArrowRows, "parquet": ParquetRows, "jsonl": JsonRows}[self._kind]
-        encoder: RowEncoder = rows(
+        classes: dict[str, Callable[..., RowEncoder]] = {
+            "arrow": ArrowRows,
+            "parquet": ParquetRows,
+            "jsonl": JsonRows,
+        }
+        return classes[self._kind](
             label=PAIR_LABELS.get(options.objective),
             masked=options.masking is not None,
             packed=options.packing is not None,
         )
-        return encoder
 
 
 def _as_json(header: JsonObject) -> JsonObject:

@@ -1,0 +1,309 @@
+"""Pre-training: the losses of torch, masks by epoch, held-out rows, evaluation, and resumption after kill -9."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wordpiece_bert as wb
+from small_corpus import write_corpus
+from wordpiece_bert.bert import BertConfig, BertForMaskedLM, BertForPreTraining
+from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.cli import main
+from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.finetune import (
+    PretrainingRows,
+    PretrainingTrainer,
+    Trainer,
+    TrainingArguments,
+    held_out_rows,
+    new_model,
+)
+from wordpiece_bert.pretraining import Masking, PretrainingDataset, build_examples, build_token_store
+
+CURVE = Path(__file__).parent / "data" / "training" / "mlm_curve.npz"
+SIZES: dict[str, Any] = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 32,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vocabulary, a token store, and examples of pairs (two passes) and of sentences."""
+    path = tmp_path_factory.mktemp("pretrain")
+    text = write_corpus(path / "text.txt", 120)
+    assert main(["train", str(text), "-o", str(path / "vocab.txt"), "--vocab-size", "120", "-q"]) == 0
+    tok = wb.Tokenizer.from_vocab(path / "vocab.txt")
+    store = build_token_store(tok, text, path / "store")
+    build_examples(store, path / "pairs", tok, max_length=32, dupe_factor=2)
+    build_examples(store, path / "sentences", tok, max_length=32, objective="full-sentences")
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(folder: Path) -> wb.Tokenizer:
+    return wb.Tokenizer.from_vocab(folder / "vocab.txt")
+
+
+def rows_of(folder: Path, tokenizer: wb.Tokenizer, name: str = "pairs") -> PretrainingDataset:
+    return PretrainingDataset(folder / name, masking=Masking(tokenizer), seed=3)
+
+
+def small(tokenizer: wb.Tokenizer, *, pairs: bool = True) -> Any:  # noqa: ANN401
+    return new_model(BertConfig(vocab_size=len(tokenizer), **SIZES), pairs=pairs, seed=1)
+
+
+def arguments(folder: Path, **given: Any) -> TrainingArguments:  # noqa: ANN401
+    return TrainingArguments(folder, per_device_train_batch_size=8, learning_rate=1e-3, **given)
+
+
+def test_losses_follow_torch(tmp_path: Path) -> None:
+    config = BertConfig(
+        vocab_size=4000,
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=512,
+        max_position_embeddings=64,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    rng = np.random.default_rng(12345)
+    weights = {}
+    for name, array in sorted(new_model(config, pairs=False).named_parameters()):
+        plain = np.zeros(array.shape) if name.endswith("bias") else np.ones(array.shape)
+        drawn = name.endswith("weight") and "LayerNorm" not in name
+        weights[name] = np.float32(rng.standard_normal(array.shape, np.float32) * np.float32(0.02) if drawn else plain)
+    settings = TrainingArguments(tmp_path, learning_rate=1e-3, max_steps=200, warmup_steps=20)
+    trainer = PretrainingTrainer(BertForMaskedLM(config, weights), settings)
+    with np.load(CURVE) as data:
+        ids = data["input_ids"].astype(np.int64)
+        labels = np.full(ids.shape, IGNORED)
+        labels[np.unpackbits(data["chosen"])[: ids.size].reshape(ids.shape) == 1] = data["labels"]
+        for i in range(len(ids)):
+            step = trainer.training_step([{"input_ids": ids[i], "labels": labels[i]}])
+            assert step.loss == pytest.approx(data["loss"][i], abs=1e-4)
+            assert step.grad_norm == pytest.approx(data["grad_norm"][i], rel=1e-4)
+
+
+def test_new_weights_are_those_of_bert(tokenizer: wb.Tokenizer) -> None:
+    config = BertConfig(vocab_size=5000, **{**SIZES, "hidden_size": 64}, pad_token_id=3, initializer_range=0.05)
+    model = new_model(config, pairs=True, seed=7)
+    assert isinstance(model, BertForPreTraining)
+    weights = dict(model.named_parameters())
+    words = weights["bert.embeddings.word_embeddings.weight"]
+    assert not words[3].any()
+    assert np.delete(words, 3, 0).std() == pytest.approx(0.05, rel=0.01)
+    for name, array in weights.items():
+        if name.endswith("bias"):
+            assert not array.any(), name
+        elif "LayerNorm" in name:
+            assert (array == 1).all(), name
+        else:
+            assert array.std() == pytest.approx(0.05, rel=0.2), name
+    again = dict(new_model(config, pairs=True, seed=7).named_parameters())
+    assert all((again[name] == array).all() for name, array in weights.items())
+    other = dict(new_model(config, pairs=True, seed=8).named_parameters())
+    assert not (other["bert.embeddings.word_embeddings.weight"] == words).all()
+    assert isinstance(small(tokenizer, pairs=False), BertForMaskedLM)
+
+
+def test_the_last_rows_of_each_pass_are_held_out(folder: Path, tokenizer: wb.Tokenizer) -> None:
+    dataset = rows_of(folder, tokenizer)
+    first = dataset._shards[0]["rows"]
+    train, held = held_out_rows(dataset, 0.1)
+    a, b = math.ceil(0.1 * first), math.ceil(0.1 * (len(dataset) - first))
+    assert held.tolist() == [*range(first - a, first), *range(len(dataset) - b, len(dataset))]
+    assert sorted([*train, *held]) == list(range(len(dataset)))
+    assert len(held_out_rows(dataset, 0.0)[1]) == 0
+    with pytest.raises(InputError, match="leaves none to train on"):
+        held_out_rows(dataset, 1.0)
+
+
+def test_masks_change_with_the_epoch_and_the_held_out_ones_do_not(
+    folder: Path, tokenizer: wb.Tokenizer, tmp_path: Path
+) -> None:
+    dataset = rows_of(folder, tokenizer, "sentences")
+    held = PretrainingRows(rows_of(folder, tokenizer, "sentences"), np.arange(3))
+    seen: list[tuple[int, Any]] = []
+
+    class Watched(PretrainingTrainer):
+        def _batch(self, rows: Any) -> Any:  # noqa: ANN401
+            batch = super()._batch(rows)
+            seen.append((self.train_dataset.dataset.epoch, np.asarray(batch["labels"])))  # type: ignore[union-attr]
+            return batch
+
+    steps = math.ceil(len(dataset) / 8)
+    settings = arguments(tmp_path, num_train_epochs=2, save_strategy="no", train_sampling_strategy="sequential")
+    trainer = Watched(small(tokenizer, pairs=False), settings, PretrainingRows(dataset), held)
+    before = trainer.evaluate()
+    trainer.train()
+    assert [epoch for epoch, _ in seen] == [0] * steps + [1] * steps
+    assert not np.array_equal(seen[0][1], seen[steps][1])
+    dataset.set_epoch(1)
+    np.testing.assert_array_equal(seen[steps][1], dataset.batch(range(8))["labels"])
+    fresh = PretrainingTrainer(small(tokenizer, pairs=False), settings, PretrainingRows(dataset), held)
+    assert fresh.evaluate() == before
+
+
+@pytest.mark.parametrize("name", ["pairs", "sentences"])
+def test_the_evaluation_is_the_loss_of_the_model(
+    name: str, folder: Path, tokenizer: wb.Tokenizer, tmp_path: Path
+) -> None:
+    pairs = name == "pairs"
+    dataset = rows_of(folder, tokenizer, name)
+    rows = PretrainingRows(dataset, np.arange(24))
+    trainer = PretrainingTrainer(small(tokenizer, pairs=pairs), arguments(tmp_path), eval_dataset=rows)
+    found = trainer.evaluate()
+    batch = dataset.batch(range(24))
+    out: Any = trainer.model(**batch)
+    assert found["eval_loss"] == pytest.approx(float(out.loss), rel=1e-5)
+    assert found["eval_perplexity"] == pytest.approx(math.exp(found["eval_mlm_loss"]))
+    chosen = batch["labels"] != IGNORED
+    words = out.prediction_logits if pairs else out.logits
+    assert found["eval_mlm_accuracy"] == np.mean(words[chosen].argmax(-1) == batch["labels"][chosen])
+    if pairs:
+        right = out.seq_relationship_logits.argmax(-1) == batch["next_sentence_label"]
+        assert found["eval_pair_accuracy"] == right.mean()
+    assert ("eval_pair_loss" in found) == pairs
+
+
+def test_what_does_not_fit_is_refused(folder: Path, tokenizer: wb.Tokenizer, tmp_path: Path) -> None:
+    settings = arguments(tmp_path)
+    rows = PretrainingRows(rows_of(folder, tokenizer))
+    with pytest.raises(InputError, match="its rows are not masked"):
+        PretrainingRows(PretrainingDataset(folder / "pairs"))
+    build_examples(folder / "store", tmp_path / "packed", tokenizer, max_length=32, packing=64)
+    with pytest.raises(InputError, match="its rows are packed"):
+        PretrainingRows(PretrainingDataset(tmp_path / "packed", masking=Masking(tokenizer)))
+    narrow = {**SIZES, "max_position_embeddings": 16}
+    with pytest.raises(InputError, match="rows have up to 32 tokens, the model's at most 16"):
+        PretrainingTrainer(new_model(BertConfig(vocab_size=120, **narrow), pairs=True), settings, rows)
+    with pytest.raises(InputError, match=r"tokenizer of \d+ tokens, but the model has 20"):
+        PretrainingTrainer(new_model(BertConfig(vocab_size=20, **SIZES), pairs=True), settings, rows)
+    sentences = PretrainingRows(rows_of(folder, tokenizer, "sentences"))
+    with pytest.raises(InputError, match="without labels of pairs"):
+        PretrainingTrainer(small(tokenizer), settings, sentences)
+    with pytest.raises(ConfigError, match="no head for masked tokens"):
+        PretrainingTrainer(wb.BertModel.from_pretrained("minilm"), settings)
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        PretrainingTrainer(small(tokenizer), settings, rows).evaluate()
+
+
+def test_any_trainer_takes_a_data_set(folder: Path, tokenizer: wb.Tokenizer, tmp_path: Path) -> None:
+    dataset = rows_of(folder, tokenizer)
+    trainer = Trainer(
+        small(tokenizer), arguments(tmp_path, max_steps=2, save_strategy="no"), dataset, data_collator=dataset.collate
+    )
+    own = PretrainingTrainer(
+        small(tokenizer), arguments(tmp_path, max_steps=2, save_strategy="no"), PretrainingRows(dataset)
+    )
+    assert trainer.train().training_loss == own.train().training_loss
+
+
+def command(folder: Path, output: Path, *more: str, data: str = "pairs") -> list[str]:
+    sizes = ["--hidden-size", "16", "--layers", "1", "--heads", "2", "--batch-size", "8"]
+    return ["pretrain", str(folder / data), "-o", str(output), "-v", str(folder / "vocab.txt"), *sizes, *more]
+
+
+def test_the_command_writes_a_model(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = ["--max-steps", "30", "--eval-steps", "10", "--save-steps", "10", "--learning-rate", "3e-3"]
+    assert main(command(folder, tmp_path / "model", *steps, "--json")) == 0
+    printed = json.loads(capsys.readouterr().out)
+    losses = [entry["eval_loss"] for entry in printed["evaluations"]]
+    assert [entry["step"] for entry in printed["evaluations"]] == [10, 20, 30]
+    assert losses[-1] < losses[0]
+    model = BertForPreTraining.from_pretrained(tmp_path / "model")
+    assert model.config.architectures == ("BertForPreTraining",)
+    assert len(wb.Tokenizer.from_pretrained(tmp_path / "model")) == model.config.vocab_size
+    assert wb.BertModel.from_pretrained(tmp_path / "model").config.hidden_size == 16
+    curve = (tmp_path / "model" / "training_curve.svg").read_text()
+    assert printed["curve"] == str(tmp_path / "model" / "training_curve.svg")
+    assert "eval_mlm_accuracy" in curve
+    assert "eval_perplexity" not in curve
+    # From this checkpoint on, with the other objective.
+    again = ["pretrain", str(folder / "sentences"), "-o", str(tmp_path / "more"), "-v", str(folder / "vocab.txt")]
+    assert main([*again, "-m", str(tmp_path / "model"), "--max-steps", "2", "--whole-words", "-q"]) == 0
+    more = BertForMaskedLM.from_pretrained(tmp_path / "more")
+    assert more.config.hidden_size == 16
+    (tmp_path / "config.json").write_text(json.dumps({**model.config.to_dict(), "hidden_size": 8}))
+    given = ["pretrain", str(folder / "pairs"), "-o", str(tmp_path / "given"), "-v", str(folder / "vocab.txt"), "-q"]
+    assert main([*given, "--config", str(tmp_path / "config.json"), "--max-steps", "1", "--eval-share", "0"]) == 0
+    assert BertForPreTraining.from_pretrained(tmp_path / "given").config.hidden_size == 8
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--config", "x.json"], "leave them out"),
+        (["-v", "minilm"], "was made with another tokenizer"),
+        (["--whole-words", "--spans"], "not allowed with"),
+        (["--dropout", "2"], "is not a number from 0 to 1"),
+        (["--learning-rate", "0"], "is not a number above 0"),
+        (["--eval-share", "1"], "leaves none to train on"),
+        (["--eval", "nowhere"], "no such folder"),
+    ],
+)
+def test_mistakes_of_the_command(
+    more: list[str], message: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(command(folder, tmp_path / "model", *more))
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_killed_run_goes_on_bit_for_bit(folder: Path, tmp_path: Path) -> None:
+    more = ["--max-steps", "60", "--eval-steps", "20", "--save-steps", "7", "-q"]
+    program = [sys.executable, "-m", "wordpiece_bert"]
+    start = time.monotonic()
+    subprocess.run([*program, *command(folder, tmp_path / "whole", *more)], check=True)
+    seconds = time.monotonic() - start
+    killed = 0
+    for share in (0.5, 0.65, 0.8):
+        process = subprocess.Popen([*program, *command(folder, tmp_path / "killed", *more, "--resume")])
+        try:
+            process.wait(share * seconds)
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+    subprocess.run([*program, *command(folder, tmp_path / "killed", *more, "--resume")], check=True)
+    assert killed
+    for name in ("model.safetensors", "checkpoints/checkpoint-60/training.safetensors"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    history = [
+        json.loads((tmp_path / run / "checkpoints" / "checkpoint-60" / "trainer_state.json").read_text())["history"]
+        for run in ("killed", "whole")
+    ]
+    assert history[0] == history[1]
+
+
+def test_a_resumed_run_of_other_data_is_refused(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = ["--max-steps", "2", "--save-steps", "1", "-q"]
+    assert main(command(folder, tmp_path / "model", *steps)) == 0
+    assert main(command(folder, tmp_path / "model", *steps, "--resume", "--eval-share", "0.2")) == 2
+    assert "the checkpoint has data" in capsys.readouterr().err
+    assert main(command(folder, tmp_path / "model", *steps, "--resume", "--hidden-size", "32")) == 2
+    assert "hidden_size" in capsys.readouterr().err
