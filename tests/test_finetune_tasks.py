@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tiny_models
-from wordpiece_bert import Tokenizer, tasks
+from wordpiece_bert import SentenceEncoder, Tokenizer, tasks
+from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TrainingWarning
-from wordpiece_bert.finetune import Trainer, TrainingArguments, draw_curve, metrics, model_for, save_curve
+from wordpiece_bert.finetune import (
+    SentenceTrainer,
+    Trainer,
+    TrainingArguments,
+    draw_curve,
+    losses,
+    memory,
+    metrics,
+    model_for,
+    save_curve,
+    value_and_grad,
+)
 from wordpiece_bert.finetune.choices import choice_rows
+from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.questions import question_windows
 
 if TYPE_CHECKING:
@@ -232,6 +246,80 @@ def test_a_model_learns_to_answer_and_to_choose(folder: Path, tok: Tokenizer, tm
     chooser.train()
     predicted = chooser.predict(rows)
     assert predicted.predictions.argmax(axis=-1).tolist() == [1, 0] * 4
+
+
+# --- memory
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_the_memory_of_a_step_is_estimated(checkpointing: bool) -> None:
+    """The estimate is near the peak of what NumPy allocates."""
+    config = BertConfig(
+        vocab_size=200,
+        hidden_size=64,
+        num_hidden_layers=6,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=64,
+        id2label={0: "a", 1: "b"},
+    )
+    layout = BertForSequenceClassification._layout(config)
+    random = np.random.default_rng(0)
+    sizes = {layout.prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
+    weights = {
+        name: random.normal(0, 0.02, [getattr(config, s) if isinstance(s, str) else s for s in shape]).astype(
+            np.float32
+        )
+        for name, shape in sizes.items()
+    }
+    model = BertForSequenceClassification(config, weights, backend="numpy")
+    ids = random.integers(5, 200, (48, 64))
+    tracemalloc.start()
+    try:
+        value_and_grad(model, ids, labels=np.zeros(48, np.int64), gradient_checkpointing=checkpointing)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    estimate = needed_memory(config, model.num_parameters(), ids.size, gradient_checkpointing=checkpointing)
+    assert 0.5 * peak < estimate < 1.5 * peak
+
+
+def test_a_batch_that_does_not_fit_is_refused_before_the_training(
+    folder: Path, tok: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{**tok(text, return_tensors=None), "labels": 0} for text in ("a film", "bread and dough") * 8]
+    arguments = TrainingArguments(tmp_path / "run", max_steps=1, save_strategy="no", per_device_train_batch_size=8)
+    trainer = Trainer(model_for(folder, "SequenceClassification", labels=["a", "b"]), arguments, rows)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    with pytest.raises(
+        InputError, match=r"a batch of 8 rows and \d+ tokens needs about .* GB .*gradient_checkpointing"
+    ):
+        trainer.train()
+    assert trainer.global_step == 0
+    pairs = [{"a": "a film", "b": "bread", "label": 1.0}] * 4
+    sentences = SentenceTrainer(SentenceEncoder(folder), arguments, pairs, losses.CosineSimilarityLoss())
+    with pytest.raises(InputError, match="a batch of 4 rows and 28 tokens"):
+        sentences.train()
+    monkeypatch.setattr(memory, "available_memory", lambda: None)  # a system that does not tell
+    assert trainer.train().global_step == 1
+
+
+def test_free_memory_is_that_of_the_kernel_and_of_the_control_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 5000 kB\n")
+    monkeypatch.setattr(memory, "_PROC", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    assert memory.available_memory() == 5_120_000
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("2000000\n")
+    assert memory.available_memory() == 5_120_000
+    (tmp_path / "memory.max").write_text("3000000\n")
+    (tmp_path / "memory.stat").write_text("anon 7\ninactive_file 100\nactive_file 5\n")
+    assert memory.available_memory() == 1_000_100
+    monkeypatch.setattr(memory, "_PROC", tmp_path / "none")
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path / "none")
+    assert memory.available_memory() is None
 
 
 # --- the curve

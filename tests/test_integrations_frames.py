@@ -198,3 +198,16 @@ def test_datasets_find_results_of_other_processes(folder: Path, tmp_path: Path) 
     assert len(written) == 1
     assert run() == first
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("cache-*.arrow")} == written
+
+
+def test_datasets_in_the_arrow_format_have_the_same_rows() -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install '.[datasets]'")
+    data = datasets.Dataset.from_dict({"text": list(TEXTS), "number": range(len(TEXTS))})
+    for options in ({}, {"padding": "max_length", "max_length": 9, "truncation": True}):
+        function = tokenizer().map_function(**options)
+        plain = data.map(function, batched=True, batch_size=3)
+        found = data.with_format("arrow").map(function, batched=True, batch_size=3)
+        assert found.features == plain.features
+        assert found.with_format(None)[:] == plain[:]
+        again = found.map(function, batched=True)  # columns of these names are replaced
+        assert again.with_format(None)[:] == plain[:]

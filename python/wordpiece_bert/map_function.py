@@ -52,19 +52,20 @@ class MapFunction:
     dtype: str
     threads: int | None
 
-    def __call__(self, examples: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, examples: Mapping[str, Any]) -> Any:  # noqa: ANN401
         """Encode the examples of a batch.
 
         Parameters
         ----------
-        examples : mapping
+        examples : mapping or pyarrow.Table
             Columns by name: lists of texts, or Arrow columns.
 
         Returns
         -------
-        dict
+        dict or pyarrow.Table
             ``input_ids``, ``token_type_ids`` and ``attention_mask``: arrays [rows, length], or lists of an array for
-            each row if the rows differ in length.
+            each row if the rows differ in length. For a table, as a dataset in the format ``"arrow"`` has it, the table
+            with these columns, whose types are those that datasets gives them: lists of int32 and int8.
 
         Raises
         ------
@@ -78,6 +79,8 @@ class MapFunction:
         rows = self.tokenizer._inner.encode_batch(
             texts, pairs, split, resolved, list(self.columns), is_int64, self.threads
         )
+        if hasattr(examples, "append_column"):
+            return self._appended(examples, rows)
         found: dict[str, Any] = {}
         for name, flat in (("ids", rows.ids), *((name, getattr(rows, name)) for name in self.columns)):
             values = flat.astype(self.dtype, copy=False)
@@ -86,6 +89,19 @@ class MapFunction:
             else:
                 found[_NAMES[name]] = [values[start:end] for start, end in pairwise(rows.row_offsets.tolist())]
         return found
+
+    def _appended(self, table: Any, rows: Any) -> Any:  # noqa: ANN401
+        """Return a table with the arrays of rows as columns of lists; columns of these names are replaced."""
+        import pyarrow as pa
+
+        offsets = pa.array(rows.row_offsets.astype(np.int32))
+        for name, flat in (("ids", rows.ids), *((name, getattr(rows, name)) for name in self.columns)):
+            values = pa.array(flat.astype(np.int32 if name == "ids" else np.int8, copy=False))
+            column = pa.ListArray.from_arrays(offsets, values)
+            if _NAMES[name] in table.column_names:
+                table = table.drop_columns(_NAMES[name])
+            table = table.append_column(_NAMES[name], column)
+        return table
 
     def _column(self, examples: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
         names = getattr(examples, "column_names", None) or list(examples)

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import numpy as np
 
 from wordpiece_bert._internal.progress import Progress, shows_bars
+from wordpiece_bert.bert.heads.bert import BertForPreTraining
+from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError
 from wordpiece_bert.finetune import checkpoints
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, fingerprint, pad_collate, rows_of
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.memory import check_memory, row_sizes
 from wordpiece_bert.finetune.network import Network, Parameters
 from wordpiece_bert.finetune.optimizer import AdamW, clip_grad_norm_
 from wordpiece_bert.finetune.sentences import LOSS_PREFIX, SentenceNetwork
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments
     from wordpiece_bert.finetune.losses import Loss
@@ -160,6 +164,14 @@ class _Loop(Generic[Trained]):
         """Return what a checkpoint must share with this trainer: the model and the loss."""
         raise NotImplementedError
 
+    def _config(self) -> BertConfig:
+        """Return the configuration of the encoder."""
+        raise NotImplementedError
+
+    def _sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
+        """Return the tokens of rows, and for how many of them a head computes scores of the vocabulary."""
+        raise NotImplementedError
+
     def evaluate(self, eval_dataset: Dataset | None = None) -> dict[str, float]:
         """Compute loss and metrics over a data set.
 
@@ -232,6 +244,8 @@ class _Loop(Generic[Trained]):
             There is no complete checkpoint, or it is of other settings, another model or other data.
         NonFiniteError
             A loss or a gradient is NaN or infinite; the last checkpoint is kept.
+        InputError
+            There is no data, or a batch needs more memory than is free.
         """
         if self.train_dataset is None or len(self.train_dataset) == 0:
             message = "there is nothing to train on: train_dataset is empty or missing"
@@ -240,6 +254,8 @@ class _Loop(Generic[Trained]):
             output = Path(self.args.output_dir)
             known = isinstance(resume_from_checkpoint, bool)
             self.load_checkpoint(checkpoints.newest(output) if known else Path(resume_from_checkpoint))  # type: ignore[arg-type]
+        trained = sum(array.size for name, array in self._parameters.items() if name not in self._frozen)
+        check_memory(self._config(), trained, self.train_dataset, self.args, self._sizes)
         start, first, losses = time.perf_counter(), self.global_step, []
         stopped = False
         with self._progress() as bar:
@@ -601,6 +617,12 @@ class Trainer(_Loop["Model"]):
     def _description(self) -> dict[str, Any]:
         return {"class": self._network.model_class.__name__, "config": self._network.config.to_dict()}
 
+    def _config(self) -> BertConfig:
+        return self._network.config
+
+    def _sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
+        return row_sizes(rows, scores=issubclass(self._network.model_class, MaskedLM | BertForPreTraining))
+
     def _changed(self) -> None:
         self._model = None
 
@@ -716,6 +738,15 @@ class SentenceTrainer(_Loop["SentenceEncoder"]):
     def _description(self) -> dict[str, Any]:
         kind = type(self._loss).__name__
         return {"class": "SentenceEncoder", "config": self._network.network.config.to_dict(), "loss": kind}
+
+    def _config(self) -> BertConfig:
+        return self._network.network.config
+
+    def _sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
+        encoder = self._network.encoder
+        texts = [text for column in self._batch(rows)["columns"] for text in column]
+        encoded = encoder.tokenizer.encode_batch(texts, truncation=True, max_length=encoder.max_seq_length)
+        return len(encoded.ids), 0
 
     def _changed(self) -> None:
         self._encoder = None

@@ -1,0 +1,141 @@
+"""Whether a batch fits into memory, checked before a training starts rather than found out by the kernel's killer."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.finetune.arguments import TrainingArguments
+
+__all__ = ["available_memory", "check_memory", "needed_memory", "row_sizes"]
+
+#: Batches of the first epoch that are looked at.
+_BATCHES = 50
+_PROC, _CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+
+
+def check_memory(
+    config: BertConfig,
+    trained: int,
+    dataset: Dataset,
+    args: TrainingArguments,
+    sizes_of: Callable[[Sequence[Any]], tuple[int, int]],
+) -> None:
+    """Check that the largest of the first batches fits into the memory that is free.
+
+    Parameters
+    ----------
+    config : BertConfig
+        The sizes of the encoder.
+    trained : int
+        How many numbers are trained.
+    dataset : Dataset
+        The rows.
+    args : TrainingArguments
+        The batch size, and whether activations are computed again.
+    sizes_of : callable
+        From rows to their number of tokens, and the number of those for which a masked-language head computes scores.
+
+    Raises
+    ------
+    InputError
+        It does not fit; the message has the sizes. Nothing is checked where the system does not tell what is free.
+    """
+    free = available_memory()
+    if free is None:
+        return
+    largest = rows = labelled = 0
+    for numbers in islice(batches_of_epoch(dataset, args, 0), _BATCHES):
+        tokens, with_scores = sizes_of(rows_of(dataset, numbers))
+        if tokens > largest:
+            largest, rows, labelled = tokens, len(numbers), with_scores
+    needed = needed_memory(
+        config, trained, largest, gradient_checkpointing=args.gradient_checkpointing, labelled=labelled
+    )
+    if needed > free:
+        remedies = "a smaller per_device_train_batch_size (with gradient_accumulation_steps)"
+        if not args.gradient_checkpointing:
+            remedies += " or gradient_checkpointing=True"
+        message = (
+            f"a batch of {rows} rows and {largest:,} tokens needs about {needed / 1e9:.2f} GB for its activations and "
+            f"gradients, but {free / 1e9:.2f} GB are free: use {remedies}"
+        )
+        raise InputError(message)
+
+
+def needed_memory(
+    config: BertConfig, trained: int, tokens: int, *, gradient_checkpointing: bool = False, labelled: int = 0
+) -> int:
+    """Return about how many bytes one step takes besides parameters and moments: float32 activations and gradients.
+
+    Parameters
+    ----------
+    config : BertConfig
+        The sizes of the encoder.
+    trained : int
+        How many numbers are trained; each has a gradient.
+    tokens : int
+        The tokens of the batch.
+    gradient_checkpointing : bool, default False
+        Whether only the input of each layer is kept.
+    labelled : int, default 0
+        The tokens for which a masked-language head computes the scores of the vocabulary.
+    """
+    H, F, L = config.hidden_size, config.intermediate_size, config.encoder_layers
+    layer = 7 * H + F  # what one layer keeps of a token
+    kept = L * H + layer if gradient_checkpointing else L * layer
+    kept += 10 * H + 4 * F  # the gradients in the backward pass of one layer
+    scores = 3 * labelled * config.vocab_size  # logits, their logarithms and their gradient
+    return 4 * (trained + tokens * kept + scores)
+
+
+def available_memory() -> int | None:
+    """Return how many bytes this process can still have, by the kernel and by its control group; None if unknown."""
+    lines = _read(_PROC).splitlines()
+    limits = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    limit, used = _read(_CGROUP / "memory.max").strip(), _read(_CGROUP / "memory.current").strip()
+    if limit.isdecimal() and used.isdecimal():
+        # Pages of files that the kernel can drop count as used.
+        dropped = [
+            int(line.split()[1]) for line in _read(_CGROUP / "memory.stat").splitlines() if "inactive_file" in line
+        ]
+        limits.append(max(0, int(limit) - int(used) + sum(dropped[:1])))
+    return min(limits, default=None)
+
+
+def row_sizes(rows: Sequence[Any], *, scores: bool) -> tuple[int, int]:
+    """Return the tokens of rows with ``input_ids``, and with `scores` how many labels of them count; 0 for other rows.
+
+    Parameters
+    ----------
+    rows : sequence
+        The rows of a data set.
+    scores : bool
+        Whether the head computes scores of the vocabulary for labelled tokens.
+    """
+    if not all(isinstance(row, dict) and "input_ids" in row for row in rows):
+        return 0, 0
+    tokens = sum(
+        int(np.sum(row["attention_mask"])) if "attention_mask" in row else np.asarray(row["input_ids"]).size
+        for row in rows
+    )
+    labelled = sum(int((np.asarray(row["labels"]) != IGNORED).sum()) for row in rows if "labels" in row)
+    return tokens, labelled if scores else 0
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
