@@ -11,7 +11,7 @@ import pytest
 
 import tiny_models
 from benchmarks import __main__ as commands
-from benchmarks import models, start, training
+from benchmarks import latency, models, start, training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError
@@ -210,6 +210,20 @@ def test_the_command_search_compares_and_times(capsys: pytest.CaptureFixture[str
         assert re.search(rf"\| [^|]*{label}[^|]* \|( [\d.,]+ \| [\d.,]+ \|){{2}}\n", out), label
 
 
+def test_the_latency_of_a_sentence_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(models, "BUILD", tmp_path)
+    monkeypatch.setattr(latency, "LENGTHS", (8,))
+    assert latency.main(["--quick", "--engines", "ours", "--threads", "1"]) == 0
+    shown = capsys.readouterr().out
+    for dtype in ("float32", "bfloat16"):
+        assert f"| {dtype} | 1 | 8 |" in " ".join(shown.split()), shown
+    assert "## One sentence, 1 thread, milliseconds by tokens" in shown
+    assert "the fastest dtype within a cosine" in shown
+
+
+@pytest.mark.model
 def test_the_command_static_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.main(["static", "--texts", "50", "--rounds", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()

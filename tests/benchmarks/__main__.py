@@ -1,4 +1,4 @@
-"""The commands: `table`, `growth`, `training`, `models`, `serve`, `start`, `pretraining`, `static` and `search`."""
+"""The commands: `table`, `growth`, `training`, `models`, `latency`, `serve`, `start`, `pretraining`, `static` and `search`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import growth, models, pretraining, report, search, serve, start, static, training
+from benchmarks import growth, latency, models, pretraining, report, search, serve, start, static, training
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
@@ -17,6 +17,8 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["models"]:
         return models.main(arguments[1:])
+    if arguments[:1] == ["latency"]:
+        return latency.main(arguments[1:])
     if arguments[:1] == ["pretraining"]:
         return pretraining.main(arguments[1:])
     if arguments[:1] == ["serve"]:

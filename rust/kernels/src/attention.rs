@@ -3,13 +3,16 @@
 //! The scores of a tile of queries stay in the first-level cache until they are used; the matrix of all scores is never
 //! stored. A row of scores is complete before its softmax, so nothing is rescaled, as it would be in a streaming softmax.
 //!
+//! Both products are float32, or those of numbers rounded to bfloat16; the softmax between them is float32.
+//!
 //! Cost: 4·rows·keys·d operations a head. The scratch buffers hold the keys of one head, transposed, and the scores of a
 //! tile.
 
 use wordpiece_parallel::{checkpoint, map_with};
 
 use crate::activation;
-use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd};
+use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd, TileUnit};
+use crate::attention_pairs::{MAX_PAIR_ROWS, PairOperands, PairProducts};
 use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
 use crate::tile::{Tile, tiles};
@@ -34,6 +37,8 @@ pub struct AttentionInputs<'a> {
     pub positions: &'a [u32],
     /// A bias for each head and distance, which is added to the scores.
     pub relative_bias: Option<RelativeBias<'a>>,
+    /// Whether queries, keys, values and the numerators of the softmax are rounded to bfloat16 where they are multiplied.
+    pub bfloat16: bool,
 }
 
 /// A bias that depends on the head and on the distance from query to key.
@@ -60,6 +65,8 @@ pub struct AttentionScratch {
     keys: Vec<Row>,
     /// The scores of a tile, [tile rows, keys] by panels.
     scores: Vec<Row>,
+    /// What is multiplied in bfloat16.
+    pairs: PairOperands,
 }
 
 /// Computes the context of all heads, side by side, into `out` [rows, H], and on request the attention weights.
@@ -90,6 +97,7 @@ pub struct AttentionScratch {
 ///     size: 2,
 ///     positions: &[0, 1],
 ///     relative_bias: None,
+///     bfloat16: false,
 /// };
 /// let mut context = Matrix::default();
 /// let out = context.reshape(2, 2).view_mut();
@@ -129,14 +137,14 @@ fn heads_of_whole_panels(
     length: usize,
 ) {
     let AttentionInputs { queries, keys, values, heads, size, .. } = inputs;
-    let Execution { instruction_set, pool, .. } = execution;
+    let Execution { instruction_set, tiles: unit, pool } = execution;
     let head_panels = size / PANEL;
     let compute_head =
         |head: usize, scratch: &mut AttentionScratch, mut out: Vec<&mut [Row]>, weights: Option<&mut [f32]>| {
             let columns = head * head_panels..(head + 1) * head_panels;
             let (q, k, v) = (queries.panels(columns.clone()), keys.panels(columns.clone()), values.panels(columns));
             let out = &mut out[..];
-            arch::run(instruction_set, AttentionHead { inputs, head, q, k, v, scratch, out, weights, length });
+            arch::run(instruction_set, AttentionHead { inputs, unit, head, q, k, v, scratch, out, weights, length });
         };
     let mut panels = out.each_panel().into_iter();
     let mut parts = Vec::with_capacity(heads);
@@ -176,7 +184,8 @@ fn heads_within_panels(
         let mut columns = context.reshape(queries.len(), size).view_mut().each_panel();
         let [q, k, v] = copies.each_ref().map(Matrix::view);
         let (scratch, out_of_head) = (&mut *scratch, &mut columns[..]);
-        let kernel = AttentionHead { inputs, head, q, k, v, scratch, out: out_of_head, weights, length };
+        let unit = execution.tiles;
+        let kernel = AttentionHead { inputs, unit, head, q, k, v, scratch, out: out_of_head, weights, length };
         arch::run(execution.instruction_set, kernel);
         copy_columns(context.view(), 0, out.rows(0..queries.len()), head * size, size);
     }
@@ -196,6 +205,8 @@ fn copy_columns(from: View<'_>, first: usize, mut to: ViewMut<'_>, at: usize, co
 /// One head of attention.
 struct AttentionHead<'a, 'o> {
     inputs: AttentionInputs<'a>,
+    /// The tile registers that multiply pairs, if the products are in bfloat16.
+    unit: Option<TileUnit>,
     /// The number of the head.
     head: usize,
     /// The queries of the head, [rows, d].
@@ -219,22 +230,32 @@ impl Kernel for AttentionHead<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         const { assert!(S::TILE_ROWS <= MAX_TILE_ROWS) };
-        let AttentionInputs { size, positions, relative_bias, .. } = self.inputs;
+        let AttentionInputs { size, positions, relative_bias, bfloat16, .. } = self.inputs;
         let keys = self.k.len();
         let key_panels = panels(keys);
-        let AttentionScratch { keys: transposed, scores } = self.scratch;
-        transpose(self.k, size, transposed);
-        scores.resize((key_panels * S::TILE_ROWS).max(scores.len()), Row::ZERO);
+        let AttentionScratch { keys: transposed, scores, pairs } = self.scratch;
+        let by = PairProducts(self.unit);
+        let tile_rows = if bfloat16 { by.most_rows::<S>() } else { S::TILE_ROWS };
+        if bfloat16 {
+            pairs.pack(simd, self.k, self.v, size);
+        } else {
+            transpose(self.k, size, transposed);
+        }
+        scores.resize((key_panels * tile_rows).max(scores.len()), Row::ZERO);
         let scale = 1.0 / (size as f32).sqrt();
-        for rows in tiles(self.q.len(), S::TILE_ROWS) {
-            if rows.start % ROWS_PER_CHECKPOINT < S::TILE_ROWS {
+        for rows in tiles(self.q.len(), tile_rows) {
+            if rows.start % ROWS_PER_CHECKPOINT < tile_rows {
                 checkpoint();
             }
             let n = rows.len();
             let scores = &mut scores[..key_panels * n];
             let q = self.q.rows(rows.clone());
-            for (b, out) in transposed.chunks(size).zip(scores.chunks_mut(n)) {
-                simd.run_tile(Tile { a: q, b, out });
+            if bfloat16 {
+                pairs.scores(simd, by, q, size, scores);
+            } else {
+                for (b, out) in transposed.chunks(size).zip(scores.chunks_mut(n)) {
+                    simd.run_tile(Tile { a: q, b, out });
+                }
             }
             let scale = match relative_bias {
                 None => scale,
@@ -248,7 +269,7 @@ impl Kernel for AttentionHead<'_, '_> {
                     1.0
                 }
             };
-            let mut factors = [0.0; MAX_TILE_ROWS];
+            let mut factors = [0.0; MAX_PAIR_ROWS];
             softmax(simd, scores, n, keys, scale, &mut factors);
             if let Some(weights) = self.weights.as_deref_mut() {
                 for (i, query) in rows.clone().enumerate() {
@@ -259,9 +280,15 @@ impl Kernel for AttentionHead<'_, '_> {
                 }
             }
             let scores = View::new(scores, n);
+            if bfloat16 {
+                let out = self.out.iter_mut().map(|out| &mut out[rows.clone()]);
+                pairs.context(simd, by, scores, keys, out);
+            }
             for (p, out) in self.out.iter_mut().enumerate() {
                 let out = &mut out[rows.clone()];
-                simd.run_tile(Tile { a: scores, b: self.v.panel(p), out });
+                if !bfloat16 {
+                    simd.run_tile(Tile { a: scores, b: self.v.panel(p), out });
+                }
                 for (row, factor) in out.iter_mut().zip(factors) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(factor)));
@@ -318,26 +345,56 @@ fn scale_and_add_bias<S: Simd>(
 /// The reciprocals of the sums of the rows, by which the softmax is still to be multiplied, go to `factors`.
 #[inline(always)]
 fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usize, scale: f32, factors: &mut [f32]) {
+    /// Rows at a time, which hides the latency of maximum, exponential and sum.
+    const ROWS: usize = 4;
     let scale = simd.splat(scale);
-    for (i, factor) in factors[..n].iter_mut().enumerate() {
-        let mut most = simd.splat(f32::NEG_INFINITY);
-        for (p, panel) in scores.chunks(n).enumerate() {
-            for at in (0..PANEL).step_by(S::LANES) {
-                let valid = keys.saturating_sub(p * PANEL + at);
-                most = simd.max(most, simd.first(valid, simd.load(&panel[i], at), most));
+    let mut row = 0;
+    while row + ROWS <= n {
+        softmax_of_rows::<S, ROWS>(simd, scores, n, row, keys, scale, factors);
+        row += ROWS;
+    }
+    while row < n {
+        softmax_of_rows::<S, 1>(simd, scores, n, row, keys, scale, factors);
+        row += 1;
+    }
+}
+
+/// Computes [`softmax`] for `ROWS` rows of `n`, from row `first` on. A row has the same bits whatever `ROWS` is.
+#[inline(always)]
+fn softmax_of_rows<S: Simd, const ROWS: usize>(
+    simd: S,
+    scores: &mut [Row],
+    n: usize,
+    first: usize,
+    keys: usize,
+    scale: S::V,
+    factors: &mut [f32],
+) {
+    let mut most = [simd.splat(f32::NEG_INFINITY); ROWS];
+    for (p, panel) in scores.chunks(n).enumerate() {
+        for at in (0..PANEL).step_by(S::LANES) {
+            let valid = keys.saturating_sub(p * PANEL + at);
+            for (most, row) in most.iter_mut().zip(&panel[first..]) {
+                *most = simd.max(*most, simd.first(valid, simd.load(row, at), *most));
             }
         }
-        let most = simd.splat(simd.greatest(most));
-        let mut sum = simd.splat(0.0);
-        for (p, panel) in scores.chunks_mut(n).enumerate() {
-            for at in (0..PANEL).step_by(S::LANES) {
-                let valid = keys.saturating_sub(p * PANEL + at);
-                let x = simd.mul(simd.sub(simd.load(&panel[i], at), most), scale);
+    }
+    for most in &mut most {
+        *most = simd.splat(simd.greatest(*most));
+    }
+    let mut sums = [simd.splat(0.0); ROWS];
+    for (p, panel) in scores.chunks_mut(n).enumerate() {
+        for at in (0..PANEL).step_by(S::LANES) {
+            let valid = keys.saturating_sub(p * PANEL + at);
+            for ((sum, most), row) in sums.iter_mut().zip(most).zip(&mut panel[first..]) {
+                let x = simd.mul(simd.sub(simd.load(row, at), most), scale);
                 let e = simd.first(valid, activation::exp(simd, x), simd.splat(0.0));
-                simd.store(&mut panel[i], at, e);
-                sum = simd.add(sum, e);
+                simd.store(row, at, e);
+                *sum = simd.add(*sum, e);
             }
         }
+    }
+    for (factor, sum) in factors[first..].iter_mut().zip(sums) {
         *factor = 1.0 / simd.sum(sum);
     }
 }

@@ -47,6 +47,7 @@
 pub mod activation;
 pub mod arch;
 pub mod attention;
+mod attention_pairs;
 pub mod embeddings;
 pub mod encoder;
 mod execution;
@@ -58,6 +59,7 @@ pub mod numbers;
 pub mod pooling;
 pub mod reference;
 pub mod rotary;
+mod rounding;
 pub mod search;
 pub mod sparse;
 pub mod static_embeddings;

@@ -4,6 +4,7 @@
 //! instruction set. `WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,avx2,avx512` makes the tests fail where one is missing.
 
 use wordpiece_kernels::activation::{self, Activation};
+use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
 use wordpiece_kernels::gemm::{Dense, Epilogue, PackedWeights, Products, UnpackedWeights, linear, linear_unpacked};
 use wordpiece_kernels::norm::{LayerNorm, layer_norm};
@@ -83,8 +84,8 @@ fn pool_of(workers: usize) -> Workers {
     thread_pool(workers).expect("the system starts threads")
 }
 
-/// Rows at the edges of tiles of 4, 6 and 14.
-const ROWS: [usize; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 28, 29];
+/// Rows at the edges of tiles of 4, 6, 14, 16 and 32.
+const ROWS: [usize; 19] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 16, 17, 28, 29, 32, 33, 49];
 
 #[test]
 fn activations_equal_their_formulas() {
@@ -219,23 +220,32 @@ fn heads_are_rotated_by_the_angles_of_their_positions() {
     }
 }
 
-/// Returns the instruction sets, and AVX-512 also as on CPUs without an instruction for bfloat16, with the name of each.
-fn sets_with_and_without_bf16() -> Vec<(&'static str, InstructionSet)> {
-    let named = |set: InstructionSet| match set {
+/// Returns the ways to multiply pairs of bfloat16 numbers, with the name of each: all instruction sets, AVX-512 also as on CPUs
+/// without an instruction for pairs, AMX where it is, and its emulation everywhere.
+fn paths_of_pairs() -> Vec<(&'static str, Execution)> {
+    let vectors = |set| Execution { tiles: None, ..Execution::on_this_thread(set) };
+    let mut paths = Vec::new();
+    for set in instruction_sets() {
+        paths.push((set.name(), vectors(set)));
         #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx512(token) if token.bf16().is_some() => {
-            vec![("avx512", set), ("avx512 without bf16", InstructionSet::Avx512(token.without_extensions()))]
+        if let InstructionSet::Avx512(token) = set {
+            let plain = InstructionSet::Avx512(token.without_extensions());
+            paths.push(("avx512 without bf16", vectors(plain)));
         }
-        _ => vec![(set.name(), set)],
-    };
-    instruction_sets().into_iter().flat_map(named).collect()
+        if let Some(unit) = TileUnit::of(set) {
+            paths.push((unit.name(), Execution::on_this_thread(set)));
+        }
+    }
+    let best = vectors(InstructionSet::detect());
+    paths.push((TileUnit::Emulated.name(), Execution { tiles: Some(TileUnit::Emulated), ..best }));
+    paths
 }
 
 #[test]
 fn bfloat16_products_are_those_of_rounded_numbers() {
     let pool = pool_of(1);
     let round = |x: &[f32]| -> Vec<f32> { x.iter().map(|x| bf16_to_f32(f32_to_bf16(*x))).collect() };
-    for (name, set) in sets_with_and_without_bf16() {
+    for (name, alone) in paths_of_pairs() {
         let mut worst: f64 = 0.0;
         for k in COLUMNS {
             for n in [1, 31, 32, 33] {
@@ -258,8 +268,7 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                         row.0[(k - 1) % PANEL + 1..].fill(f32::NAN);
                     }
                     let to = y.reshape(rows, n).view_mut();
-                    let execution =
-                        Execution { instruction_set: set, tiles: None, pool: (rows % 2 == 0).then_some(pool) };
+                    let execution = Execution { pool: (rows % 2 == 0).then_some(pool), ..alone };
                     linear(execution, x.view(), &dense, Epilogue::Bias, to, &mut Vec::new());
                     let found = numbers(&y, rows, n);
                     for ((y, expected), scale) in found.iter().zip(expected).zip(scales) {
@@ -269,7 +278,7 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                     }
                     let mut last = Matrix::default();
                     let (view, to) = (x.view().rows(rows - 1..rows), last.reshape(1, n).view_mut());
-                    linear(Execution { pool: None, ..execution }, view, &dense, Epilogue::Bias, to, &mut Vec::new());
+                    linear(alone, view, &dense, Epilogue::Bias, to, &mut Vec::new());
                     assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "{name}: a row has the same bits alone");
                 }
             }
@@ -381,6 +390,7 @@ fn attention_equals_its_formula() {
                         size,
                         positions: &positions,
                         relative_bias: with_bias.then_some(RelativeBias { bias: &bias, max_distance }),
+                        bfloat16: false,
                     };
                     let to = Some(AttentionWeights { to: &mut weights, length });
                     let alone = Execution::on_this_thread(set);
@@ -437,4 +447,90 @@ fn attention_equals_its_formula() {
         }
         println!("{}: attention: context {worst:.2} ulp, weights {worst_weight:.2} ulp", set.name());
     }
+}
+
+#[test]
+fn attention_in_bfloat16_is_that_of_rounded_numbers() {
+    let pool = pool_of(1);
+    let round = |x: &[f32]| -> Vec<f32> { x.iter().map(|x| bf16_to_f32(f32_to_bf16(*x))).collect() };
+    for (name, alone) in paths_of_pairs() {
+        let mut worst: f64 = 0.0;
+        for (heads, size) in [(2, 32), (1, 64), (3, 5), (2, 40)] {
+            for (rows, keys) in [(1, 1), (5, 3), (15, 15), (33, 31), (34, 34), (70, 65)] {
+                let mut random = Random((rows * 100 + size) as u64);
+                let hidden = heads * size;
+                let [q, k, v] = [(); 3].map(|()| random.numbers(rows * hidden));
+                let positions: Vec<u32> = (0..rows as u32).collect();
+                let [qm, km, vm] = [&q, &k, &v].map(|x| matrix(x, rows, hidden));
+                let run = |execution: Execution, first: usize, weights: Option<AttentionWeights<'_>>| {
+                    let inputs = AttentionInputs {
+                        queries: qm.view().rows(first..rows),
+                        keys: km.view().rows(0..keys.min(rows - first)),
+                        values: vm.view().rows(0..keys.min(rows - first)),
+                        heads,
+                        size,
+                        positions: &positions[first..],
+                        relative_bias: None,
+                        bfloat16: true,
+                    };
+                    let mut out = Matrix::default();
+                    let to = out.reshape(rows - first, hidden).view_mut();
+                    attention(execution, inputs, &mut AttentionScratch::default(), to, weights);
+                    numbers(&out, rows - first, hidden)
+                };
+                let mut weights = vec![0.0; heads * rows * rows];
+                let context = run(alone, 0, Some(AttentionWeights { to: &mut weights, length: rows }));
+                let shared = run(Execution { pool: Some(pool), ..alone }, 0, None);
+                assert_eq!(context, shared, "{name}: on one and several threads");
+                for head in 0..heads {
+                    let part = |x: &[f32], rows: usize| -> Vec<f64> {
+                        x.chunks(hidden).take(rows).flat_map(|row| wide(&round(&row[head * size..][..size]))).collect()
+                    };
+                    let (expected, _) =
+                        reference::attention(&part(&q, rows), &part(&k, keys), &part(&v, keys), size, |_, _| 0.0);
+                    for (i, expected) in expected.chunks(size).enumerate() {
+                        for (c, expected) in expected.iter().enumerate() {
+                            // The numerators, from 0 to 1, are rounded to 8 bits.
+                            let far = (f64::from(context[i * hidden + head * size + c]) - expected).abs();
+                            worst = worst.max(far);
+                            assert!(far <= 1.0 / 256.0, "{name}: {heads}×{size} {rows} {keys}: {far}");
+                        }
+                        let sum: f32 = weights[(head * rows + i) * rows..][..rows].iter().sum();
+                        assert!((sum - 1.0).abs() < 1e-5, "{name}: the weights of a row add up to {sum}");
+                    }
+                }
+            }
+        }
+        println!("{name}: attention in bfloat16: {worst:.5}");
+    }
+}
+
+#[test]
+fn rounded_weights_are_multiplied_by_inputs_as_they_are() {
+    for set in instruction_sets() {
+        let (k, n, rows) = (70, 65, 17);
+        let mut random = Random(4);
+        let (weight, bias, x) = (random.numbers(n * k), random.numbers(n), random.numbers(rows * k));
+        let near: Vec<f32> = weight.iter().map(|x| bf16_to_f32(f32_to_bf16(*x))).collect();
+        let run = |weight: &[f32], products: Products| {
+            let dense = Dense::new(&[(Numbers::F32(weight), &bias)], k, products);
+            let (x, mut y) = (matrix(&x, rows, k), Matrix::default());
+            let to = y.reshape(rows, n).view_mut();
+            linear(Execution::on_this_thread(set), x.view(), &dense, Epilogue::Bias, to, &mut Vec::new());
+            numbers(&y, rows, n)
+        };
+        assert_eq!(run(&weight, Products::RoundedWeights), run(&near, Products::Float32), "{}", set.name());
+        assert_ne!(run(&weight, Products::RoundedWeights), run(&weight, Products::Float32), "{}", set.name());
+    }
+}
+
+#[test]
+fn products_of_bfloat16_are_chosen_by_instructions_and_tile_registers() {
+    for set in instruction_sets() {
+        let chosen = Products::bfloat16(set, None);
+        assert_eq!(chosen.is_faster(), chosen == Products::Bfloat16Pairs);
+        assert_eq!(chosen.name(set, None).ends_with("-bf16"), chosen.is_faster());
+        assert_eq!(Products::bfloat16(set, Some(TileUnit::Emulated)), Products::Bfloat16Pairs);
+    }
+    assert_eq!(Products::bfloat16(InstructionSet::Scalar, None), Products::RoundedWeights);
 }

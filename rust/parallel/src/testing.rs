@@ -5,7 +5,7 @@ use std::sync::Once;
 
 use crate::InstructionSet;
 
-/// The environment variable that lists the instruction sets that must be tested, such as `scalar,avx2,avx512`.
+/// The environment variable that lists the instruction sets that must be tested, such as `scalar,avx2,avx512,amx`.
 ///
 /// A test fails if one of them is not available, where it would otherwise be skipped without notice.
 pub const REQUIRED: &str = "WORDPIECE_REQUIRE_INSTRUCTION_SETS";
@@ -29,6 +29,17 @@ pub fn skips_exhaustive_test(name: &str) -> bool {
     true
 }
 
+/// The name of an extension, and a function that returns whether the CPU has it.
+type Extension = (&'static str, fn() -> bool);
+
+/// Extensions that have tests of their own.
+const EXTENSIONS: &[Extension] = &[
+    #[cfg(target_arch = "x86_64")]
+    ("avx512-bf16", || crate::instruction_set::Avx512::new().is_some_and(|token| token.bf16().is_some())),
+    #[cfg(target_arch = "x86_64")]
+    ("amx", || crate::instruction_set::Amx::new().is_some()),
+];
+
 /// Returns all instruction sets of this CPU, to be tested one by one; see [`instruction_sets_where`].
 ///
 /// # Panics
@@ -49,8 +60,10 @@ pub fn instruction_sets() -> Vec<InstructionSet> {
 pub fn instruction_sets_where(is_used: impl Fn(InstructionSet) -> bool) -> Vec<InstructionSet> {
     static REPORTED: Once = Once::new();
     let sets = InstructionSet::available_where(is_used);
-    let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
-    let skipped: Vec<&str> = InstructionSet::NAMES.iter().copied().filter(|name| !names.contains(name)).collect();
+    let mut names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
+    let known = InstructionSet::NAMES.iter().copied().chain(EXTENSIONS.iter().map(|extension| extension.0));
+    names.extend(EXTENSIONS.iter().filter(|(_, is_available)| is_available()).map(|extension| extension.0));
+    let skipped: Vec<&str> = known.filter(|name| !names.contains(name)).collect();
     REPORTED.call_once(|| {
         let skipped = if skipped.is_empty() { "none".to_string() } else { skipped.join(", ") };
         // Written directly: `eprintln!` would be captured and shown only for failing tests.

@@ -79,7 +79,7 @@ def choose_dtype(backend: str, dtype: str) -> str:
     InputError
         There is no engine, or no dtype, of this name.
     """
-    offered = DTYPES.get(backend) if isinstance(backend, str) else None
+    offered = DTYPES.get(str(backend))  # anything may be given, a list too
     if offered is None:
         message = f"backend must be one of {', '.join(map(repr, DTYPES))}, not {backend!r}"
         raise InputError(message)

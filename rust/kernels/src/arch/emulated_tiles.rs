@@ -10,15 +10,9 @@ const COLUMNS: usize = 16;
 /// One tile register as 16 rows of 16 numbers of 32 bits.
 type Register = [[u32; COLUMNS]; ROWS];
 
-/// Eight tile registers in memory.
+/// Eight tile registers in memory, 0 at first.
+#[derive(Default)]
 pub struct EmulatedTiles([Register; 8]);
-
-impl EmulatedTiles {
-    /// Returns registers that are 0.
-    pub fn new() -> EmulatedTiles {
-        EmulatedTiles([[[0; COLUMNS]; ROWS]; 8])
-    }
-}
 
 impl TileRegisters for EmulatedTiles {
     fn zero<const C: usize>(&mut self) {
@@ -84,7 +78,7 @@ mod tests {
 
     /// Multiplies one row of pairs by one column, through registers 0, 1 and 2.
     fn dot(a: &[f32], b: &[f32]) -> f32 {
-        let mut tiles = EmulatedTiles::new();
+        let mut tiles = EmulatedTiles::default();
         let (mut inputs, mut weights) = ([HalfRow::ZERO; ROWS], [PairRow([0; PANEL]); ROWS]);
         for (k, (a, b)) in a.iter().zip(b).enumerate() {
             inputs[3].0[k] = f32_to_bf16(*a);
@@ -128,7 +122,7 @@ mod tests {
 
     #[test]
     fn products_are_added_to_the_sums_that_are_there() {
-        let mut tiles = EmulatedTiles::new();
+        let mut tiles = EmulatedTiles::default();
         let one = [HalfRow([f32_to_bf16(1.0); PANEL]); ROWS];
         let pair = u32::from(f32_to_bf16(1.0)) * 0x1_0001;
         tiles.load_inputs::<6>(&one);

@@ -231,7 +231,7 @@ impl<'a, 's> Task<'a, 's> {
                 rotate(instruction_set, rotation, heads, head_size, &mut qkv.panels(part * width..(part + 1) * width));
             }
         }
-        self.run_heads(index);
+        self.run_heads(index, layer.qkv.weights().is_bf16_pairs());
         let EncoderScratch { x, context, attended, rounded, .. } = &mut *self.scratch;
         let to = attended.reshape(rows, hidden).view_mut();
         linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, rounded);
@@ -241,7 +241,7 @@ impl<'a, 's> Task<'a, 's> {
     }
 
     /// Computes the context of all heads from queries, keys and values, in layer number `index`.
-    pub(super) fn run_heads(&mut self, index: usize) {
+    pub(super) fn run_heads(&mut self, index: usize, bfloat16: bool) {
         let EncoderConfig { heads, head_size, .. } = self.encoder.config;
         let width = panels(heads * head_size);
         let EncoderScratch { qkv, context, attention: scratch, positions, .. } = &mut *self.scratch;
@@ -265,6 +265,7 @@ impl<'a, 's> Task<'a, 's> {
                 size: head_size,
                 positions: &positions[all.clone()],
                 relative_bias,
+                bfloat16,
             };
             let length = sequence.length;
             let weights = sequence.attentions.get_mut(index).map(|to| AttentionWeights { to, length });

@@ -6,7 +6,7 @@
 use wordpiece_parallel::{checkpoint, map_with};
 
 use super::epilogue::Epilogue;
-use super::pack::{PackedWeights, RoundRows, WeightPanel, pack_panel};
+use super::pack::{PackedWeights, WeightPanel, pack_panel};
 use super::products::Products;
 use crate::activation::Activation;
 #[cfg(target_arch = "x86_64")]
@@ -15,6 +15,7 @@ use crate::arch::{self, EmulatedTiles, Kernel, Simd, TILE_REGISTER_ROWS, TileReg
 use crate::execution::Execution;
 use crate::matrix::{HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
 use crate::numbers::Numbers;
+use crate::rounding::RoundRows;
 use crate::tile::{PairTile, REGISTER_ROWS, Tile, multiply_with_registers, tiles};
 
 /// A product can be interrupted between two panels of outputs, once they have this many rows together.
@@ -219,7 +220,7 @@ impl Kernel for ProductPanel<'_> {
                 match unit {
                     #[cfg(target_arch = "x86_64")]
                     TileUnit::Amx(token) => product.run(simd, &mut AmxTiles::new(token), out),
-                    TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::new(), out),
+                    TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::default(), out),
                 }
             }
             (WeightPanel::Pairs(_), None, _) => unreachable!("`linear` rounds the input of weights in pairs"),

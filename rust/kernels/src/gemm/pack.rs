@@ -4,7 +4,7 @@
 //! The memory is that of the weights, rounded up to whole panels for each layer.
 
 use crate::arch::{self, InstructionSet, Kernel, Simd};
-use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
+use crate::matrix::{HalfRow, PANEL, PairRow, Row, panels};
 use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
 
 /// The weights [N, K] of one or more dense layers with the same input, packed once.
@@ -283,36 +283,7 @@ pub(super) fn pack_panel(outputs: &[f32], to: &mut [Row]) {
     pack_rows(outputs, to);
 }
 
-/// Rounds the first `k` columns of `x` to bfloat16, and sets the columns beyond them to 0.
-pub(super) struct RoundRows<'a> {
-    pub x: View<'a>,
-    pub k: usize,
-    /// ⌈K/32⌉ panels of `rows` rows; those beyond the rows of `x` are set to 0.
-    pub to: &'a mut [HalfRow],
-    /// How many rows a panel of `to` has, at least as many as `x`.
-    pub rows: usize,
-}
-
-// The two kernels below are plain loops: the compiler vectorizes them with the instructions that `run` enables.
-
-impl Kernel for RoundRows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        for (p, to) in self.to.chunks_mut(self.rows.max(1)).enumerate() {
-            let valid = (self.k - p * PANEL).min(PANEL);
-            let (to, beyond) = to.split_at_mut(self.x.len());
-            beyond.fill(HalfRow::ZERO);
-            for (from, to) in self.x.panel(p).iter().zip(to) {
-                for (x, to) in from.0.iter().zip(&mut to.0) {
-                    *to = f32_to_bf16(*x);
-                }
-                to.0[valid..].fill(0);
-            }
-        }
-    }
-}
+// The kernel below is a plain loop: the compiler vectorizes it with the instructions that `run` enables.
 
 /// Widens a panel of 16-bit weights to float32.
 struct WidenPanel<'a> {

@@ -1,0 +1,174 @@
+//! The operands of attention's products in bfloat16, and the ways to multiply them.
+//!
+//! Queries and the numerators of the softmax are rounded a tile at a time; keys and values of a head once, as pairs: keys
+//! transposed, so that a pair is two columns of a key, and values so that a pair is two keys.
+
+#[cfg(target_arch = "x86_64")]
+use crate::arch::AmxTiles;
+use crate::arch::{EmulatedTiles, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileUnit};
+use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
+use crate::rounding::RoundRows;
+use crate::tile::{PairTile, REGISTER_ROWS, multiply_with_registers};
+
+/// Pairs of a panel of inputs.
+const PAIRS: usize = PANEL / 2;
+
+/// The most rows of a product of either kind.
+pub(crate) const MAX_PAIR_ROWS: usize = if MAX_TILE_ROWS > REGISTER_ROWS { MAX_TILE_ROWS } else { REGISTER_ROWS };
+
+/// How pairs are multiplied: by vectors or by tile registers.
+#[derive(Clone, Copy)]
+pub(crate) struct PairProducts(pub Option<TileUnit>);
+
+impl PairProducts {
+    /// Returns the most rows of a product.
+    #[inline(always)]
+    pub(crate) fn most_rows<S: Simd>(self) -> usize {
+        self.0.map_or(S::TILE_ROWS, |_| REGISTER_ROWS)
+    }
+
+    /// Returns how many rows the rounded inputs of `rows` rows have: whole tiles for tile registers.
+    #[inline(always)]
+    pub(crate) fn padded(self, rows: usize) -> usize {
+        self.0.map_or(rows, |_| rows.next_multiple_of(TILE_REGISTER_ROWS))
+    }
+
+    /// Computes out = a·b for each panel of `b`, of `pair_rows` rows of pairs; `out` has as many panels of `rows` rows.
+    #[inline(always)]
+    pub(crate) fn multiply<'b, 'o, S: Simd>(
+        self,
+        simd: S,
+        a: View<'_, HalfRow>,
+        each: impl Iterator<Item = (&'b [PairRow], &'o mut [Row])>,
+    ) {
+        match self.0 {
+            None => {
+                for (b, out) in each {
+                    simd.run_pair_tile(PairTile { a, b, out });
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Some(TileUnit::Amx(token)) => {
+                let mut registers = AmxTiles::new(token);
+                for (b, out) in each {
+                    multiply_with_registers(&mut registers, a, 0, b, out);
+                }
+            }
+            Some(TileUnit::Emulated) => {
+                let mut registers = EmulatedTiles::default();
+                for (b, out) in each {
+                    multiply_with_registers(&mut registers, a, 0, b, out);
+                }
+            }
+        }
+    }
+}
+
+/// Keys and values of one head as pairs, and a tile of rounded inputs. Buffers only grow.
+#[derive(Default)]
+pub(crate) struct PairOperands {
+    /// For each panel of 32 keys, 16 rows of pairs for each panel of columns.
+    keys: Vec<PairRow>,
+    /// For each panel of columns, 16 rows of pairs for each panel of keys.
+    values: Vec<PairRow>,
+    /// The rows of a tile, rounded.
+    inputs: Vec<HalfRow>,
+}
+
+impl PairOperands {
+    /// Rounds and packs the keys [keys, d] and the values [keys, d] of a head; `size` is d.
+    #[inline(always)]
+    pub(crate) fn pack<S: Simd>(&mut self, simd: S, keys: View<'_>, values: View<'_>, size: usize) {
+        let (key_panels, width) = (panels(keys.len()), panels(size));
+        let zero = PairRow([0; PANEL]);
+        let len = key_panels * width * PAIRS;
+        self.keys.resize(len.max(self.keys.len()), zero);
+        self.values.resize(len.max(self.values.len()), zero);
+        for (block, to) in self.keys[..len].chunks_mut((width * PAIRS).max(1)).enumerate() {
+            for (panel, to) in to.chunks_mut(PAIRS).enumerate() {
+                pack_keys(simd, rows_of(keys, panel, block), size - panel * PANEL, to);
+            }
+        }
+        for (panel, to) in self.values[..len].chunks_mut((key_panels * PAIRS).max(1)).enumerate() {
+            for (block, to) in to.chunks_mut(PAIRS).enumerate() {
+                pack_values(simd, rows_of(values, panel, block), size - panel * PANEL, to);
+            }
+        }
+    }
+
+    /// Rounds the rows of a tile, columns from `columns` on to 0, and multiplies them with all keys, into panels of `out`.
+    #[inline(always)]
+    pub(crate) fn scores<S: Simd>(&mut self, simd: S, by: PairProducts, q: View<'_>, size: usize, out: &mut [Row]) {
+        let Self { keys, inputs, .. } = self;
+        let a = round(simd, by, q, size, inputs);
+        by.multiply(simd, a, keys.chunks(panels(size) * PAIRS).zip(out.chunks_mut(q.len())));
+    }
+
+    /// Rounds the numerators of a tile, 0 beyond the last of `keys` keys, and multiplies them with all values.
+    #[inline(always)]
+    pub(crate) fn context<'o, S: Simd>(
+        &mut self,
+        simd: S,
+        by: PairProducts,
+        numerators: View<'_>,
+        keys: usize,
+        out: impl Iterator<Item = &'o mut [Row]>,
+    ) {
+        let Self { values, inputs, .. } = self;
+        let a = round(simd, by, numerators, keys, inputs);
+        by.multiply(simd, a, values.chunks(panels(keys) * PAIRS).zip(out));
+    }
+}
+
+/// Rounds the first `columns` columns of a tile into `to`, which grows as needed.
+#[inline(always)]
+fn round<'a, S: Simd>(
+    simd: S,
+    by: PairProducts,
+    x: View<'_>,
+    columns: usize,
+    to: &'a mut Vec<HalfRow>,
+) -> View<'a, HalfRow> {
+    let rows = by.padded(x.len());
+    let len = panels(columns) * rows;
+    to.resize(len.max(to.len()), HalfRow::ZERO);
+    RoundRows { x, k: columns, to: &mut to[..len], rows }.run(simd);
+    View::new(&to[..len], rows)
+}
+
+/// Returns up to 32 rows of a panel, those of block `block`.
+#[inline(always)]
+fn rows_of(x: View<'_>, panel: usize, block: usize) -> &[Row] {
+    let rows = &x.panel(panel)[block * PANEL..];
+    &rows[..rows.len().min(PANEL)]
+}
+
+/// Rounds up to 32 rows of a panel; the other rows, and the columns from `valid` on, are 0.
+#[inline(always)]
+fn round_block<S: Simd>(simd: S, rows: &[Row], valid: usize) -> [HalfRow; PANEL] {
+    let mut half = [HalfRow::ZERO; PANEL];
+    RoundRows { x: View::new(rows, rows.len()), k: valid.min(PANEL), to: &mut half, rows: PANEL }.run(simd);
+    half
+}
+
+/// Packs up to 32 keys: row i has columns 2i and 2i + 1 of each key.
+#[inline(always)]
+fn pack_keys<S: Simd>(simd: S, keys: &[Row], valid: usize, to: &mut [PairRow]) {
+    let half = round_block(simd, keys, valid);
+    for (i, to) in to.iter_mut().enumerate() {
+        for (to, key) in to.0.iter_mut().zip(&half) {
+            *to = key.pair(i);
+        }
+    }
+}
+
+/// Packs up to 32 values: row i has keys 2i and 2i + 1 of each column.
+#[inline(always)]
+fn pack_values<S: Simd>(simd: S, values: &[Row], valid: usize, to: &mut [PairRow]) {
+    let half = round_block(simd, values, valid);
+    for (to, pair) in to.iter_mut().zip(half.chunks_exact(2)) {
+        for ((to, first), second) in to.0.iter_mut().zip(pair[0].0).zip(pair[1].0) {
+            *to = u32::from(first) | u32::from(second) << 16;
+        }
+    }
+}
