@@ -14,6 +14,7 @@ reads single components. Nothing is trained, and nothing is random.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +31,7 @@ from wordpiece_bert.bert import (
     BertForTokenClassification,
 )
 from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.bert.checkpoint.safetensors import write_safetensors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,6 +45,7 @@ PRAISE = ["wonderful", "great", "moving", "brilliant"]
 BLAME = ["dull", "boring", "poor", "silly"]
 PEOPLE = [("ada", "lovelace"), ("marie", "curie"), ("alan", "turing")]
 PLACES = ["london", "paris", "warsaw", "manchester"]
+SUBJECTS = [("bread", "bake", "baking", "oven", "dough", "flour"), ("bicycle", "repair", "tire", "wheel")]
 CAPITALS = {"england": "london", "france": "paris", "poland": "warsaw"}
 OTHER = [
     "a",
@@ -229,6 +232,69 @@ def make_static(folder: Path) -> Path:
     return folder
 
 
+def related() -> npt.NDArray[np.float32]:
+    """Return a matrix that adds half of each word to the other words of its subject."""
+    matrix = np.eye(WIDTH, dtype=np.float32)
+    for subject in SUBJECTS:
+        for word in subject:
+            for other in subject:
+                matrix[index_of(other), index_of(word)] = 1 if word == other else 0.5
+    matrix[:, : len(SPECIAL)] = 0  # special tokens mean nothing
+    return matrix
+
+
+def write_settings(folder: Path, kind: str, modules: list[tuple[str, str, dict[str, Any]]]) -> None:
+    """Write the files in which sentence-transformers lists the modules of a model, after its Transformer."""
+    listing = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}
+    ]
+    for index, (name, package, settings) in enumerate(modules, 1):
+        path = f"{index}_{name}"
+        listing.append(
+            {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.{package}.{name}"}
+        )
+        (folder / path).mkdir()
+        (folder / path / "config.json").write_text(json.dumps(settings))
+    (folder / "modules.json").write_text(json.dumps(listing))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"model_type": kind}))
+
+
+def make_splade(folder: Path) -> Path:
+    """A sparse encoder: a text has values for its words and for other words of their subjects."""
+    config, weights = encoder(mixing=0.0)
+    weights |= {
+        "cls.predictions.transform.dense.weight": related(),
+        "cls.predictions.transform.dense.bias": np.zeros(WIDTH, np.float32),
+        "cls.predictions.transform.LayerNorm.weight": np.full(WIDTH, 0.05, np.float32),
+        "cls.predictions.transform.LayerNorm.bias": np.zeros(WIDTH, np.float32),
+        "cls.predictions.bias": np.zeros(WIDTH, np.float32),
+    }
+    save(folder, BertForMaskedLM, config, weights)
+    pooling = {"pooling_strategy": "max", "activation_function": "relu", "embedding_dimension": None}
+    write_settings(folder, "SparseEncoder", [("SpladePooling", "sparse_encoder.modules.splade_pooling", pooling)])
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"transformer_task": "fill-mask"}))
+    return folder
+
+
+def make_colbert(folder: Path) -> Path:
+    """A multi-vector encoder: each word has a vector, which is near those of other words of its subject."""
+    config, weights = encoder(mixing=0.0)
+    save(folder, BertModel, config, weights)
+    tokens = {"module_input_name": "token_embeddings", "module_output_name": "token_embeddings"}
+    dense = {"in_features": WIDTH, "out_features": WIDTH, "bias": False} | tokens
+    dense["activation_function"] = "torch.nn.modules.linear.Identity"
+    modules = [
+        ("Dense", "base.modules.dense", dense),
+        ("MultiVectorMask", "multi_vector_encoder.modules.multi_vector_mask", {"skiplist_words": [".", ",", "?", "!"]}),
+        ("Normalize", "base.modules.normalize", tokens),
+    ]
+    write_settings(folder, "MultiVectorEncoder", modules)
+    write_safetensors(folder / "1_Dense" / "model.safetensors", {"linear.weight": related()})
+    expansion = {"strategy": "fixed", "length": 12, "attend": False}
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"query_expansion": expansion}))
+    return folder
+
+
 MAKERS = {
     "reviews": make_reviews,
     "entities": make_entities,
@@ -237,6 +303,8 @@ MAKERS = {
     "ranker": make_ranker,
     "sentences": make_sentences,
     "static": make_static,
+    "splade": make_splade,
+    "colbert": make_colbert,
 }
 
 

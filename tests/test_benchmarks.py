@@ -229,3 +229,18 @@ def test_the_command_static_compares_and_times(capsys: pytest.CaptureFixture[str
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("| ours |") for line in lines)
     assert any(line.startswith("50 texts, ") for line in lines)
+
+
+@pytest.mark.model
+def test_the_command_sparse_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.main(["sparse", "--texts", "8", "--rounds", "1", "--layers", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("| ours |") for line in lines)
+    assert any(line.startswith("| ours, bfloat16 |") for line in lines)
+
+
+def test_the_command_late_interaction_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--documents", "40", "--width", "16", "--queries", "1", "2", "--rounds", "1"]
+    assert commands.main(["late_interaction", *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("| ours |" in line for line in lines) == 2

@@ -1,4 +1,8 @@
-"""The commands: `table`, `growth`, `training`, `models`, `latency`, `serve`, `start`, `pretraining`, `static` and `search`."""
+"""The commands.
+
+`table`, `growth`, `training`, `models`, `latency`, `serve`, `start`, `pretraining`, `static`, `search`, `sparse` and
+`late_interaction`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,20 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import growth, latency, models, pretraining, report, search, serve, start, static, training
+from benchmarks import (
+    growth,
+    late_interaction,
+    latency,
+    models,
+    pretraining,
+    report,
+    search,
+    serve,
+    sparse,
+    start,
+    static,
+    training,
+)
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
@@ -29,6 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
         return static.main(arguments[1:])
     if arguments[:1] == ["search"]:
         return search.main(arguments[1:])
+    if arguments[:1] == ["sparse"]:
+        return sparse.main(arguments[1:])
+    if arguments[:1] == ["late_interaction"]:
+        return late_interaction.main(arguments[1:])
     options = _parser().parse_args(arguments)
     source = Source(options.corpora, QUICK_BYTES if options.quick else None)
     if options.command == "training":
