@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tiny_models
 from benchmarks import __main__ as commands
-from benchmarks import latency, models, start, training
+from benchmarks import integrations, latency, models, start, training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError
@@ -244,3 +245,33 @@ def test_the_command_late_interaction_compares_and_times(capsys: pytest.CaptureF
     assert commands.main(["late_interaction", *options]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert sum("| ours |" in line for line in lines) == 2
+
+
+def test_other_libraries_are_measured_beside_the_plain_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("transformers", reason="the usual code is around its tokenizer")
+    for name in ("pyarrow", "pandas", "polars", "duckdb"):
+        pytest.importorskip(name)
+    given = ["--texts", "40", "--rounds", "1", "--record", str(tmp_path)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of transformers and DuckDB
+        assert commands.main(["integrations", *given, "--only", "pyarrow", "pandas", "polars", "duckdb"]) == 0
+    shown = capsys.readouterr().out
+    for name in ("pyarrow", "pandas", "Polars", "DuckDB"):
+        assert re.search(rf"\| {name} \|.*\| equal \|", shown), name
+    rows = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))["rows"]
+    assert [row["ids"] for row in rows] == ["equal"] * 4
+
+    make = integrations.LIBRARIES[0]
+
+    def other(texts: list[str], tokenizer: Any, theirs: Any, folder: Path) -> Any:  # noqa: ANN401
+        case = make(texts, tokenizer, theirs, folder)
+        return case._replace(rows=lambda _: [[1]] * len(texts))
+
+    other.__name__ = "_pyarrow"
+    monkeypatch.setattr(integrations, "LIBRARIES", (other,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert commands.main(["integrations", *given[:4], "--only", "pyarrow"]) == 1
+    assert "DIFFERENT" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """The commands.
 
-`table`, `growth`, `training`, `models`, `latency`, `serve`, `start`, `pretraining`, `static`, `search`, `sparse` and
-`late_interaction`.
+`table`, `growth`, `training`, `models`, `latency`, `serve`, `start`, `pretraining`, `static`, `search`, `sparse`,
+`late_interaction` and `integrations`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks import (
     growth,
+    integrations,
     late_interaction,
     latency,
     models,
@@ -42,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
         return serve.main(arguments[1:])
     if arguments[:1] == ["start"]:
         return start.main(arguments[1:])
+    if arguments[:1] == ["integrations"]:
+        return integrations.main(arguments[1:])
     if arguments[:1] == ["static"]:
         return static.main(arguments[1:])
     if arguments[:1] == ["search"]:
