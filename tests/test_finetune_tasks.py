@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+import warnings
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
 
@@ -322,6 +323,28 @@ def test_free_memory_is_that_of_the_kernel_and_of_the_control_group(
     assert memory.available_memory() is None
 
 
+# --- sentence vectors
+
+
+def test_pairs_are_evaluated_by_the_correlation_of_their_cosines(folder: Path, tmp_path: Path) -> None:
+    encoder = SentenceEncoder(folder)
+    pairs = [("a film", "a story"), ("bread", "bread"), ("bread", "a film"), ("the oven", "the oven and the dough")]
+    rows = [{"a": a, "b": b, "label": label} for (a, b), label in zip(pairs, [0.3, 1.0, 0.1, 0.4], strict=True)]
+    arguments = TrainingArguments(tmp_path, per_device_eval_batch_size=3)
+    trainer = SentenceTrainer(encoder, arguments, rows, losses.CoSENTLoss(), rows)
+    found = trainer.evaluate()
+    cosines = [encoder.similarity(encoder.encode(a), encoder.encode(b)).item() for a, b in pairs]
+    labels = [row["label"] for row in rows]
+    assert found["eval_pearson_cosine"] == pytest.approx(np.corrcoef(cosines, labels)[0, 1], abs=1e-5)
+    order = [np.argsort(np.argsort(values)) for values in (cosines, labels)]
+    assert found["eval_spearman_cosine"] == pytest.approx(np.corrcoef(*order)[0, 1], abs=1e-6)
+    constant = [{**row, "label": 1.0} for row in rows]
+    assert set(trainer.evaluate(constant)) == {"eval_loss"}
+    classes = losses.SoftmaxLoss(encoder.dimension, 2)
+    split = [{**row, "label": index % 2} for index, row in enumerate(rows)]
+    assert set(SentenceTrainer(encoder, arguments, split, classes).evaluate(split)) == {"eval_loss"}
+
+
 # --- the curve
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -399,7 +422,7 @@ def test_the_command_chooses(form: str, folder: Path, tmp_path: Path, capsys: py
     triples = [("a city", "bread", "london"), ("a city", "dough", "paris"), ("to bake", "bread", "film")] * 4
     labels = [1, 1, 0] * 4
     out = tmp_path / "out"
-    command = ["finetune", "-m", str(folder), "--task", "choose", "-o", str(out), "--epochs", "1"]
+    command = ["finetune", "-m", str(folder), "--task", "choose", "-o", str(out), "--epochs", "1", "--batch-size", "4"]
     if form == "lists":
         rows = [{"text": t, "choices": [a, b], "label": n} for (t, a, b), n in zip(triples, labels, strict=True)]
         file = write(tmp_path / "train.jsonl", rows)
@@ -415,3 +438,16 @@ def test_the_command_chooses(form: str, folder: Path, tmp_path: Path, capsys: py
     if form == "columns":
         assert main([*command[:-1], "text"]) == 2
         assert "must hold lists of strings" in capsys.readouterr().err
+
+
+def test_fewer_rows_than_a_batch_are_warned_about(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "train.jsonl", [{"text": "a film", "label": "a"}, {"text": "bread", "label": "b"}])
+    command = ["finetune", "-m", str(folder), "--task", "classify", "--train", file, "-o", str(tmp_path / "out")]
+    assert main([*command, "--epochs", "1", "--batch-size", "2"]) == 0
+    assert "fewer than a batch" not in capsys.readouterr().err
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main([*command, "--epochs", "1"]) == 0
+    assert "2 rows, fewer than a batch of 16" in capsys.readouterr().err

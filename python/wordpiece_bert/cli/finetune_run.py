@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.cli.messages import print_summary, print_verbose
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, losses, metrics
 from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.curve import save_curve
@@ -47,6 +48,10 @@ def run(options: argparse.Namespace) -> None:
         show_progress_bar=False if options.quiet else None,
     )
     trainer = _sentence_trainer(options, settings) if options.task == "similar" else _trainer(options, settings)
+    count = len(trainer.train_dataset or ())
+    if count < options.batch_size:
+        message = f"{options.train} has {count} rows, fewer than a batch of {options.batch_size}"
+        warnings.warn(message, TrainingWarning, stacklevel=2)
     result = trainer.train(resume_from_checkpoint=True if options.resume else None)
     trainer.save_model(options.output)
     history = trainer.log_history

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import numpy as np
 
 from wordpiece_bert._internal.progress import Progress, shows_bars
+from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError
-from wordpiece_bert.finetune import checkpoints
+from wordpiece_bert.finetune import checkpoints, metrics
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, fingerprint, pad_collate, rows_of
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.losses import SoftmaxLoss
 from wordpiece_bert.finetune.memory import check_memory, row_sizes
 from wordpiece_bert.finetune.network import Network, Parameters
 from wordpiece_bert.finetune.optimizer import AdamW, clip_grad_norm_
@@ -696,7 +698,7 @@ class SentenceTrainer(_Loop["SentenceEncoder"]):
         return self._encoder
 
     def evaluate(self, eval_dataset: Dataset | None = None) -> dict[str, float]:
-        """Compute the loss over a data set, without dropout, and add it to the history.
+        """Compute loss and correlations over a data set, without dropout, and add them to the history.
 
         Parameters
         ----------
@@ -706,21 +708,31 @@ class SentenceTrainer(_Loop["SentenceEncoder"]):
         Returns
         -------
         dict of str to float
-            ``eval_loss``.
+            ``eval_loss``; for pairs whose labels order them ``eval_pearson_cosine`` and ``eval_spearman_cosine``, the
+            correlations of the labels with the cosines, unless one of them is constant.
         """
         dataset = self.eval_dataset if eval_dataset is None else eval_dataset
         if dataset is None or len(dataset) == 0:
             message = "there is nothing to evaluate: the data set is empty or missing"
             raise InputError(message)
         size, total = self.args.per_device_eval_batch_size, 0.0
+        cosines, labels = list[float](), list[float]()
         for start in range(0, len(dataset), size):
             rows = rows_of(dataset, range(start, min(start + size, len(dataset))))
             batch = self._batch(rows)
             columns = [self.model.encode(list(column)) for column in batch["columns"]]
             total += self._loss.value_and_grad(columns, batch["labels"]).loss * len(rows)
-        metrics = {"eval_loss": total / len(dataset)}
-        self._log(**metrics)
-        return metrics
+            if len(columns) == 2 and batch["labels"] is not None and not isinstance(self._loss, SoftmaxLoss):
+                a, b = (normalize(column) for column in columns)
+                cosines += (a * b).sum(axis=1).tolist()
+                labels += [float(label) for label in batch["labels"]]
+        found = {"eval_loss": total / len(dataset)}
+        if labels:
+            found["eval_pearson_cosine"] = metrics.pearson(cosines, labels)
+            found["eval_spearman_cosine"] = metrics.spearman(cosines, labels)
+        found = {name: value for name, value in found.items() if name == "eval_loss" or math.isfinite(value)}
+        self._log(**found)
+        return found
 
     def save_model(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder that sentence-transformers and this package load.
