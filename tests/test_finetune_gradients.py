@@ -59,22 +59,24 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("backend", ["numpy", "rust"])
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize(("name", "case"), CASES)
-def test_gradients_equal_those_of_torch(name: str, case: str, checkpointing: bool) -> None:
+def test_gradients_equal_those_of_torch(name: str, case: str, checkpointing: bool, backend: str) -> None:
     folder = DATA / "gradients" / name
-    model = getattr(bert, META[name]["class"]).from_pretrained(folder, backend="numpy")
+    model = getattr(bert, META[name]["class"]).from_pretrained(folder, backend=backend)
     stored = arrays(folder / "reference.npz")
     found = value_and_grad(model, **part(stored, f"{case}.in."), gradient_checkpointing=checkpointing)
     assert found.loss == pytest.approx(float(stored[f"{case}.out.loss"]), abs=1e-5)
     assert_gradients(found, part(stored, f"{case}.grad."), tuple(META[name]["vanishing"]))
 
 
+@pytest.mark.parametrize("backend", ["numpy", "rust"])
 @pytest.mark.parametrize("name", ["seqcls_single", "token_cls", "pretraining"])
-def test_gradients_with_given_dropout_masks_equal_those_of_torch(name: str) -> None:
+def test_gradients_with_given_dropout_masks_equal_those_of_torch(name: str, backend: str) -> None:
     folder = DATA / "dropout" / name
     config = json.loads((folder / "config.json").read_text())
-    model = getattr(bert, config["architectures"][0]).from_pretrained(folder, backend="numpy")
+    model = getattr(bert, config["architectures"][0]).from_pretrained(folder, backend=backend)
     stored = arrays(folder / "reference.npz")
     found = value_and_grad(model, **part(stored, "in."), dropout_masks=part(stored, "mask."))
     assert found.loss == pytest.approx(float(stored["out.loss"]), abs=1e-5)

@@ -33,6 +33,7 @@ from wordpiece_bert.finetune import (
     value_and_grad,
 )
 from wordpiece_bert.finetune.data import label_names, read_columns, sequence_rows, token_rows
+from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining, TrainingEngine
 from wordpiece_bert.finetune.sentences import SentenceNetwork
 
 DATA = Path(__file__).parent / "data" / "training"
@@ -104,8 +105,9 @@ def bits(trainer: Any) -> dict[str, bytes]:
 # --- equal to the reference programs
 
 
+@pytest.mark.parametrize("backend", ["numpy", "rust"])
 @pytest.mark.parametrize("name", ["seqcls_single", "pretraining", "token_cls"])
-def test_twenty_steps_equal_those_of_torch(name: str, tmp_path: Path) -> None:
+def test_twenty_steps_equal_those_of_torch(name: str, backend: str, tmp_path: Path) -> None:
     folder = DATA / "trajectories" / name
     stored, described = arrays(folder / "reference.npz"), json.loads((folder / "settings.json").read_text())
     s = described["settings"]
@@ -121,7 +123,7 @@ def test_twenty_steps_equal_those_of_torch(name: str, tmp_path: Path) -> None:
         max_grad_norm=s["max_grad_norm"],
         optim="adamw" if s["correct_bias"] else "adam_weight_decay",
     )
-    trainer = Trainer(getattr(bert, described["class"]).from_pretrained(folder), args)
+    trainer = Trainer(getattr(bert, described["class"]).from_pretrained(folder, backend=backend), args)
     inputs = {key[3:]: array for key, array in stored.items() if key.startswith("in.")}
     for step in range(s["steps"]):
         parts = range(step * s["accumulate"], (step + 1) * s["accumulate"])
@@ -144,14 +146,16 @@ def make_loss(options: dict[str, Any]) -> Any:
     return getattr(losses, kind)(**options)
 
 
+@pytest.mark.parametrize("engine", [NumpyTraining(), RustTraining()], ids=["numpy", "rust"])
 @pytest.mark.parametrize("name", ENCODERS)
-def test_gradients_of_sentence_encoders_equal_those_of_sentence_transformers(name: str) -> None:
+def test_gradients_of_sentence_encoders_equal_those_of_sentence_transformers(name: str, engine: TrainingEngine) -> None:
     folder, described = DATA / "sentence_encoders" / name, ENCODERS[name]
     stored = arrays(folder / "reference.npz")
     network, loss = SentenceNetwork(wb.SentenceEncoder(folder / "model")), make_loss(described["loss"])
     if state := {key[3:]: array for key, array in stored.items() if key.startswith("in.classifier")}:
         loss.load_state_dict(state)
-    value, found = network.compute(network.parameters(), described["columns"], stored.get("in.labels"), loss)
+    labels = stored.get("in.labels")
+    value, found = network.compute(network.parameters(), described["columns"], labels, loss, engine=engine)
     assert value == pytest.approx(float(stored["out.loss"]), abs=1e-5)
     expected = {key[5:]: array for key, array in stored.items() if key.startswith("grad.")}
     own = {key.removeprefix("loss."): array for key, array in found.items()}

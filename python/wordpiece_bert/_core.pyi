@@ -2,7 +2,7 @@
 # raises InputError for a value that it cannot use.
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Self, final
+from typing import Any, ClassVar, Final, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -380,6 +380,83 @@ class VocabularyHead:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]: ...
     @property
     def vocabulary(self) -> int: ...
+
+#: Weight and bias, or γ and β.
+_Affine: TypeAlias = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+#: Words or word vectors, positions, types, norm and projection.
+_Embeddings: TypeAlias = tuple[
+    npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32] | None, _Affine, _Affine | None
+]
+#: The embeddings, the different layers, the number of each layer among them, MPNet's bias by distance.
+_EncoderParameters: TypeAlias = tuple[_Embeddings, list[list[_Affine]], list[int], npt.NDArray[np.float32] | None]
+
+@final
+class EncoderTraining:
+    def __new__(
+        cls,
+        *,
+        hidden: int,
+        embedding: int,
+        heads: int,
+        intermediate: int,
+        activation: str,
+        eps: float,
+        drops_attention_output: bool,
+        instruction_set: str | None = None,
+    ) -> Self: ...
+    def forward(
+        self,
+        parameters: _EncoderParameters,
+        batch: tuple[
+            npt.NDArray[np.int64],
+            npt.NDArray[np.int64],
+            npt.NDArray[np.uint32] | None,
+            npt.NDArray[np.uint32],
+            npt.NDArray[np.uint32],
+            npt.NDArray[np.uint32],
+        ],
+        dropout: tuple[int, int, int, float, float] | None,
+        trained_from: int | None,
+        checkpointing: bool,
+        threads: int | None,
+    ) -> npt.NDArray[np.float32]: ...
+    def backward(
+        self,
+        parameters: _EncoderParameters,
+        dx: npt.NDArray[np.float32],
+        embeddings: tuple[
+            tuple[npt.NDArray[np.float32], int | None] | None,
+            tuple[npt.NDArray[np.float32], int | None],
+            npt.NDArray[np.float32] | None,
+            _Affine,
+            _Affine | None,
+        ]
+        | None,
+        layers: list[list[_Affine]],
+        relative_bias: npt.NDArray[np.float32] | None,
+        threads: int | None,
+    ) -> npt.NDArray[np.float32] | None: ...
+
+def linear_backward(
+    dy: npt.NDArray[np.float32],
+    x: npt.NDArray[np.float32],
+    weight: npt.NDArray[np.float32],
+    threads: int | None = None,
+    instruction_set: str | None = None,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
+def sums_of_squares(gradients: list[npt.NDArray[np.float32]], threads: int | None = None) -> list[float]: ...
+def adamw_step(
+    parameters: list[
+        tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32], float]
+    ],
+    *,
+    factor: float,
+    betas: tuple[float, float],
+    eps: float,
+    rate: float,
+    step: int | None,
+    threads: int | None = None,
+) -> None: ...
 
 @final
 class Rows:

@@ -45,11 +45,11 @@ __all__ = [
     "linear_backward",
     "lookup_backward",
     "normalize_backward",
-    "pooler_backward",
     "scale_and_shift",
     "scale_and_shift_backward",
     "standardize",
     "standardize_backward",
+    "tanh_backward",
 ]
 
 
@@ -261,10 +261,7 @@ def lookup_backward(dy: Array, ids: Ids, rows: int, without: int | None = None) 
     return table
 
 
-def pooler_backward(dy: Array, y: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Gradients of `functional.pooler`, y = tanh(z), z = x·Wᵀ + b over the first tokens x; dz = dy·(1 − y²).
-
-    dy and y [B, H], x [B, H], weight [H, H] -> dx [B, H], dW [H, H], db [H].
-    """
-    dz: Array = dy * (_ONE - y * y)  # [B, H]
-    return linear_backward(dz, x, weight)
+def tanh_backward(dy: Array, y: Array) -> Array:
+    """Gradient of y = tanh(z), as in `functional.pooler`: dz = dy·(1 − y²). dy and y [B, H] -> [B, H]."""
+    dz: Array = dy * (_ONE - y * y)
+    return dz

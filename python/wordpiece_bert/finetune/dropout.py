@@ -92,6 +92,11 @@ class KeyedDropout:
     def __init__(self, seed: int, step: int, micro_batch: int = 0) -> None:
         self._seed, self._step, self._micro_batch = seed, step, micro_batch
 
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """Seed, step and micro-batch."""
+        return self._seed, self._step, self._micro_batch
+
     def tokens(self, site: str, tokens: Tokens, width: int, rate: float) -> Array | None:
         """Return the mask of token vectors, as `Dropout.tokens`."""
         if rate == 0:

@@ -11,7 +11,7 @@ from wordpiece_bert.bert.heads.kinds import MultipleChoice
 from wordpiece_bert.bert.inputs import as_array, check_inputs
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import Dropout, GivenDropout
-from wordpiece_bert.finetune.encoder import EncoderPass
+from wordpiece_bert.finetune.engines import NumpyTraining, TrainingEngine, engine_of
 from wordpiece_bert.finetune.heads import HeadInputs, head_of
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import lay_out
@@ -119,6 +119,7 @@ def value_and_grad(
         {name: value for name, value in batch.items() if value is not None},
         dropout,
         gradient_checkpointing=gradient_checkpointing,
+        engine=engine_of(model.backend),
     )
     assert found.de is not None, "the embeddings are trained"
     vectors = found.tokens.padded(found.de)  # [B, S, E]
@@ -144,8 +145,13 @@ def compute(
     *,
     gradient_checkpointing: bool = False,
     trained_from: int | None = None,
+    engine: TrainingEngine | None = None,
 ) -> Computed:
-    """Compute loss and gradients of one batch, for the parameters given; the arguments of `value_and_grad` by name."""
+    """Compute loss and gradients of one batch, for the parameters given; the arguments of `value_and_grad` by name.
+
+    Without `engine`, NumPy computes, in the type of the parameters; `RustTraining` needs float32.
+    """
+    engine = NumpyTraining() if engine is None else engine
     head = head_of(network.model_class, network)
     if missing := [name for name in head.label_names if name not in batch]:
         message = f"{network.model_class.__name__} needs {' and '.join(missing)} for its loss"
@@ -161,7 +167,7 @@ def compute(
     mask = np.ones(inputs.shape, np.bool_) if inputs.mask is None else inputs.mask  # [B, S]
     labels = {name: batch[name] for name in head.label_names}
     tokens = lay_out(inputs, head.read(mask, labels))
-    encoder = EncoderPass(
+    encoder = engine.encode(
         network,
         parameters,
         tokens,
@@ -171,7 +177,7 @@ def compute(
     )
     gradient = Gradients()
     with np.errstate(under="ignore"):
-        result = head.run(HeadInputs(encoder.x, tokens, labels, parameters, dropout, gradient))
+        result = head.run(HeadInputs(encoder.x, tokens, labels, parameters, dropout, gradient, engine))
     de = encoder.backward(result.dx, gradient)
     return Computed(result.loss, dict(gradient), de, tokens)
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.functional import Array, Ids, Mask
     from wordpiece_bert.finetune.dropout import Dropout
+    from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.tokens import Tokens
 
 __all__ = ["Head", "HeadInputs", "HeadLoss", "head_of"]
@@ -57,6 +58,7 @@ class HeadInputs(NamedTuple):
     parameters: Mapping[str, Array]
     dropout: Dropout | None
     gradient: Gradients  # receives the gradients of the head's parameters
+    engine: TrainingEngine  # computes the dense layers
 
 
 class HeadLoss(NamedTuple):
@@ -153,10 +155,10 @@ class _Head:
         self._network = network
 
     def _linear(self, given: HeadInputs, name: str, x: Array) -> Array:
-        return functional.linear(x, *affine(given.parameters, name))
+        return given.engine.linear(x, *affine(given.parameters, name))
 
     def _linear_backward(self, given: HeadInputs, name: str, dy: Array, x: Array) -> Array:
-        dx, dw, db = gradients.linear_backward(dy, x, given.parameters[f"{name}.weight"])
+        dx, dw, db = given.engine.linear_backward(dy, x, given.parameters[f"{name}.weight"])
         given.gradient.add_affine(name, dw, db)
         return dx
 
@@ -199,9 +201,9 @@ class _MaskedLMHead(_Head):
         if decoder not in parameters:  # it is the word table
             decoder = self._network.name("embeddings.word_embeddings.weight")
         decoder_bias = f"{names.decoder}.bias" if f"{names.decoder}.bias" in parameters else names.bias
-        logits = functional.linear(t, parameters[decoder], parameters[decoder_bias])  # [n, V]
+        logits = given.engine.linear(t, parameters[decoder], parameters[decoder_bias])  # [n, V]
         loss, dlogits = _cross_entropy(logits, targets[chosen], "labels")
-        dt, dw, db = gradients.linear_backward(dlogits, t, parameters[decoder])
+        dt, dw, db = given.engine.linear_backward(dlogits, t, parameters[decoder])
         gradient.add(decoder, dw)
         gradient.add(decoder_bias, db)
         g, dweight, dbias = gradients.scale_and_shift_backward(dt, kept.x_hat, weight)
@@ -258,9 +260,7 @@ class _FirstTokenHead(_Head):
             m = mask("head")
 
             def through_pooler(dy: Array) -> Array:
-                dx, dw, db = gradients.pooler_backward(dy * m, y, x, given.parameters[f"{name}.weight"])
-                given.gradient.add_affine(name, dw, db)
-                return dx
+                return self._linear_backward(given, name, gradients.tanh_backward(dy * m, y), x)
 
             return y * m, through_pooler
         dense, activation = self._hidden

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import finite_number
 from wordpiece_bert.errors import InputError, NonFiniteError
 
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdamW",
+    "FusedAdamW",
+    "clip_factor",
     "clip_grad_norm_",
     "decayed",
     "get_constant_schedule",
     "get_constant_schedule_with_warmup",
     "get_cosine_schedule_with_warmup",
     "get_linear_schedule_with_warmup",
+    "gradient_norm",
 ]
 
 
@@ -112,7 +116,7 @@ class AdamW:
         self.steps = 0
         self._moments: dict[str, tuple[Array, Array]] = {}
 
-    def step(self, gradients: Mapping[str, Array], lr: float | None = None) -> None:
+    def step(self, gradients: Mapping[str, Array], lr: float | None = None, *, scale: float = 1.0) -> None:
         """Make one step.
 
         Parameters
@@ -121,6 +125,8 @@ class AdamW:
             Arrays by the names of the parameters, of their shapes.
         lr
             The learning rate of this step; by default that of the optimizer.
+        scale
+            What the gradients are multiplied by first, such as the factor of clipping.
 
         Raises
         ------
@@ -135,16 +141,20 @@ class AdamW:
                 _refuse(f"the gradient of {name!r} has shape {list(gradient.shape)}, the parameter {expected}")
         rate = self.lr if lr is None else finite_number("lr", lr, least=0)
         self.steps += 1
+        for name in gradients:
+            if name not in self._moments:
+                p = self.parameters[name]
+                self._moments[name] = np.zeros_like(p), np.zeros_like(p)
+        self._update(gradients, rate, scale)
+
+    def _update(self, gradients: Mapping[str, Array], lr: float, scale: float) -> None:
         # Moments that decay to denormal numbers are as good as 0.
         with np.errstate(under="ignore"):
-            for name, gradient in gradients.items():
-                self._update(name, gradient, rate)
+            for name, g in gradients.items():
+                self._update_one(name, g if scale == 1.0 else g * np.float32(scale), lr)
 
-    def _update(self, name: str, g: Array, lr: float) -> None:
-        p = self.parameters[name]
-        if name not in self._moments:
-            self._moments[name] = np.zeros_like(p), np.zeros_like(p)
-        m, v = self._moments[name]
+    def _update_one(self, name: str, g: Array, lr: float) -> None:
+        p, (m, v) = self.parameters[name], self._moments[name]
         beta1, beta2 = self.betas
         decay = self.weight_decay if decayed(name) else 0.0
         m += (1 - beta1) * (g - m)
@@ -182,6 +192,55 @@ class AdamW:
         self._moments = {name: (m.copy(), v.copy()) for name, (m, v) in state["moments"].items()}
 
 
+class FusedAdamW(AdamW):
+    """`AdamW` with one pass of the kernels over all numbers, on all threads; parameters are float32, row by row."""
+
+    def _update(self, gradients: Mapping[str, Array], lr: float, scale: float) -> None:
+        flat = []
+        for name, g in gradients.items():
+            p, (m, v) = self.parameters[name].reshape(-1), self._moments[name]
+            decay = self.weight_decay if decayed(name) else 0.0
+            flat.append((p, np.ascontiguousarray(g).reshape(-1), m.reshape(-1), v.reshape(-1), decay))
+        _core.adamw_step(
+            flat,
+            factor=scale,
+            betas=self.betas,
+            eps=self.eps,
+            rate=lr,
+            step=self.steps if self.correct_bias else None,
+        )
+
+
+def gradient_norm(gradients: Mapping[str, Array]) -> float:
+    """Return the norm of all gradients together, float32 arrays: the root of the sum of all squares, in float64.
+
+    Parameters
+    ----------
+    gradients
+        Arrays by name. The order of the sum is that of the names.
+
+    Raises
+    ------
+    NonFiniteError
+        A gradient is NaN or infinite.
+    """
+    squares = _core.sums_of_squares([np.ascontiguousarray(g) for g in gradients.values()])
+    for name, square in zip(gradients, squares, strict=True):
+        _check_finite(name, square)
+    return math.sqrt(math.fsum(squares))
+
+
+def clip_factor(norm: float, max_norm: float) -> float:
+    """Return min(1, max_norm/(norm + 1e-6)); 1 where `max_norm` is 0."""
+    return min(1.0, max_norm / (norm + 1e-6)) if max_norm > 0 else 1.0
+
+
+def _check_finite(name: str, square: float) -> None:
+    if not math.isfinite(square):
+        message = f"the gradient of {name} is not finite"
+        raise NonFiniteError(message)
+
+
 def clip_grad_norm_(gradients: Mapping[str, Array] | Iterable[Array], max_norm: float) -> float:
     """Scale gradients in place so that their norm is at most `max_norm`, as in torch.
 
@@ -212,13 +271,11 @@ def clip_grad_norm_(gradients: Mapping[str, Array] | Iterable[Array], max_norm: 
     for name, gradient in named.items():
         flat = gradient.reshape(-1)
         square = float(np.einsum("i,i->", flat, flat, dtype=np.float64, casting="safe"))
-        if not math.isfinite(square):
-            message = f"the gradient of {name} is not finite"
-            raise NonFiniteError(message)
+        _check_finite(name, square)
         total += square
     norm = math.sqrt(total)
-    factor = largest / (norm + 1e-6)
-    if largest > 0 and factor < 1:
+    factor = clip_factor(norm, largest)
+    if factor < 1:
         for gradient in named.values():
             gradient *= np.float32(factor)
     return norm

@@ -10,7 +10,7 @@ from wordpiece_bert.bert.functional import normalize, pool
 from wordpiece_bert.bert.gradients import normalize_backward
 from wordpiece_bert.bert.inputs import check_inputs
 from wordpiece_bert.errors import ConfigError, InputError
-from wordpiece_bert.finetune.encoder import EncoderPass
+from wordpiece_bert.finetune.engines import NumpyTraining
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
 from wordpiece_bert.sentence.folder import Normalize
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array, Mask, PoolingMode
     from wordpiece_bert.finetune.dropout import Dropout
+    from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.sentence.encoder import SentenceEncoder
 
@@ -74,6 +75,7 @@ class SentenceNetwork:
         *,
         gradient_checkpointing: bool = False,
         trained_from: int | None = None,
+        engine: TrainingEngine | None = None,
     ) -> tuple[float, Gradients]:
         """Return the loss of a batch, and the gradients of the encoder's and the loss's parameters.
 
@@ -89,6 +91,8 @@ class SentenceNetwork:
             The loss over the vectors.
         dropout, gradient_checkpointing, trained_from
             As for `EncoderPass`.
+        engine
+            What computes the encoder; by default NumPy.
         """
         columns = [list(column) for column in columns]
         sizes = {len(column) for column in columns}
@@ -102,7 +106,7 @@ class SentenceNetwork:
             self.network.config, inputs["input_ids"], inputs["attention_mask"], inputs["token_type_ids"], None, None
         )
         tokens = lay_out(checked, np.zeros(checked.shape, np.bool_))
-        encoder = EncoderPass(
+        encoder = (engine or NumpyTraining()).encode(
             self.network,
             parameters,
             tokens,

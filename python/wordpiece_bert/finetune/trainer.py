@@ -22,11 +22,12 @@ from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError
 from wordpiece_bert.finetune import checkpoints, metrics
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, fingerprint, pad_collate, rows_of
 from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.engines import engine_of
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.losses import SoftmaxLoss
 from wordpiece_bert.finetune.memory import check_memory, row_sizes
 from wordpiece_bert.finetune.network import Network, Parameters
-from wordpiece_bert.finetune.optimizer import AdamW, clip_grad_norm_
+from wordpiece_bert.finetune.optimizer import clip_factor
 from wordpiece_bert.finetune.sentences import LOSS_PREFIX, SentenceNetwork
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments
+    from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.sentence.encoder import SentenceEncoder
     from wordpiece_bert.tokenizer import Tokenizer
@@ -123,8 +125,10 @@ class _Loop(Generic[Trained]):
         layers: int,
         train_dataset: Dataset | None,
         eval_dataset: Dataset | None,
+        engine: TrainingEngine,
     ) -> None:
         self.args = args
+        self._engine = engine
         self.train_dataset, self.eval_dataset = train_dataset, eval_dataset
         self.log_history = []
         self.global_step = 0
@@ -135,7 +139,7 @@ class _Loop(Generic[Trained]):
         if unmatched:
             message = f"freeze has {unmatched[0]!r}, but no parameter has this in its name"
             raise InputError(message)
-        self._optimizer = AdamW(
+        self._optimizer = engine.optimizer(
             {name: array for name, array in parameters.items() if name not in self._frozen},
             lr=args.learning_rate,
             betas=(args.adam_beta1, args.adam_beta2),
@@ -216,12 +220,12 @@ class _Loop(Generic[Trained]):
                 part = gradient if count == 1 else gradient * np.float32(1 / count)
                 gradients[name] = gradients[name] + part if name in gradients else part
         try:
-            norm = clip_grad_norm_({name: gradients[name] for name in sorted(gradients)}, self.args.max_grad_norm)
+            norm = self._engine.norm({name: gradients[name] for name in sorted(gradients)})
         except NonFiniteError as error:
             message = f"step {step}: {error}; the last checkpoint is kept"
             raise NonFiniteError(message) from None
         rate = self.args.learning_rate * self._schedule(step)
-        self._optimizer.step(gradients, lr=rate)
+        self._optimizer.step(gradients, lr=rate, scale=clip_factor(norm, self.args.max_grad_norm))
         self.global_step += 1
         self._changed()
         return StepOutput(total, norm, rate)
@@ -498,7 +502,8 @@ class Trainer(_Loop["Model"]):
         self._backend, self._dtype = model.backend, model.dtype
         self._tokenizer = tokenizer
         parameters = {name: array.copy() for name, array in self._network.parameters(model).items()}
-        super().__init__(args, parameters, model.config.encoder_layers, train_dataset, eval_dataset)
+        engine = engine_of(model.backend)
+        super().__init__(args, parameters, model.config.encoder_layers, train_dataset, eval_dataset, engine)
         pad = model.config.pad_token_id or 0
         self._collate = data_collator or (lambda rows: pad_collate(rows, pad))
         self._compute_metrics = compute_metrics
@@ -639,6 +644,7 @@ class Trainer(_Loop["Model"]):
             dropout,
             gradient_checkpointing=self.args.gradient_checkpointing,
             trained_from=self._trained_from,
+            engine=self._engine,
         )
         return found.loss, found.gradients
 
@@ -684,7 +690,8 @@ class SentenceTrainer(_Loop["SentenceEncoder"]):
         parameters = {name: array.copy() for name, array in self._network.parameters().items()}
         parameters |= {LOSS_PREFIX + name: array for name, array in loss.state_dict().items()}
         layers = self._network.network.config.encoder_layers
-        super().__init__(args, parameters, layers, train_dataset, eval_dataset)
+        engine = engine_of(encoder._model.backend)
+        super().__init__(args, parameters, layers, train_dataset, eval_dataset, engine)
 
     @property
     def model(self) -> SentenceEncoder:
@@ -777,6 +784,7 @@ class SentenceTrainer(_Loop["SentenceEncoder"]):
             dropout,
             gradient_checkpointing=self.args.gradient_checkpointing,
             trained_from=self._trained_from,
+            engine=self._engine,
         )
 
 

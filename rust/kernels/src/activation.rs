@@ -132,7 +132,7 @@ pub fn exp<S: Simd>(simd: S, x: S::V) -> S::V {
 
 /// Returns erf(z) within 1e-7, for |z| ≤ 4.
 #[inline(always)]
-fn erf<S: Simd>(simd: S, z: S::V) -> S::V {
+pub(crate) fn erf<S: Simd>(simd: S, z: S::V) -> S::V {
     // z·P(z²)/Q(z²), within 2.2e-8 up to 4. The first coefficient is not prescribed: the fit itself arrives at 2/√π.
     const P: [f32; 6] =
         [std::f32::consts::FRAC_2_SQRT_PI, 0.196_249_87, 0.053_467_566, 0.004_003_672, 2.880_401e-4, 1.974_801e-6];
@@ -156,7 +156,7 @@ fn gelu<S: Simd>(simd: S, x: S::V) -> S::V {
 
 /// Returns tanh(x) within 1e-7.
 #[inline(always)]
-fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
+pub(crate) fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
     // x·P(x²)/Q(x²), within 2.1e-8 of tanh(x) up to 9, where it is 1.
     const P: [f32; 5] = [1.0, 0.133_810_25, 0.003_495_587_6, 2.060_907_3e-5, 1.335_464_7e-8];
     const Q: [f32; 5] = [1.0, 0.467_143_4, 0.025_876_98, 3.285_634e-4, 7.776_552_7e-7];
@@ -170,7 +170,7 @@ fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
 
 /// Returns σ(x) = 1/(1 + exp(−x)).
 #[inline(always)]
-fn sigmoid<S: Simd>(simd: S, x: S::V) -> S::V {
+pub(crate) fn sigmoid<S: Simd>(simd: S, x: S::V) -> S::V {
     let one = simd.splat(1.0);
     // exp(87) is finite. Below −87, σ is set to 0, so that its product with any x is 0 as well.
     let minus = simd.min(simd.splat(87.0), simd.sub(simd.splat(0.0), x));

@@ -192,7 +192,7 @@ fn heads_within_panels(
 }
 
 /// Copies `columns` columns of all rows, from column `first` of one matrix to column `at` of another.
-fn copy_columns(from: View<'_>, first: usize, mut to: ViewMut<'_>, at: usize, columns: usize) {
+pub(crate) fn copy_columns(from: View<'_>, first: usize, mut to: ViewMut<'_>, at: usize, columns: usize) {
     for column in 0..columns {
         let (source, target) = (first + column, at + column);
         let rows = from.panel(source / PANEL).iter().zip(to.panel(target / PANEL));
@@ -300,7 +300,7 @@ impl Kernel for AttentionHead<'_, '_> {
 }
 
 /// Transposes keys [keys, d] into panels of 32 keys with a row for each column; `size` is d.
-fn transpose(keys: View<'_>, size: usize, to: &mut Vec<Row>) {
+pub(crate) fn transpose(keys: View<'_>, size: usize, to: &mut Vec<Row>) {
     let blocks = panels(keys.len());
     // Columns beyond the last key keep stale numbers: `softmax` does not read the scores computed from them.
     to.resize((blocks * size).max(to.len()), Row::ZERO);
@@ -319,7 +319,7 @@ fn transpose(keys: View<'_>, size: usize, to: &mut Vec<Row>) {
 
 /// Replaces the scores x of row `i` of a tile of `n` rows by x·scale + bias; `bias` begins with that of position 0.
 #[inline(always)]
-fn scale_and_add_bias<S: Simd>(
+pub(crate) fn scale_and_add_bias<S: Simd>(
     simd: S,
     scores: &mut [Row],
     n: usize,

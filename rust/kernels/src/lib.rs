@@ -14,6 +14,7 @@
 //! - [`activation`], [`norm`], [`embeddings`], [`pooling`], [`rotary`]: functions of a matrix.
 //! - [`tile`]: a few rows by one panel of a product; [`gemm`]: dense layers over packed weights; [`attention`].
 //! - [`encoder`]: the whole model, shared among threads.
+//! - [`training`]: the backward pass of an encoder, and the optimizer.
 //! - [`static_embeddings`]: vectors without an encoder, the mean of rows of a table.
 //! - [`sparse`]: vectors over the vocabulary, from a masked-language head; [`maxsim`]: scores of late interaction.
 //! - [`search`]: the rows of a collection that are nearest to queries.
@@ -64,6 +65,7 @@ pub mod search;
 pub mod sparse;
 pub mod static_embeddings;
 pub mod tile;
+pub mod training;
 
 pub use arch::InstructionSet;
 pub use execution::Execution;

@@ -4,8 +4,8 @@
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
 //! - Models and training: `kernels`, with `bottleneck` for the layers of MobileBERT and `stored_arrays` for weights,
-//!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, `search` and `training`; `pretraining` makes
-//!   and reads the data of pre-training.
+//!   `encoder_training` for the backward pass, `static_embeddings`, `token_states` with `sparse` and `maxsim` over them,
+//!   `search` and `training`; `pretraining` makes and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
 //!   raises the exceptions of `wordpiece_bert.errors`.
 //!
@@ -17,6 +17,7 @@ mod batch;
 mod bert;
 mod bottleneck;
 mod convert;
+mod encoder_training;
 mod encoding;
 mod engine;
 mod error;
@@ -71,6 +72,8 @@ mod _core {
     use super::bert::BertNormalizer;
     #[pymodule_export]
     use super::bottleneck::{PackedBottleneck, PackedDense};
+    #[pymodule_export]
+    use super::encoder_training::{EncoderTraining, adamw_step, linear_backward, sums_of_squares};
     #[pymodule_export]
     use super::encoding::{_restore_encoding, Encoding};
     #[pymodule_export]

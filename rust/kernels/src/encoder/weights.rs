@@ -47,7 +47,7 @@ impl LayerNormWeights {
     }
 
     /// Returns the parameters of the layer norm over `columns` columns with `eps` as ε.
-    pub(super) fn with_eps(&self, eps: f32, columns: usize) -> LayerNorm<'_> {
+    pub(crate) fn with_eps(&self, eps: f32, columns: usize) -> LayerNorm<'_> {
         LayerNorm { weight: &self.weight, bias: &self.bias, eps, columns }
     }
 }

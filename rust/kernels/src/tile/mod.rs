@@ -9,10 +9,12 @@
 
 mod bfloat16;
 mod float32;
+mod outer;
 mod registers;
 mod shape;
 
 pub use bfloat16::PairTile;
 pub use float32::Tile;
+pub use outer::OuterTile;
 pub use registers::{REGISTER_ROWS, multiply_with_registers};
 pub use shape::{BLOCK_PANELS, tiles};

@@ -1,0 +1,181 @@
+"""The two ways to compute a training step: the formulas in NumPy, and the kernels in Rust.
+
+Heads, losses and pooling call an engine for their dense layers only; the rest of them is NumPy, over vectors that are
+few beside the products of the encoder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from wordpiece_bert import _core
+from wordpiece_bert.bert import functional, gradients
+from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.encoder import EncoderPass
+from wordpiece_bert.finetune.optimizer import AdamW, FusedAdamW, clip_grad_norm_, gradient_norm
+from wordpiece_bert.finetune.rust_encoder import RustEncoderPass, new_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.finetune.dropout import Dropout
+    from wordpiece_bert.finetune.network import Gradients, Network
+    from wordpiece_bert.finetune.tokens import Tokens
+
+__all__ = ["Encoded", "NumpyTraining", "RustTraining", "TrainingEngine", "engine_of"]
+
+
+class Encoded(Protocol):
+    """A forward pass of the encoder, whose backward pass can be run once."""
+
+    x: Array  # [M, H]
+
+    def backward(self, dx: Array, gradient: Gradients) -> Array | None:
+        """Add the gradients of the encoder, as `encoder.EncoderPass.backward`."""
+
+
+class TrainingEngine(Protocol):
+    """What computes a training step."""
+
+    #: The class of the optimizer.
+    optimizer: type[AdamW]
+
+    def encode(
+        self,
+        network: Network,
+        parameters: Mapping[str, Array],
+        tokens: Tokens,
+        dropout: Dropout | None,
+        *,
+        gradient_checkpointing: bool,
+        trained_from: int | None,
+    ) -> Encoded:
+        """Run the encoder; the arguments are those of `encoder.EncoderPass`."""
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """Return x·Wᵀ + b: x [M, in], weight [out, in], bias [out] -> [M, out]."""
+
+    def linear_backward(self, dy: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
+        """Return dx, dW and db, as `gradients.linear_backward`."""
+
+    def norm(self, gradients: Mapping[str, Array]) -> float:
+        """Return the norm of all gradients together, as `clip_grad_norm_`; it raises NonFiniteError."""
+
+
+class NumpyTraining:
+    """The formulas of `functional` and `gradients`, one after the other: the reference."""
+
+    optimizer: type[AdamW] = AdamW
+
+    def encode(
+        self,
+        network: Network,
+        parameters: Mapping[str, Array],
+        tokens: Tokens,
+        dropout: Dropout | None,
+        *,
+        gradient_checkpointing: bool,
+        trained_from: int | None,
+    ) -> Encoded:
+        """Run the encoder, as `TrainingEngine.encode`."""
+        return EncoderPass(
+            network,
+            parameters,
+            tokens,
+            dropout,
+            gradient_checkpointing=gradient_checkpointing,
+            trained_from=trained_from,
+        )
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """Return x·Wᵀ + b."""
+        return functional.linear(x, weight, bias)
+
+    def linear_backward(self, dy: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
+        """Return dx, dW and db."""
+        return gradients.linear_backward(dy, x, weight)
+
+    def norm(self, gradients: Mapping[str, Array]) -> float:
+        """Return the norm of all gradients together."""
+        return clip_grad_norm_(gradients, 0)
+
+
+class RustTraining:
+    """The kernels: packed rows on all threads, with the same bits for any number of them.
+
+    Parameters
+    ----------
+    instruction_set
+        One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
+    threads
+        How many threads; None for the default.
+    """
+
+    optimizer: type[AdamW] = FusedAdamW
+
+    def __init__(self, instruction_set: str | None = None, threads: int | None = None) -> None:
+        self._instruction_set, self._threads = instruction_set, threads
+        #: The model of the last pass and its buffers, which the next pass over this model uses again.
+        self._idle: tuple[Network, _core.EncoderTraining] | None = None
+
+    def encode(
+        self,
+        network: Network,
+        parameters: Mapping[str, Array],
+        tokens: Tokens,
+        dropout: Dropout | None,
+        *,
+        gradient_checkpointing: bool,
+        trained_from: int | None,
+    ) -> Encoded:
+        """Run the encoder, as `TrainingEngine.encode`; with masks that the caller gives, in NumPy."""
+        if not (dropout is None or isinstance(dropout, KeyedDropout)):
+            return EncoderPass(
+                network,
+                parameters,
+                tokens,
+                dropout,
+                gradient_checkpointing=gradient_checkpointing,
+                trained_from=trained_from,
+            )
+        idle, self._idle = self._idle, None
+        workspace = (
+            idle[1] if idle is not None and idle[0] is network else new_workspace(network, self._instruction_set)
+        )
+
+        def release() -> None:
+            self._idle = network, workspace
+
+        return RustEncoderPass(
+            workspace,
+            network,
+            parameters,
+            tokens,
+            dropout,
+            gradient_checkpointing=gradient_checkpointing,
+            trained_from=trained_from,
+            threads=self._threads,
+            release=release,
+        )
+
+    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+        """Return x·Wᵀ + b."""
+        rows = np.ascontiguousarray(x)
+        return _core.dense(rows, weight, bias, "identity", self._threads, self._instruction_set)
+
+    def linear_backward(self, dy: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
+        """Return dx, dW and db."""
+        dy, x = np.ascontiguousarray(dy, np.float32), np.ascontiguousarray(x)
+        return _core.linear_backward(dy, x, weight, self._threads, self._instruction_set)
+
+    def norm(self, gradients: Mapping[str, Array]) -> float:
+        """Return the norm of all gradients together."""
+        return gradient_norm(gradients)
+
+
+def engine_of(backend: str) -> TrainingEngine:
+    """Return the engine for the backend of a model, ``"numpy"`` or ``"rust"``."""
+    return NumpyTraining() if backend == "numpy" else RustTraining()

@@ -1,0 +1,60 @@
+//! The tile of a product of transposed rows, aᵀ·b: the sum of outer products of the rows of two matrices.
+//!
+//! The gradient of a weight is such a product, dWᵀ = dYᵀ·X, whose sum runs over the tokens. Panels hold the tokens of a few
+//! columns one after the other, so both factors are read as they are: for each token, one row of `b` is loaded and multiplied
+//! by one number of `a` for every row of the tile.
+
+use super::shape::BLOCK_PANELS;
+use crate::arch::{Simd, TileKernel};
+use crate::matrix::{PANEL, Row};
+
+/// A tile of a product, out += aᵀ·b, with a row for each of as many columns of `a` as `out` has rows.
+///
+/// The products of 512 rows are added up in registers, first to last, and then added to `out`.
+pub struct OuterTile<'a> {
+    /// One panel [K, 32].
+    pub a: &'a [Row],
+    /// The column of `a` that the first row of `out` belongs to.
+    pub first: usize,
+    /// One panel [K, 32].
+    pub b: &'a [Row],
+    /// The sums [rows, 32], to which the product is added.
+    pub out: &'a mut [Row],
+}
+
+impl TileKernel for OuterTile<'_> {
+    fn rows(&self) -> usize {
+        self.out.len()
+    }
+
+    #[inline(always)]
+    fn run<S: Simd, const ROWS: usize, const VECTORS: usize>(self, simd: S) {
+        const BLOCK: usize = BLOCK_PANELS * PANEL;
+        assert!(self.a.len() == self.b.len() && self.first + ROWS <= PANEL);
+        let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        for at in (0..PANEL).step_by(VECTORS * S::LANES) {
+            for (a, b) in self.a.chunks(BLOCK).zip(self.b.chunks(BLOCK)) {
+                let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
+                for (a, b) in a.iter().zip(b) {
+                    let mut vectors = [simd.splat(0.0); VECTORS];
+                    for (v, vector) in vectors.iter_mut().enumerate() {
+                        *vector = simd.load(b, at + v * S::LANES);
+                    }
+                    let a: &[f32; ROWS] = a.0[self.first..][..ROWS].try_into().expect("a slice of ROWS numbers");
+                    for (a, sums) in a.iter().zip(&mut sums) {
+                        let a = simd.splat(*a);
+                        for (sum, b) in sums.iter_mut().zip(vectors) {
+                            *sum = simd.fma(a, b, *sum);
+                        }
+                    }
+                }
+                for (row, sums) in out.iter_mut().zip(sums) {
+                    for (v, sum) in sums.into_iter().enumerate() {
+                        let at = at + v * S::LANES;
+                        simd.store(row, at, simd.add(simd.load(row, at), sum));
+                    }
+                }
+            }
+        }
+    }
+}

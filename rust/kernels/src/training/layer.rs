@@ -1,0 +1,331 @@
+//! One layer of the encoder, forward and backward, over the tokens of one task.
+//!
+//! Read it beside `wordpiece_bert.finetune.encoder`, whose steps it takes, on the rows of a task:
+//! a = LN(x + dropout(attention(x)·Wᵀ + b)) and x′ = LN(a + dropout(f(a·W₁ᵀ + b₁)·W₂ᵀ + b₂)).
+
+use super::activation::activation_backward;
+use super::attention::{AttentionScratch, Heads, Rows, Statistics, attend, attend_backward};
+use super::dropout::{Dropout, Mask, Site, drop_rows};
+use super::norm::{Normalized, normalize, normalize_backward, scale_and_shift};
+use super::parameters::{Backward, Forward};
+use super::products::add_column_sums;
+use crate::activation::{Activation, apply};
+use crate::attention::RelativeBias;
+use crate::execution::Execution;
+use crate::gemm::{Dense, Epilogue, linear};
+use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, panels};
+
+/// The sizes of an encoder that is trained, and what is the same in all its layers.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainingConfig {
+    /// H.
+    pub hidden: usize,
+    /// E, the width of the embedding tables.
+    pub embedding: usize,
+    /// N.
+    pub heads: usize,
+    /// F.
+    pub intermediate: usize,
+    /// The activation of the feed-forward network.
+    pub activation: Activation,
+    /// ε of the norms.
+    pub eps: f32,
+    /// Whether there is dropout after the attention's dense layer: everywhere but in DistilBERT.
+    pub drops_attention_output: bool,
+}
+
+/// What all tasks of a pass share.
+pub(super) struct Pass<'a> {
+    pub config: TrainingConfig,
+    /// Without threads: tasks are shared among them.
+    pub execution: Execution,
+    pub dropout: Option<Dropout>,
+    pub relative_bias: Option<RelativeBias<'a>>,
+}
+
+/// The tokens of a task.
+#[derive(Default)]
+pub(super) struct TaskTokens {
+    pub sequences: Vec<Rows>,
+    /// The number of tokens.
+    pub rows: usize,
+    /// The first one's number in the batch.
+    pub first: usize,
+    /// The place of each token in its padded sequence.
+    pub positions: Vec<u32>,
+}
+
+/// What a layer keeps for its backward pass: 7H + F numbers a token. The attention weights are computed again.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// Its input [rows, H].
+    pub x: Matrix,
+    /// Queries, keys and values, each beginning at a panel.
+    pub qkv: Matrix,
+    /// Of the softmax, by head and row.
+    pub statistics: Vec<Statistics>,
+    /// The context of all heads [rows, H].
+    pub context: Matrix,
+    /// Of the norm after the attention.
+    pub attention: Normalized,
+    /// Before the activation [rows, F].
+    pub z: Matrix,
+    /// Of the norm after the feed-forward network.
+    pub output: Normalized,
+}
+
+/// The factors of the weights' gradients, and the sums over the task's rows.
+#[derive(Default)]
+pub(super) struct Gradients {
+    /// With respect to queries, keys and values.
+    pub dqkv: Matrix,
+    /// With respect to the result of the attention's dense layer [rows, H].
+    pub doutput: Matrix,
+    /// With respect to z [rows, F].
+    pub dz: Matrix,
+    /// With respect to the result of the feed-forward network [rows, H].
+    pub douter: Matrix,
+    /// a, the input of the feed-forward network [rows, H].
+    pub a: Matrix,
+    /// f(z) [rows, F].
+    pub h: Matrix,
+    pub sums: Sums,
+}
+
+/// Sums over the rows of a task, by panels.
+#[derive(Default)]
+pub(super) struct Sums {
+    pub qkv: Vec<Row>,
+    pub output: Vec<Row>,
+    pub inner: Vec<Row>,
+    pub outer: Vec<Row>,
+    /// γ and β.
+    pub output_norm: [Vec<Row>; 2],
+    pub outer_norm: [Vec<Row>; 2],
+    /// By head and distance, of all layers.
+    pub distances: Vec<f32>,
+}
+
+/// Scratch buffers of one thread.
+#[derive(Default)]
+pub(super) struct LayerScratch {
+    a: Matrix,
+    h: Matrix,
+    /// The gradient with respect to a [rows, H].
+    da: Matrix,
+    dcontext: Matrix,
+    pub rounded: Vec<HalfRow>,
+    attention: AttentionScratch,
+    pub states: Vec<u64>,
+}
+
+impl Pass<'_> {
+    fn heads(&self, index: usize) -> Heads<'_> {
+        let TrainingConfig { hidden, heads, .. } = self.config;
+        Heads {
+            count: heads,
+            size: hidden / heads,
+            relative_bias: self.relative_bias,
+            mask: self.mask(Site::AttentionWeights, index),
+        }
+    }
+
+    pub fn mask(&self, site: Site, index: usize) -> Option<Mask> {
+        if site == Site::AttentionOutput && !self.config.drops_attention_output {
+            return None;
+        }
+        self.dropout.and_then(|dropout| dropout.at(site, index))
+    }
+
+    /// Multiplies the `columns` columns of the token vectors `x` by the mask of a site, if it has one.
+    pub fn drop(&self, mask: Option<Mask>, tokens: &TaskTokens, x: &mut Matrix, columns: usize, states: &mut Vec<u64>) {
+        let Some(mask) = mask else { return };
+        states.clear();
+        for rows in &tokens.sequences {
+            states.extend((0..rows.tokens.len()).map(|place| mask.state(rows.number, place)));
+        }
+        drop_rows(self.execution.instruction_set, mask, states, &mut x.view_mut(), panels(columns));
+    }
+
+    /// Computes to = dropout(x·Wᵀ + b) + residual, of H columns.
+    #[allow(clippy::too_many_arguments, reason = "the operands of a formula")]
+    fn project(
+        &self,
+        site: Site,
+        index: usize,
+        tokens: &TaskTokens,
+        dense: &Dense,
+        x: View<'_>,
+        residual: View<'_>,
+        to: &mut Matrix,
+        rounded: &mut Vec<HalfRow>,
+        states: &mut Vec<u64>,
+    ) {
+        to.reshape(tokens.rows, self.config.hidden);
+        let mask = self.mask(site, index);
+        if mask.is_none() {
+            linear(self.execution, x, dense, Epilogue::Residual(residual), to.view_mut(), rounded);
+            return;
+        }
+        linear(self.execution, x, dense, Epilogue::Bias, to.view_mut(), rounded);
+        self.drop(mask, tokens, to, self.config.hidden, states);
+        for panel in 0..panels(self.config.hidden) {
+            for (to, x) in to.view_mut().panel(panel).iter_mut().zip(residual.panel(panel)) {
+                to.0.iter_mut().zip(x.0).for_each(|(to, x)| *to += x);
+            }
+        }
+    }
+
+    /// Computes layer number `index` for the input `x` into `to`; `kept` receives all but the input.
+    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
+    pub fn forward(
+        &self,
+        index: usize,
+        layer: &Forward,
+        tokens: &TaskTokens,
+        x: &Matrix,
+        kept: &mut Kept,
+        to: &mut Matrix,
+        scratch: &mut LayerScratch,
+    ) {
+        let TrainingConfig { hidden, intermediate, activation, eps, .. } = self.config;
+        let LayerScratch { a, h, rounded, attention, states, .. } = scratch;
+        let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
+        let width = panels(hidden) * PANEL;
+        linear(
+            self.execution,
+            x.view(),
+            &layer.qkv,
+            Epilogue::Bias,
+            kept.qkv.reshape(rows, 3 * width).view_mut(),
+            rounded,
+        );
+        let heads = self.heads(index);
+        kept.statistics.resize(heads.count * rows, [0.0; 2]);
+        kept.context.reshape(rows, hidden).data_mut().fill(Row::ZERO);
+        for sequence in &tokens.sequences {
+            let positions = &tokens.positions[sequence.tokens.clone()];
+            let (qkv, mut context) = (kept.qkv.view(), kept.context.view_mut());
+            attend(instruction_set, heads, sequence, positions, qkv, &mut context, &mut kept.statistics, attention);
+        }
+        let (c, y) = (kept.context.view(), &mut kept.attention.x_hat);
+        self.project(Site::AttentionOutput, index, tokens, &layer.output, c, x.view(), y, rounded, states);
+        let norm = layer.norms.output.with_eps(eps, hidden);
+        normalize(instruction_set, norm, &mut kept.attention, &mut a.reshape(rows, hidden).view_mut());
+        linear(
+            self.execution,
+            a.view(),
+            &layer.inner,
+            Epilogue::Bias,
+            kept.z.reshape(rows, intermediate).view_mut(),
+            rounded,
+        );
+        h.reshape(rows, intermediate).data_mut().copy_from_slice(kept.z.data());
+        apply(instruction_set, activation, h.data_mut());
+        let y = &mut kept.output.x_hat;
+        self.project(Site::Output, index, tokens, &layer.outer, h.view(), a.view(), y, rounded, states);
+        let norm = layer.norms.outer.with_eps(eps, hidden);
+        normalize(instruction_set, norm, &mut kept.output, &mut to.reshape(rows, hidden).view_mut());
+    }
+
+    /// Replaces the gradient with respect to the output of layer number `index`, `dx`, by that with respect to its input,
+    /// and computes what the gradients of its parameters are made of.
+    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
+    pub fn backward(
+        &self,
+        index: usize,
+        layer: &Backward,
+        tokens: &TaskTokens,
+        kept: &Kept,
+        dx: &mut Matrix,
+        gradients: &mut Gradients,
+        scratch: &mut LayerScratch,
+    ) {
+        let TrainingConfig { hidden, intermediate, activation, eps, .. } = self.config;
+        let LayerScratch { da, dcontext, rounded, attention, states, .. } = scratch;
+        let Gradients { dqkv, doutput, dz, douter, a, h, sums } = gradients;
+        let (rows, instruction_set, execution) = (tokens.rows, self.execution.instruction_set, self.execution);
+        sums.clear(hidden, intermediate);
+        // x′ = LN(dropout(W₂·h + b₂) + a), h = f(z), z = W₁·a + b₁
+        let norm = layer.norms.outer.with_eps(eps, hidden);
+        normalize_backward(
+            instruction_set,
+            norm,
+            &kept.output,
+            &mut dx.view_mut(),
+            sums.outer_norm.each_mut().map(|x| &mut x[..]),
+        );
+        douter.reshape(rows, hidden).data_mut().copy_from_slice(dx.data());
+        self.drop(self.mask(Site::Output, index), tokens, douter, hidden, states);
+        add_column_sums(execution, douter.view(), &mut sums.outer);
+        linear(
+            execution,
+            douter.view(),
+            &layer.outer,
+            Epilogue::Bias,
+            dz.reshape(rows, intermediate).view_mut(),
+            rounded,
+        );
+        let h = h.reshape(rows, intermediate).data_mut();
+        activation_backward(instruction_set, activation, kept.z.data(), dz.data_mut(), h);
+        add_column_sums(execution, dz.view(), &mut sums.inner);
+        let norm = layer.norms.output.with_eps(eps, hidden);
+        scale_and_shift(instruction_set, norm, kept.attention.x_hat.view(), &mut a.reshape(rows, hidden).view_mut());
+        let residual = Epilogue::Residual(dx.view());
+        linear(execution, dz.view(), &layer.inner, residual, da.reshape(rows, hidden).view_mut(), rounded);
+        // a = LN(dropout(W·c + b) + x)
+        normalize_backward(
+            instruction_set,
+            norm,
+            &kept.attention,
+            &mut da.view_mut(),
+            sums.output_norm.each_mut().map(|x| &mut x[..]),
+        );
+        doutput.reshape(rows, hidden).data_mut().copy_from_slice(da.data());
+        self.drop(self.mask(Site::AttentionOutput, index), tokens, doutput, hidden, states);
+        add_column_sums(execution, doutput.view(), &mut sums.output);
+        linear(
+            execution,
+            doutput.view(),
+            &layer.output,
+            Epilogue::Bias,
+            dcontext.reshape(rows, hidden).view_mut(),
+            rounded,
+        );
+        // c = softmax(q·kᵀ/√d)·v
+        dqkv.reshape(rows, 3 * panels(hidden) * PANEL).data_mut().fill(Row::ZERO);
+        let heads = self.heads(index);
+        let bias = heads.relative_bias.map_or(0, |bias| heads.count * (2 * bias.max_distance + 1));
+        sums.distances.resize(bias, 0.0);
+        for sequence in &tokens.sequences {
+            attend_backward(
+                instruction_set,
+                heads,
+                sequence,
+                &tokens.positions[sequence.tokens.clone()],
+                kept.qkv.view(),
+                &kept.statistics,
+                [kept.context.view(), dcontext.view()],
+                &mut dqkv.view_mut(),
+                &mut sums.distances,
+                attention,
+            );
+        }
+        add_column_sums(execution, dqkv.view(), &mut sums.qkv);
+        let residual = Epilogue::Residual(da.view());
+        linear(execution, dqkv.view(), &layer.qkv, residual, dx.view_mut(), rounded);
+    }
+}
+
+impl Sums {
+    /// Sets all sums but those of distances, which run over the layers, to 0.
+    fn clear(&mut self, hidden: usize, intermediate: usize) {
+        let Sums { qkv, output, inner, outer, output_norm, outer_norm, .. } = self;
+        let of_hidden = [output, outer].into_iter().chain(output_norm).chain(outer_norm);
+        let all = of_hidden.map(|sums| (sums, panels(hidden)));
+        for (sums, panels) in all.chain([(qkv, 3 * panels(hidden)), (inner, panels(intermediate))]) {
+            sums.clear();
+            sums.resize(panels, Row::ZERO);
+        }
+    }
+}

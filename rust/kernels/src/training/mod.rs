@@ -1,0 +1,41 @@
+//! Training: the forward pass of an encoder that keeps what its backward pass needs, the backward pass, and the optimizer.
+//!
+//! The formulas are those of `wordpiece_bert.bert.gradients`, which explains them one by one in NumPy; this module computes
+//! the same gradients on packed rows and all threads.
+//!
+//! # Reproducible bits
+//!
+//! The bits of a gradient depend on the batch and the instruction set, never on the number of threads. Sequences are grouped
+//! into tasks by their lengths alone; sums over tokens run within each task first to last, then over the tasks in order.
+//! Dropout is a function of seed, step and place.
+//!
+//! # Memory
+//!
+//! A layer keeps 7H + F numbers a token, in float32, and 2N for the softmax; with checkpointing H only. The gradients of
+//! one layer need another 6H + 2F numbers a token.
+
+mod activation;
+mod attention;
+mod dropout;
+mod embeddings;
+mod encoder;
+mod layer;
+mod linear;
+mod norm;
+mod optimizer;
+mod parameters;
+mod products;
+
+pub use activation::activation_backward;
+pub use attention::{AttentionScratch, Heads, Rows, Statistics, attend, attend_backward};
+pub use dropout::{Dropout, Mask, Site, drop_rows};
+pub use embeddings::add_to_table;
+pub use encoder::{Batch, EncoderTraining, PassOptions};
+pub use layer::TrainingConfig;
+pub use linear::{LinearGradients, linear_backward};
+pub use norm::{Normalized, normalize, normalize_backward, scale_and_shift};
+pub use optimizer::{AdamW, AdamWParameter, adamw, sums_of_squares};
+pub use parameters::{
+    Affine, AffineGradient, EmbeddingGradients, EncoderGradients, EncoderParameters, LayerGradients, LayerParameters,
+};
+pub use products::{WeightGradient, add_column_sums, weight_gradients};

@@ -1,0 +1,196 @@
+//! Layer norms that keep what their backward pass needs.
+//!
+//! y = x̂·γ + β with x̂ = (x − mean(x))·r, r = 1/√(variance + ε). For a loss with the gradient dy and g = dy·γ:
+//! dγ = Σ dy·x̂ and dβ = Σ dy over the rows, and dx = r·(g − mean(g) − x̂·mean(g·x̂)) within each row (Ba, Kiros and Hinton
+//! 2016).
+
+use crate::arch::{self, InstructionSet, Kernel, Simd};
+use crate::matrix::{Matrix, PANEL, Row, View, ViewMut};
+use crate::norm::LayerNorm;
+
+/// Rows that are summed up together, which hides the latency of adding.
+const ROWS: usize = 8;
+
+/// What the forward pass keeps.
+#[derive(Default)]
+pub struct Normalized {
+    /// x̂ [rows, columns].
+    pub x_hat: Matrix,
+    /// r `[rows]`.
+    pub r: Vec<f32>,
+}
+
+/// Replaces x in `kept.x_hat` by x̂, and writes y to `y`. The padding columns of x must be 0.
+///
+/// # Panics
+///
+/// If the shapes do not agree.
+pub fn normalize(instruction_set: InstructionSet, norm: LayerNorm<'_>, kept: &mut Normalized, y: &mut ViewMut<'_>) {
+    let mut x = kept.x_hat.view_mut();
+    assert!(x.len() == y.len());
+    kept.r.resize(x.len(), 0.0);
+    arch::run(instruction_set, Standardize { norm, x: &mut x, r: &mut kept.r });
+    scale_and_shift(instruction_set, norm, kept.x_hat.view(), y);
+}
+
+/// Writes y = x̂·γ + β.
+///
+/// # Panics
+///
+/// If the shapes do not agree.
+pub fn scale_and_shift(instruction_set: InstructionSet, norm: LayerNorm<'_>, x_hat: View<'_>, y: &mut ViewMut<'_>) {
+    arch::run(instruction_set, ScaleAndShift { norm, x_hat, y });
+}
+
+/// Replaces dy by dx, and adds dγ and dβ to `weight` and `bias`, which have a row for each panel.
+///
+/// # Panics
+///
+/// If the shapes do not agree.
+pub fn normalize_backward(
+    instruction_set: InstructionSet,
+    norm: LayerNorm<'_>,
+    kept: &Normalized,
+    dy: &mut ViewMut<'_>,
+    [weight, bias]: [&mut [Row]; 2],
+) {
+    assert!(kept.r.len() == dy.len() && weight.len() == norm.weight.len() && bias.len() == weight.len());
+    arch::run(instruction_set, Backward { norm, x_hat: kept.x_hat.view(), r: &kept.r, dy, weight, bias });
+}
+
+struct Standardize<'a, 'x> {
+    norm: LayerNorm<'a>,
+    x: &'a mut ViewMut<'x>,
+    r: &'a mut [f32],
+}
+
+impl Kernel for Standardize<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let LayerNorm { weight, eps, columns, .. } = self.norm;
+        let scale = 1.0 / columns as f32;
+        let all = self.x.len();
+        for start in (0..all).step_by(ROWS) {
+            let rows = start..(start + ROWS).min(all);
+            let mut sums = [simd.splat(0.0); ROWS];
+            for p in 0..weight.len() {
+                for (row, sum) in self.x.panel(p)[rows.clone()].iter().zip(&mut sums) {
+                    for at in (0..PANEL).step_by(S::LANES) {
+                        *sum = simd.add(*sum, simd.load(row, at));
+                    }
+                }
+            }
+            let mut means = sums;
+            for mean in &mut means {
+                *mean = simd.splat(simd.sum(*mean) * scale);
+            }
+            let mut squares = [simd.splat(0.0); ROWS];
+            for p in 0..weight.len() {
+                let valid = (columns - p * PANEL).min(PANEL);
+                let rows = self.x.panel(p)[rows.clone()].iter_mut();
+                for ((row, mean), sum) in rows.zip(means).zip(&mut squares) {
+                    for at in (0..PANEL).step_by(S::LANES) {
+                        let difference = simd.sub(simd.load(row, at), mean);
+                        let difference = simd.first(valid.saturating_sub(at), difference, simd.splat(0.0));
+                        simd.store(row, at, difference);
+                        *sum = simd.fma(difference, difference, *sum);
+                    }
+                }
+            }
+            for (r, sum) in self.r[rows.clone()].iter_mut().zip(squares) {
+                *r = 1.0 / (simd.sum(sum) * scale + eps).sqrt();
+            }
+            for p in 0..weight.len() {
+                for (row, r) in self.x.panel(p)[rows.clone()].iter_mut().zip(&self.r[rows.clone()]) {
+                    for at in (0..PANEL).step_by(S::LANES) {
+                        simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(*r)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct ScaleAndShift<'a, 'y> {
+    norm: LayerNorm<'a>,
+    x_hat: View<'a>,
+    y: &'a mut ViewMut<'y>,
+}
+
+impl Kernel for ScaleAndShift<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for (p, (weight, bias)) in self.norm.weight.iter().zip(self.norm.bias).enumerate() {
+            for (x, y) in self.x_hat.panel(p).iter().zip(self.y.panel(p)) {
+                for at in (0..PANEL).step_by(S::LANES) {
+                    simd.store(y, at, simd.fma(simd.load(x, at), simd.load(weight, at), simd.load(bias, at)));
+                }
+            }
+        }
+    }
+}
+
+struct Backward<'a, 'y> {
+    norm: LayerNorm<'a>,
+    x_hat: View<'a>,
+    r: &'a [f32],
+    dy: &'a mut ViewMut<'y>,
+    weight: &'a mut [Row],
+    bias: &'a mut [Row],
+}
+
+impl Kernel for Backward<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let LayerNorm { weight: gamma, columns, .. } = self.norm;
+        let scale = 1.0 / columns as f32;
+        let all = self.dy.len();
+        for start in (0..all).step_by(ROWS) {
+            let rows = start..(start + ROWS).min(all);
+            // For each row, the sums of g and of g·x̂; for each column, those of dγ and dβ.
+            let mut sums = [[simd.splat(0.0); 2]; ROWS];
+            for (p, gamma) in gamma.iter().enumerate() {
+                let (dy, x_hat) = (&self.dy.panel(p)[rows.clone()], &self.x_hat.panel(p)[rows.clone()]);
+                for at in (0..PANEL).step_by(S::LANES) {
+                    let gamma = simd.load(gamma, at);
+                    let mut weight = simd.load(&self.weight[p], at);
+                    let mut bias = simd.load(&self.bias[p], at);
+                    for ((dy, x_hat), [sum, product]) in dy.iter().zip(x_hat).zip(&mut sums) {
+                        let (dy, x_hat) = (simd.load(dy, at), simd.load(x_hat, at));
+                        let g = simd.mul(dy, gamma);
+                        *sum = simd.add(*sum, g);
+                        *product = simd.fma(g, x_hat, *product);
+                        weight = simd.fma(dy, x_hat, weight);
+                        bias = simd.add(bias, dy);
+                    }
+                    simd.store(&mut self.weight[p], at, weight);
+                    simd.store(&mut self.bias[p], at, bias);
+                }
+            }
+            let mut means = sums;
+            for mean in means.iter_mut().flatten() {
+                *mean = simd.splat(simd.sum(*mean) * scale);
+            }
+            for (p, gamma) in gamma.iter().enumerate() {
+                let valid = (columns - p * PANEL).min(PANEL);
+                let (dy, x_hat) = (&mut self.dy.panel(p)[rows.clone()], &self.x_hat.panel(p)[rows.clone()]);
+                for (((dy, x_hat), r), [mean, product]) in
+                    dy.iter_mut().zip(x_hat).zip(&self.r[rows.clone()]).zip(means)
+                {
+                    for at in (0..PANEL).step_by(S::LANES) {
+                        let g = simd.mul(simd.load(dy, at), simd.load(gamma, at));
+                        let centered = simd.sub(simd.sub(g, mean), simd.mul(simd.load(x_hat, at), product));
+                        let dx = simd.mul(centered, simd.splat(*r));
+                        simd.store(dy, at, simd.first(valid.saturating_sub(at), dx, simd.splat(0.0)));
+                    }
+                }
+            }
+        }
+    }
+}

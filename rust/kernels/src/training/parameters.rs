@@ -1,0 +1,213 @@
+//! The parameters of an encoder and their gradients, borrowed from the caller; and packed for products.
+//!
+//! Weights are [out, in], row by row. They change with each step, so they are packed anew in each pass, one layer at a time.
+
+use wordpiece_parallel::map_with;
+
+use crate::encoder::LayerNormWeights;
+use crate::execution::Execution;
+use crate::gemm::Dense;
+use crate::matrix::{PANEL, Row, panels};
+use crate::numbers::Numbers;
+
+/// Weight [out, in] and bias `[out]` of a dense layer, or γ and β of a norm.
+#[derive(Clone, Copy)]
+pub struct Affine<'a> {
+    /// The weight, or γ.
+    pub weight: &'a [f32],
+    /// The bias, or β.
+    pub bias: &'a [f32],
+}
+
+/// The parameters of a layer.
+#[derive(Clone, Copy)]
+pub struct LayerParameters<'a> {
+    /// Query, key and value, each [H, H].
+    pub qkv: [Affine<'a>; 3],
+    /// The dense layer after the attention [H, H].
+    pub output: Affine<'a>,
+    /// The norm after it.
+    pub output_norm: Affine<'a>,
+    /// The first dense layer of the feed-forward network [F, H].
+    pub inner: Affine<'a>,
+    /// The second one [H, F].
+    pub outer: Affine<'a>,
+    /// The norm after it.
+    pub outer_norm: Affine<'a>,
+}
+
+/// The parameters of an encoder.
+pub struct EncoderParameters<'a> {
+    /// Tables [rows, E] of words and positions; instead of words, vectors [tokens, E] of the batch.
+    pub words: &'a [f32],
+    /// Positions.
+    pub positions: &'a [f32],
+    /// Types, if the model has them.
+    pub types: Option<&'a [f32]>,
+    /// The norm of the embeddings, over E columns.
+    pub embedding_norm: Affine<'a>,
+    /// The dense layer from E to H, if the model has one.
+    pub projection: Option<Affine<'a>>,
+    /// MPNet's attention bias [N, 2·D + 1], by the distance key − query from −D to D.
+    pub relative_bias: Option<&'a [f32]>,
+    /// The different layers.
+    pub layers: Vec<LayerParameters<'a>>,
+    /// For each layer of the encoder, the number of its parameters in `layers`: ALBERT's layers share them.
+    pub uses: &'a [usize],
+}
+
+/// The gradients of a weight and a bias.
+pub struct AffineGradient<'a> {
+    /// Of the weight, or γ.
+    pub weight: &'a mut [f32],
+    /// Of the bias, or β.
+    pub bias: &'a mut [f32],
+}
+
+/// The gradients of a layer; as [`LayerParameters`].
+pub struct LayerGradients<'a> {
+    /// Query, key and value.
+    pub qkv: [AffineGradient<'a>; 3],
+    /// The dense layer after the attention.
+    pub output: AffineGradient<'a>,
+    /// The norm after it.
+    pub output_norm: AffineGradient<'a>,
+    /// The first dense layer of the feed-forward network.
+    pub inner: AffineGradient<'a>,
+    /// The second one.
+    pub outer: AffineGradient<'a>,
+    /// The norm after it.
+    pub outer_norm: AffineGradient<'a>,
+}
+
+/// The gradients of the embeddings. Those of the tables are added to; the others are overwritten.
+pub struct EmbeddingGradients<'a> {
+    /// The table of words and the row that gets no gradient, if the word vectors come from it.
+    pub words: Option<(&'a mut [f32], Option<usize>)>,
+    /// The table of positions and the row that gets no gradient.
+    pub positions: (&'a mut [f32], Option<usize>),
+    /// The table of types.
+    pub types: Option<&'a mut [f32]>,
+    /// The norm.
+    pub norm: AffineGradient<'a>,
+    /// The projection.
+    pub projection: Option<AffineGradient<'a>>,
+    /// The word vectors [tokens, E].
+    pub vectors: &'a mut [f32],
+}
+
+/// The gradients of an encoder.
+pub struct EncoderGradients<'a> {
+    /// Those of the embeddings; `None` if they are not trained.
+    pub embeddings: Option<EmbeddingGradients<'a>>,
+    /// MPNet's attention bias, as in [`EncoderParameters`].
+    pub relative_bias: Option<&'a mut [f32]>,
+    /// The different layers. Those that are not trained are not written.
+    pub layers: Vec<LayerGradients<'a>>,
+}
+
+/// The packed parameters of a layer, for its forward pass.
+pub(super) struct Forward {
+    pub qkv: Dense,
+    pub output: Dense,
+    pub inner: Dense,
+    pub outer: Dense,
+    pub norms: Norms,
+}
+
+/// The packed weights of a layer for its backward pass, dx = dy·W: transposed, without biases.
+pub(super) struct Backward {
+    /// Its inputs are dq, dk and dv, each beginning at a panel.
+    pub qkv: Dense,
+    pub output: Dense,
+    pub inner: Dense,
+    pub outer: Dense,
+    pub norms: Norms,
+}
+
+/// The norms of a layer.
+pub(super) struct Norms {
+    pub output: LayerNormWeights,
+    pub outer: LayerNormWeights,
+}
+
+impl Norms {
+    fn new(layer: &LayerParameters<'_>) -> Norms {
+        let norm = |norm: Affine<'_>| LayerNormWeights::new(norm.weight, norm.bias);
+        Norms { output: norm(layer.output_norm), outer: norm(layer.outer_norm) }
+    }
+}
+
+impl Forward {
+    pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize) -> Forward {
+        let intermediate = layer.inner.bias.len();
+        let parts = vec![
+            (&layer.qkv[..], hidden),
+            (std::slice::from_ref(&layer.output), hidden),
+            (std::slice::from_ref(&layer.inner), hidden),
+            (std::slice::from_ref(&layer.outer), intermediate),
+        ];
+        let packed = map_with(parts, execution.pool, || (), |(), (layers, k)| packed(layers, k));
+        let [qkv, output, inner, outer] = packed.try_into().unwrap_or_else(|_| unreachable!("four parts"));
+        Forward { qkv, output, inner, outer, norms: Norms::new(layer) }
+    }
+}
+
+impl Backward {
+    pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize) -> Backward {
+        let intermediate = layer.inner.bias.len();
+        let parts = vec![
+            (&layer.qkv[..], hidden),
+            (std::slice::from_ref(&layer.output), hidden),
+            (std::slice::from_ref(&layer.inner), hidden),
+            (std::slice::from_ref(&layer.outer), intermediate),
+        ];
+        let packed = map_with(parts, execution.pool, || (), |(), (layers, inputs)| packed_transposed(layers, inputs));
+        let [qkv, output, inner, outer] = packed.try_into().unwrap_or_else(|_| unreachable!("four parts"));
+        Backward { qkv, output, inner, outer, norms: Norms::new(layer) }
+    }
+}
+
+/// Packs dense layers with the same `k` inputs.
+pub(super) fn packed(layers: &[Affine<'_>], k: usize) -> Dense {
+    let layers: Vec<_> = layers.iter().map(|layer| (Numbers::F32(layer.weight), layer.bias)).collect();
+    Dense::new(&layers, k, false)
+}
+
+/// Packs the transposes of dense layers with the same inputs, joined: a dense layer from all their outputs, of which each
+/// layer's begin at a panel, to the inputs.
+pub(super) fn packed_transposed(layers: &[Affine<'_>], inputs: usize) -> Dense {
+    /// Rows and columns that are transposed at a time, so that both sides stay in the cache.
+    const SQUARE: usize = 32;
+    let outputs: usize = layers.iter().map(|layer| panels(layer.bias.len()) * PANEL).sum();
+    let mut transposed = vec![0.0; inputs * outputs];
+    let mut first = 0;
+    for layer in layers {
+        for (block, rows) in layer.weight.chunks(SQUARE * inputs).enumerate() {
+            for column in (0..inputs).step_by(SQUARE) {
+                let columns = column..(column + SQUARE).min(inputs);
+                for (row, weights) in rows.chunks_exact(inputs).enumerate() {
+                    let to = &mut transposed[first + block * SQUARE + row..];
+                    for (to, weight) in
+                        to[columns.start * outputs..].iter_mut().step_by(outputs).zip(&weights[columns.clone()])
+                    {
+                        *to = *weight;
+                    }
+                }
+            }
+        }
+        first += panels(layer.bias.len()) * PANEL;
+    }
+    Dense::new(&[(Numbers::F32(&transposed), &vec![0.0; inputs])], outputs, false)
+}
+
+/// Writes, or adds, the first numbers of `from` to `to`.
+pub(super) fn write(from: &[Row], to: &mut [f32], add: bool) {
+    for (from, to) in from.iter().zip(to.chunks_mut(PANEL)) {
+        if add {
+            to.iter_mut().zip(from.0).for_each(|(to, from)| *to += from);
+        } else {
+            to.copy_from_slice(&from.0[..to.len()]);
+        }
+    }
+}

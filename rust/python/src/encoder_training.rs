@@ -1,0 +1,348 @@
+//! The backward pass and the optimizer of `wordpiece_kernels::training` over NumPy arrays, for `wordpiece_bert.finetune`.
+//!
+//! Parameters and gradients stay in their arrays and are borrowed while a call runs. Arrays are validated by the Python side,
+//! as for `kernels`.
+
+use numpy::{
+    Ix2, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn, PyReadwriteArray1,
+    PyReadwriteArrayDyn, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use wordpiece_kernels::Execution;
+use wordpiece_kernels::training::{
+    self, AdamW, AdamWParameter, Affine, AffineGradient, Batch, Dropout, EmbeddingGradients, EncoderGradients,
+    EncoderParameters, LayerGradients, LayerParameters, LinearGradients, PassOptions, TrainingConfig,
+};
+
+use crate::error::{self, guarded};
+use crate::interrupt::detached;
+use crate::kernels::{activation_of, kernels_for, zeros};
+use crate::stored_arrays::by_rows;
+use crate::threads;
+
+type Array<'py> = PyReadonlyArrayDyn<'py, f32>;
+type ArrayMut<'py> = PyReadwriteArrayDyn<'py, f32>;
+
+/// Weight and bias, or γ and β.
+type Pair<'py> = (Array<'py>, Array<'py>);
+type PairMut<'py> = (ArrayMut<'py>, ArrayMut<'py>);
+
+/// Of a layer: query, key, value, the attention's output, its norm, the two dense layers of the feed-forward network, and the
+/// norm after it.
+type LayerArrays<'py> = [Pair<'py>; 8];
+type LayerArraysMut<'py> = [PairMut<'py>; 8];
+
+/// Words, or word vectors; positions, types, the norm, the projection.
+type EmbeddingArrays<'py> = (Array<'py>, Array<'py>, Option<Array<'py>>, Pair<'py>, Option<Pair<'py>>);
+
+/// Gradients of words, positions, types, the norm and the projection; for the first two also the row that gets none.
+type EmbeddingArraysMut<'py> = (
+    Option<(ArrayMut<'py>, Option<usize>)>,
+    (ArrayMut<'py>, Option<usize>),
+    Option<ArrayMut<'py>>,
+    PairMut<'py>,
+    Option<PairMut<'py>>,
+);
+
+/// The parameters of an encoder: those of the embeddings, of the different layers, for each layer the number of its
+/// parameters among them, and MPNet's bias by distance.
+type ParameterArrays<'py> = (EmbeddingArrays<'py>, Vec<LayerArrays<'py>>, Vec<usize>, Option<Array<'py>>);
+
+/// Offsets int64 [B + 1] and keys int64 [B]; ids, types, position_ids and positions uint32 [tokens], the first of which may
+/// be None.
+type BatchArrays<'py> = (
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i64>,
+    Option<PyReadonlyArray1<'py, u32>>,
+    PyReadonlyArray1<'py, u32>,
+    PyReadonlyArray1<'py, u32>,
+    PyReadonlyArray1<'py, u32>,
+);
+
+/// An encoder that is trained, and what its last forward pass kept. One pass at a time.
+#[pyclass(module = "wordpiece_bert._core")]
+pub struct EncoderTraining {
+    core: training::EncoderTraining,
+    config: TrainingConfig,
+}
+
+#[pymethods]
+impl EncoderTraining {
+    /// Make an encoder of these sizes. Without `instruction_set`, the best one of this CPU computes.
+    #[new]
+    #[pyo3(signature = (*, hidden, embedding, heads, intermediate, activation, eps, drops_attention_output,
+        instruction_set=None))]
+    #[allow(clippy::too_many_arguments, reason = "a Python signature: the sizes of an encoder by name")]
+    fn new(
+        hidden: usize,
+        embedding: usize,
+        heads: usize,
+        intermediate: usize,
+        activation: &str,
+        eps: f32,
+        drops_attention_output: bool,
+        instruction_set: Option<&str>,
+    ) -> PyResult<EncoderTraining> {
+        guarded(|| {
+            let activation = activation_of(activation)?;
+            let config =
+                TrainingConfig { hidden, embedding, heads, intermediate, activation, eps, drops_attention_output };
+            Ok(EncoderTraining { core: training::EncoderTraining::new(config, kernels_for(instruction_set)?), config })
+        })
+    }
+
+    /// Run the encoder over a batch: float32 [tokens, H].
+    ///
+    /// `dropout` is (seed, step, micro-batch, P of token vectors, P of attention weights). Nothing is kept below the layer
+    /// `trained_from`; with `checkpointing`, only the input of each layer is.
+    #[pyo3(signature = (parameters, batch, dropout, trained_from, checkpointing, threads))]
+    #[allow(clippy::too_many_arguments, reason = "a Python signature")]
+    fn forward<'py>(
+        &mut self,
+        py: Python<'py>,
+        parameters: ParameterArrays<'_>,
+        batch: BatchArrays<'_>,
+        dropout: Option<(u64, u64, u64, f64, f64)>,
+        trained_from: Option<usize>,
+        checkpointing: bool,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        guarded(|| {
+            let tokens = batch.3.len();
+            let x = zeros::<Ix2>(py, [tokens, self.config.hidden], batch.1.len(), "hidden states")?;
+            {
+                let mut borrowed = x.readwrite();
+                let to = borrowed.as_slice_mut()?;
+                let parameters = parameters_of(&parameters)?;
+                let sizes = |array: &PyReadonlyArray1<'_, i64>| -> PyResult<Vec<usize>> {
+                    Ok(array.as_slice()?.iter().map(|n| *n as usize).collect())
+                };
+                let (offsets, keys) = (sizes(&batch.0)?, sizes(&batch.1)?);
+                let batch = Batch {
+                    offsets: &offsets,
+                    keys: &keys,
+                    ids: batch.2.as_ref().map(|ids| ids.as_slice()).transpose()?,
+                    types: batch.3.as_slice()?,
+                    position_ids: batch.4.as_slice()?,
+                    positions: batch.5.as_slice()?,
+                };
+                let dropout = dropout.map(|(seed, step, micro_batch, hidden, attention)| Dropout {
+                    seed,
+                    step,
+                    micro_batch,
+                    hidden,
+                    attention,
+                });
+                let options = PassOptions { dropout, trained_from, checkpointing };
+                let core = &mut self.core;
+                detached(py, || core.forward(&parameters, batch, options, threads::pool(threads), to))?;
+            }
+            Ok(x)
+        })
+    }
+
+    /// Write the gradients of the parameters of the last forward pass, for dx [tokens, H], to the arrays of `embeddings`, of
+    /// which the tables must be 0, of `layers`, and of `relative_bias`; return the gradient with respect to the word vectors,
+    /// float32 [tokens, E], if `embeddings` are given.
+    #[pyo3(signature = (parameters, dx, embeddings, layers, relative_bias, threads))]
+    #[allow(clippy::too_many_arguments, reason = "a Python signature")]
+    fn backward<'py>(
+        &mut self,
+        py: Python<'py>,
+        parameters: ParameterArrays<'_>,
+        dx: PyReadonlyArray2<'_, f32>,
+        embeddings: Option<EmbeddingArraysMut<'_>>,
+        layers: Vec<LayerArraysMut<'_>>,
+        relative_bias: Option<ArrayMut<'_>>,
+        threads: Option<usize>,
+    ) -> PyResult<Option<Bound<'py, PyArray2<f32>>>> {
+        guarded(|| {
+            let (mut embeddings, mut layers, mut relative_bias) = (embeddings, layers, relative_bias);
+            let tokens = dx.shape()[0];
+            let vectors = match embeddings {
+                Some(_) => Some(zeros::<Ix2>(py, [tokens, self.config.embedding], tokens, "gradients of tokens")?),
+                None => None,
+            };
+            {
+                let parameters = parameters_of(&parameters)?;
+                let dx = by_rows(&dx)?;
+                let mut borrowed = vectors.as_ref().map(|vectors| vectors.readwrite());
+                let embeddings = match (&mut embeddings, &mut borrowed) {
+                    (Some(arrays), Some(vectors)) => Some(embedding_gradients(arrays, vectors.as_slice_mut()?)?),
+                    _ => None,
+                };
+                let layers = layers.iter_mut().map(layer_gradients).collect::<PyResult<Vec<_>>>()?;
+                let relative_bias = relative_bias.as_mut().map(slice_mut).transpose()?;
+                let mut gradients = EncoderGradients { embeddings, relative_bias, layers };
+                let core = &mut self.core;
+                detached(py, || core.backward(&parameters, dx, &mut gradients, threads::pool(threads)))?;
+            }
+            Ok(vectors)
+        })
+    }
+}
+
+/// Returns the numbers of an array, row by row.
+fn slice<'a>(array: &'a Array<'_>) -> PyResult<&'a [f32]> {
+    if !array.is_c_contiguous() {
+        return Err(error::input(format!("an array {:?} is not stored row by row", array.shape())));
+    }
+    Ok(array.as_slice()?)
+}
+
+/// Returns the numbers of an array, row by row, to be written.
+fn slice_mut<'a>(array: &'a mut ArrayMut<'_>) -> PyResult<&'a mut [f32]> {
+    if !array.is_c_contiguous() {
+        return Err(error::input(format!("an array {:?} is not stored row by row", array.shape())));
+    }
+    Ok(array.as_slice_mut()?)
+}
+
+fn affine<'a>(pair: &'a Pair<'_>) -> PyResult<Affine<'a>> {
+    Ok(Affine { weight: slice(&pair.0)?, bias: slice(&pair.1)? })
+}
+
+fn affine_gradient<'a>(pair: &'a mut PairMut<'_>) -> PyResult<AffineGradient<'a>> {
+    Ok(AffineGradient { weight: slice_mut(&mut pair.0)?, bias: slice_mut(&mut pair.1)? })
+}
+
+fn parameters_of<'a>(arrays: &'a ParameterArrays<'_>) -> PyResult<EncoderParameters<'a>> {
+    let ((words, positions, types, norm, projection), layers, uses, relative_bias) = arrays;
+    let layer = |arrays: &'a LayerArrays<'_>| -> PyResult<LayerParameters<'a>> {
+        let [query, key, value, output, output_norm, inner, outer, outer_norm] = arrays;
+        Ok(LayerParameters {
+            qkv: [affine(query)?, affine(key)?, affine(value)?],
+            output: affine(output)?,
+            output_norm: affine(output_norm)?,
+            inner: affine(inner)?,
+            outer: affine(outer)?,
+            outer_norm: affine(outer_norm)?,
+        })
+    };
+    Ok(EncoderParameters {
+        words: slice(words)?,
+        positions: slice(positions)?,
+        types: types.as_ref().map(slice).transpose()?,
+        embedding_norm: affine(norm)?,
+        projection: projection.as_ref().map(affine).transpose()?,
+        relative_bias: relative_bias.as_ref().map(slice).transpose()?,
+        layers: layers.iter().map(layer).collect::<PyResult<Vec<_>>>()?,
+        uses,
+    })
+}
+
+fn layer_gradients<'a>(arrays: &'a mut LayerArraysMut<'_>) -> PyResult<LayerGradients<'a>> {
+    let [query, key, value, output, output_norm, inner, outer, outer_norm] = arrays;
+    Ok(LayerGradients {
+        qkv: [affine_gradient(query)?, affine_gradient(key)?, affine_gradient(value)?],
+        output: affine_gradient(output)?,
+        output_norm: affine_gradient(output_norm)?,
+        inner: affine_gradient(inner)?,
+        outer: affine_gradient(outer)?,
+        outer_norm: affine_gradient(outer_norm)?,
+    })
+}
+
+fn embedding_gradients<'a>(
+    arrays: &'a mut EmbeddingArraysMut<'_>,
+    vectors: &'a mut [f32],
+) -> PyResult<EmbeddingGradients<'a>> {
+    let (words, positions, types, norm, projection) = arrays;
+    Ok(EmbeddingGradients {
+        words: words.as_mut().map(|(table, without)| PyResult::Ok((slice_mut(table)?, *without))).transpose()?,
+        positions: (slice_mut(&mut positions.0)?, positions.1),
+        types: types.as_mut().map(slice_mut).transpose()?,
+        norm: affine_gradient(norm)?,
+        projection: projection.as_mut().map(affine_gradient).transpose()?,
+        vectors,
+    })
+}
+
+/// Compute the gradients of y = x·Wᵀ + b: dy [rows, out], x [rows, in], weight [out, in] -> dx, dW and db, float32.
+#[pyfunction]
+#[pyo3(signature = (dy, x, weight, threads=None, instruction_set=None))]
+#[allow(clippy::type_complexity, reason = "three arrays")]
+pub fn linear_backward<'py>(
+    py: Python<'py>,
+    dy: PyReadonlyArray2<'_, f32>,
+    x: PyReadonlyArray2<'_, f32>,
+    weight: PyReadonlyArray2<'_, f32>,
+    threads: Option<usize>,
+    instruction_set: Option<&str>,
+) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>, Bound<'py, numpy::PyArray1<f32>>)> {
+    guarded(|| {
+        let (rows, inputs, outputs) = (x.shape()[0], weight.shape()[1], weight.shape()[0]);
+        let dx = zeros::<Ix2>(py, [rows, inputs], rows, "the gradient of a dense layer's input")?;
+        let dw = zeros::<Ix2>(py, [outputs, inputs], outputs, "the gradient of a weight")?;
+        let db = zeros::<numpy::Ix1>(py, [outputs], outputs, "the gradient of a bias")?;
+        {
+            let instruction_set = kernels_for(instruction_set)?;
+            let (mut to_x, mut to_weight, mut to_bias) = (dx.readwrite(), dw.readwrite(), db.readwrite());
+            let to = LinearGradients {
+                x: to_x.as_slice_mut()?,
+                weight: to_weight.as_slice_mut()?,
+                bias: to_bias.as_slice_mut()?,
+            };
+            let (dy, x, weight) = (by_rows(&dy)?, by_rows(&x)?, by_rows(&weight)?);
+            detached(py, || {
+                let execution = Execution { instruction_set, pool: threads::pool(threads) };
+                training::linear_backward(execution, dy, x, weight, to);
+            })?;
+        }
+        Ok((dx, dw, db))
+    })
+}
+
+/// Return the sum of squares of each float32 array, in float64.
+#[pyfunction]
+#[pyo3(signature = (gradients, threads=None))]
+pub fn sums_of_squares(py: Python<'_>, gradients: Vec<Array<'_>>, threads: Option<usize>) -> PyResult<Vec<f64>> {
+    guarded(|| {
+        let gradients = gradients.iter().map(slice).collect::<PyResult<Vec<_>>>()?;
+        let instruction_set = kernels_for(None)?;
+        detached(py, || {
+            let execution = Execution { instruction_set, pool: threads::pool(threads) };
+            training::sums_of_squares(execution, &gradients)
+        })
+    })
+}
+
+/// Make one step of AdamW, in place, for parameters as tuples (parameter, gradient, m, v, decay) of flat float32 arrays.
+///
+/// Gradients are multiplied by `factor` first. `step` is the number of the step, from 1 on, or None for no correction of the
+/// bias of the moments.
+#[pyfunction]
+#[pyo3(signature = (parameters, *, factor, betas, eps, rate, step, threads=None))]
+#[allow(clippy::type_complexity, clippy::too_many_arguments, reason = "a Python signature")]
+pub fn adamw_step(
+    py: Python<'_>,
+    parameters: Vec<(
+        PyReadwriteArray1<'_, f32>,
+        PyReadonlyArray1<'_, f32>,
+        PyReadwriteArray1<'_, f32>,
+        PyReadwriteArray1<'_, f32>,
+        f64,
+    )>,
+    factor: f32,
+    betas: [f64; 2],
+    eps: f64,
+    rate: f64,
+    step: Option<u64>,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    guarded(|| {
+        let mut parameters = parameters;
+        let mut borrowed = Vec::with_capacity(parameters.len());
+        for (p, g, m, v, decay) in &mut parameters {
+            let moments = [m.as_slice_mut()?, v.as_slice_mut()?];
+            let parameter = p.as_slice_mut()?;
+            borrowed.push(AdamWParameter { parameter, gradient: g.as_slice()?, moments, decay: *decay });
+        }
+        let step = AdamW { factor, betas, eps, rate, corrected_step: step };
+        let instruction_set = kernels_for(None)?;
+        detached(py, || {
+            let execution = Execution { instruction_set, pool: threads::pool(threads) };
+            training::adamw(execution, step, borrowed);
+        })
+    })
+}

@@ -1,0 +1,211 @@
+"""The backward pass in the kernels: equal to that in NumPy, on every instruction set, for any number of threads."""
+
+# ruff: noqa: ANN401 (arrays of files)
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wordpiece_bert.bert as bert
+from wordpiece_bert import _core
+from wordpiece_bert.bert import gradients as G  # noqa: N812
+from wordpiece_bert.bert.functional import ACTIVATIONS
+from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining
+from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.network import Network
+
+DATA = Path(__file__).parent / "data" / "training" / "gradients"
+META: dict[str, Any] = json.loads((DATA / "gradients.json").read_text())
+
+SETS = _core.kernel_instruction_sets()
+
+
+def assert_equal(found: Any, expected: Any, tolerance: float = 3e-6) -> None:
+    """Losses and gradients of `compute` agree; gradients relative to the largest of each, and of all."""
+    assert found.loss == pytest.approx(expected.loss, abs=2e-6)
+    assert found.gradients.keys() == expected.gradients.keys()
+    largest = max(float(np.abs(g).max()) for g in expected.gradients.values())
+    for name, g in expected.gradients.items():
+        own = found.gradients[name]
+        assert own.shape == g.shape
+        assert own.dtype == np.float32
+        # Those that vanish, such as that of a key bias, are noise beside the largest.
+        limit = max(tolerance * (float(np.abs(g).max()) + 0.05 * largest), 1e-6 * largest)
+        assert float(np.abs(own - g).max()) <= limit, name
+    assert (found.de is None) == (expected.de is None)
+    if found.de is not None:
+        assert np.abs(found.de - expected.de).max() <= tolerance * max(1.0, float(np.abs(expected.de).max()))
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    return a.loss == b.loss and all(np.array_equal(g, b.gradients[name]) for name, g in a.gradients.items())
+
+
+def drawn(heads: int = 2, size: int = 8, layers: int = 2, **options: Any) -> tuple[Network, Any]:
+    """A model for masked words, and its parameters, drawn."""
+    kind = options.pop("kind", "Bert")
+    if kind == "DistilBert":
+        options |= {"type_vocab_size": 0}
+    config = getattr(bert, f"{kind}Config")(
+        vocab_size=60,
+        hidden_size=heads * size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=options.pop("intermediate_size", 40),
+        max_position_embeddings=260,
+        **options,
+    )
+    layout = getattr(bert, f"{kind}ForMaskedLM")._layout(config)
+    shapes = {layout.prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
+    random = np.random.default_rng(11)
+    weights = {}
+    for name, shape in shapes.items():
+        if name not in layout.tied:
+            sizes = [getattr(config, s) if isinstance(s, str) else s for s in shape]
+            weights[name] = (0.3 * random.standard_normal(sizes) + (name.endswith("norm.weight"))).astype(np.float32)
+    model = getattr(bert, f"{kind}ForMaskedLM")(config, weights, backend="numpy")
+    network = Network(model)
+    return network, network.parameters(model)
+
+
+def batch_of(lengths: list[int], left: bool = False, seed: int = 5) -> dict[str, Any]:
+    """Rows of these lengths; the last label of each is on a masked place, which is computed but not attended to."""
+    random = np.random.default_rng(seed)
+    longest = max(lengths) + 1
+    mask = np.arange(longest)[None, :] < np.array(lengths)[:, None]
+    if left:
+        mask = mask[:, ::-1]
+    ids = np.where(mask, random.integers(1, 60, mask.shape), 0)
+    labels = np.where(random.random(mask.shape) < 0.4, random.integers(0, 60, mask.shape), -100)
+    labels[0, 0] = 7
+    return {
+        "input_ids": ids,
+        "attention_mask": mask.astype(np.int64),
+        "token_type_ids": random.integers(0, 2, mask.shape),
+        "labels": labels,
+    }
+
+
+def without_types(batch: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in batch.items() if name != "token_type_ids"}
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("name", sorted(META))
+def test_gradients_of_every_model_equal_those_in_numpy(name: str, instruction_set: str) -> None:
+    model = getattr(bert, META[name]["class"]).from_pretrained(DATA / name, backend="numpy")
+    network = Network(model)
+    with np.load(DATA / name / "reference.npz") as stored:
+        case = sorted({key.split(".")[0] for key in stored.files})[0]
+        batch = {key.split(".in.")[1]: stored[key] for key in stored.files if key.startswith(f"{case}.in.")}
+    parameters = network.parameters(model)
+    expected = compute(network, parameters, batch)
+    found = compute(network, parameters, batch, engine=RustTraining(instruction_set, threads=2))
+    assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize(("heads", "size"), [(2, 8), (3, 32), (2, 64), (1, 20)])
+def test_gradients_of_heads_of_every_width_with_dropout(heads: int, size: int, instruction_set: str) -> None:
+    network, parameters = drawn(heads, size, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3)
+    dropout = KeyedDropout(2**64 - 1, 7, 3)
+    engine = RustTraining(instruction_set, threads=2)
+    for lengths, left in (([1], False), ([3, 33, 14, 130, 85, 1], False), ([9, 40, 2], True)):
+        batch = batch_of(lengths, left)
+        expected = compute(network, parameters, batch, dropout)
+        assert_equal(compute(network, parameters, batch, dropout, engine=engine), expected, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("DistilBert", {}),
+        ("Electra", {"embedding_size": 12}),
+        ("Albert", {"embedding_size": 12, "num_hidden_groups": 2, "layers": 4}),
+        ("MPNet", {}),
+    ],
+)
+def test_gradients_of_variants_with_dropout(kind: str, options: dict[str, Any]) -> None:
+    network, parameters = drawn(kind=kind, **options)
+    batch = without_types(batch_of([5, 70, 33, 64]))
+    dropout = KeyedDropout(1, 2, 3)
+    expected = compute(network, parameters, batch, dropout)
+    for instruction_set in SETS:
+        found = compute(network, parameters, batch, dropout, engine=RustTraining(instruction_set))
+        assert_equal(found, expected, 1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(set(ACTIVATIONS)))
+def test_gradients_of_every_activation(name: str) -> None:
+    network, parameters = drawn(hidden_act=name)
+    batch = batch_of([20, 9])
+    expected = compute(network, parameters, batch)
+    for instruction_set in SETS:
+        assert_equal(compute(network, parameters, batch, engine=RustTraining(instruction_set)), expected, 1e-5)
+
+
+def test_bits_do_not_depend_on_threads_checkpointing_or_earlier_batches() -> None:
+    network, parameters = drawn(3, 32, 3)
+    dropout, batch = KeyedDropout(4, 5), batch_of([60, 7, 128, 200, 31, 1, 90, 64, 64, 30])
+    first = compute(network, parameters, batch, dropout, engine=RustTraining(threads=1))
+    engine = RustTraining(threads=3)
+    for checkpointing in (False, True, False):
+        compute(network, parameters, batch_of([50, 140], seed=9), dropout, engine=engine)
+        found = compute(network, parameters, batch, dropout, engine=engine, gradient_checkpointing=checkpointing)
+        assert same_bits(found, first)
+
+
+def test_a_forward_pass_without_a_backward_pass_does_not_disturb_another() -> None:
+    network, parameters = drawn()
+    engine, batch = RustTraining(), batch_of([5, 6])
+    expected = compute(network, parameters, batch, engine=engine)
+    from wordpiece_bert.bert.inputs import check_inputs
+    from wordpiece_bert.finetune.network import Gradients
+    from wordpiece_bert.finetune.tokens import lay_out
+
+    def encode(batch: dict[str, Any]) -> Any:
+        inputs = check_inputs(network.config, batch["input_ids"], batch["attention_mask"], None, None, None)
+        tokens = lay_out(inputs, np.zeros(inputs.shape, np.bool_))
+        return engine.encode(network, parameters, tokens, None, gradient_checkpointing=False, trained_from=None)
+
+    one, other = encode(batch), encode(batch_of([9, 3, 4], seed=2))
+    ones, others = Gradients(), Gradients()
+    one.backward(np.ones_like(one.x), ones)
+    other.backward(np.ones_like(other.x), others)
+    again = Gradients()
+    encode(batch).backward(np.ones_like(one.x), again)
+    assert all(np.array_equal(g, again[name]) for name, g in ones.items())
+    assert same_bits(compute(network, parameters, batch, engine=engine), expected)
+
+
+@pytest.mark.parametrize("trained_from", [0, 1, 2])
+def test_layers_below_the_lowest_trained_one_have_no_gradients(trained_from: int) -> None:
+    network, parameters = drawn()
+    batch, dropout = batch_of([12, 30]), KeyedDropout(1, 0)
+    expected = compute(network, parameters, batch, dropout, trained_from=trained_from)
+    found = compute(network, parameters, batch, dropout, trained_from=trained_from, engine=RustTraining())
+    assert_equal(found, expected)
+    assert not any("embeddings.position" in name for name in found.gradients)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_gradients_of_a_dense_layer(data: st.DataObject) -> None:
+    rows, inputs, outputs = (data.draw(st.integers(1, 150)) for _ in range(3))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    dy, x, weight = (
+        random.standard_normal(shape).astype(np.float32)
+        for shape in ((rows, outputs), (rows, inputs), (outputs, inputs))
+    )
+    engine = RustTraining(data.draw(st.sampled_from(SETS)), data.draw(st.integers(1, 3)))
+    for own, expected in zip(engine.linear_backward(dy, x, weight), G.linear_backward(dy, x, weight), strict=True):
+        assert np.abs(own - expected).max() <= 1e-4
+    assert np.abs(engine.linear(x, weight, dy[0]) - NumpyTraining().linear(x, weight, dy[0])).max() <= 1e-4
