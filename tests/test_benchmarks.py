@@ -12,7 +12,7 @@ import pytest
 
 import tiny_models
 from benchmarks import __main__ as commands
-from benchmarks import integrations, latency, models, start, training
+from benchmarks import finetuning, integrations, latency, models, start, training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError
@@ -178,6 +178,21 @@ def test_models_are_measured_without_a_peer(
     assert models.blas_kernel()
     assert len(models.paragraphs(None, 5)) == 5
     assert not capsys.readouterr().err
+
+
+def test_training_steps_are_measured_without_a_peer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(finetuning, "BATCHES", {"small": [5, 3, 9]})
+    folder = with_tokenizer("bert_small", tmp_path)
+    quick = ["--rounds", "1", "--threads", "1", "--torch", str(tmp_path / "absent"), "--vocabulary", "10"]
+    assert commands.main(["finetuning", "--model", str(folder), *quick, "--record", str(tmp_path / "records")]) == 0
+    shown = capsys.readouterr()
+    assert "torch is skipped" in shown.err
+    [record] = (tmp_path / "records").glob("*.json")
+    rows = json.loads(record.read_text(encoding="utf-8"))["rows"]
+    assert [row["dtype"] for row in rows] == ["float32", "bfloat16"]
+    assert all(row["ours"]["seconds"][0] > 0 and row["ours"]["loss"] > 0 and "torch" not in row for row in rows)
 
 
 def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -209,3 +209,20 @@ def test_gradients_of_a_dense_layer(data: st.DataObject) -> None:
     for own, expected in zip(engine.linear_backward(dy, x, weight), G.linear_backward(dy, x, weight), strict=True):
         assert np.abs(own - expected).max() <= 1e-4
     assert np.abs(engine.linear(x, weight, dy[0]) - NumpyTraining().linear(x, weight, dy[0])).max() <= 1e-4
+
+
+@pytest.mark.parametrize("instruction_set", [*SETS, "amx-emulated"])
+def test_gradients_in_bfloat16_point_the_same_way(instruction_set: str) -> None:
+    """Each product rounds its factors to 8 bits; the direction of a gradient stays, and so do the bits."""
+    network, parameters = drawn(3, 32)
+    batch = batch_of([9, 33, 30, 64])
+    exact = compute(network, parameters, batch)
+    found = compute(network, parameters, batch, engine=RustTraining(instruction_set, 1, "bfloat16"))
+    assert same_bits(compute(network, parameters, batch, engine=RustTraining(instruction_set, 3, "bfloat16")), found)
+    assert found.loss == pytest.approx(exact.loss, rel=2e-2)
+    largest = max(float(np.abs(g).max()) for g in exact.gradients.values())
+    for name, g in exact.gradients.items():
+        if float(np.abs(g).max()) > 1e-3 * largest:
+            own = found.gradients[name]
+            cosine = float((own * g).sum()) / float(np.linalg.norm(own) * np.linalg.norm(g))
+            assert cosine > 0.99, (name, cosine)

@@ -373,7 +373,7 @@ def test_a_sentence_encoder_is_trained_saved_and_resumed(tmp_path: Path) -> None
         ({"gradient_accumulation_steps": 0}, "gradient_accumulation_steps"),
         ({"optim": "sgd"}, "'sgd'"),
         ({"lr_scheduler_type": "step"}, "'step'"),
-        ({"bf16": True}, "bfloat16"),
+        ({"bf16": 1.5}, "bf16"),
         ({"max_steps": 0}, "max_steps"),
         ({"load_best_model_at_end": True}, "eval_strategy"),
         ({"early_stopping_patience": 1}, "evaluations"),
@@ -382,6 +382,12 @@ def test_a_sentence_encoder_is_trained_saved_and_resumed(tmp_path: Path) -> None
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         TrainingArguments("x", **settings)
+
+
+def test_bfloat16_needs_the_kernels(tmp_path: Path) -> None:
+    model = bert.BertForSequenceClassification.from_pretrained(DATA / "trajectories" / "seqcls_single", backend="numpy")
+    with pytest.raises(InputError, match="backend='rust'"):
+        Trainer(model, TrainingArguments(tmp_path, bf16=True))
 
 
 def test_wrong_trainings_are_refused(tmp_path: Path) -> None:

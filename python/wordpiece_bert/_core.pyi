@@ -402,6 +402,7 @@ class EncoderTraining:
         activation: str,
         eps: float,
         drops_attention_output: bool,
+        dtype: str = "float32",
         instruction_set: str | None = None,
     ) -> Self: ...
     def forward(

@@ -1,6 +1,6 @@
 """The commands.
 
-`table`, `growth`, `training`, `models`, `latency`, `serve`, `start`, `pretraining`, `static`, `search`, `sparse`,
+`table`, `growth`, `training`, `models`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`, `search`, `sparse`,
 `late_interaction` and `integrations`.
 """
 
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    finetuning,
     growth,
     integrations,
     late_interaction,
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         return models.main(arguments[1:])
     if arguments[:1] == ["latency"]:
         return latency.main(arguments[1:])
+    if arguments[:1] == ["finetuning"]:
+        return finetuning.main(arguments[1:])
     if arguments[:1] == ["pretraining"]:
         return pretraining.main(arguments[1:])
     if arguments[:1] == ["serve"]:

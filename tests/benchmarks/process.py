@@ -93,7 +93,9 @@ class Loaded:
 class Engine:
     """A running process of an engine, pinned to cores and idle between requests. A context manager that ends the process."""
 
-    def __init__(self, engine: str, core_count: int = 1, program: str | None = None) -> None:
+    def __init__(
+        self, engine: str, core_count: int = 1, program: str | None = None, python: Path | None = None
+    ) -> None:
         self.engine = engine
         pinned = cores(core_count)
         threads = str(core_count)
@@ -105,7 +107,7 @@ class Engine:
         # Without the driver's PYTHONPATH, which would make packages of another environment visible.
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
-            [python_of(engine), PROGRAMS / (program or ENGINES[engine])],
+            [python or python_of(engine), PROGRAMS / (program or ENGINES[engine])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

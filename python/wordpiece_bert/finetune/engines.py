@@ -12,6 +12,7 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert.bert import functional, gradients
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
 from wordpiece_bert.finetune.optimizer import AdamW, FusedAdamW, clip_grad_norm_, gradient_norm
@@ -112,12 +113,14 @@ class RustTraining:
         One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
     threads
         How many threads; None for the default.
+    dtype
+        ``"float32"``, or ``"bfloat16"`` for products of rounded numbers in the encoder; all else is float32.
     """
 
     optimizer: type[AdamW] = FusedAdamW
 
-    def __init__(self, instruction_set: str | None = None, threads: int | None = None) -> None:
-        self._instruction_set, self._threads = instruction_set, threads
+    def __init__(self, instruction_set: str | None = None, threads: int | None = None, dtype: str = "float32") -> None:
+        self._instruction_set, self._threads, self._dtype = instruction_set, threads, dtype
         #: The model of the last pass and its buffers, which the next pass over this model uses again.
         self._idle: tuple[Network, _core.EncoderTraining] | None = None
 
@@ -143,7 +146,9 @@ class RustTraining:
             )
         idle, self._idle = self._idle, None
         workspace = (
-            idle[1] if idle is not None and idle[0] is network else new_workspace(network, self._instruction_set)
+            idle[1]
+            if idle is not None and idle[0] is network
+            else new_workspace(network, self._instruction_set, self._dtype)
         )
 
         def release() -> None:
@@ -176,6 +181,17 @@ class RustTraining:
         return gradient_norm(gradients)
 
 
-def engine_of(backend: str) -> TrainingEngine:
-    """Return the engine for the backend of a model, ``"numpy"`` or ``"rust"``."""
-    return NumpyTraining() if backend == "numpy" else RustTraining()
+def engine_of(backend: str, *, bf16: bool = False) -> TrainingEngine:
+    """Return the engine for the backend of a model, ``"numpy"`` or ``"rust"``.
+
+    Raises
+    ------
+    InputError
+        NumPy is to multiply bfloat16.
+    """
+    if backend != "numpy":
+        return RustTraining(dtype="bfloat16" if bf16 else "float32")
+    if bf16:
+        message = "bf16=True: products in bfloat16 need a model with backend='rust', not 'numpy'; or use bf16=False"
+        raise InputError(message)
+    return NumpyTraining()

@@ -38,7 +38,7 @@ _PARTS = (
 )
 
 
-def new_workspace(network: Network, instruction_set: str | None) -> _core.EncoderTraining:
+def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> _core.EncoderTraining:
     """Return the buffers of a pass over a model of these sizes."""
     config = network.config
     return _core.EncoderTraining(
@@ -50,6 +50,7 @@ def new_workspace(network: Network, instruction_set: str | None) -> _core.Encode
         activation=functional.ACTIVATIONS[config.hidden_act].__name__,
         eps=config.layer_norm_eps,
         drops_attention_output=config.model_type != "distilbert",
+        dtype=dtype,
         instruction_set=instruction_set,
     )
 

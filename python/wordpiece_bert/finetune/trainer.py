@@ -502,7 +502,7 @@ class Trainer(_Loop["Model"]):
         self._backend, self._dtype = model.backend, model.dtype
         self._tokenizer = tokenizer
         parameters = {name: array.copy() for name, array in self._network.parameters(model).items()}
-        engine = engine_of(model.backend)
+        engine = engine_of(model.backend, bf16=args.bf16)
         super().__init__(args, parameters, model.config.encoder_layers, train_dataset, eval_dataset, engine)
         pad = model.config.pad_token_id or 0
         self._collate = data_collator or (lambda rows: pad_collate(rows, pad))
@@ -690,7 +690,7 @@ class SentenceTrainer(_Loop["SentenceEncoder"]):
         parameters = {name: array.copy() for name, array in self._network.parameters().items()}
         parameters |= {LOSS_PREFIX + name: array for name, array in loss.state_dict().items()}
         layers = self._network.network.config.encoder_layers
-        engine = engine_of(encoder._model.backend)
+        engine = engine_of(encoder._model.backend, bf16=args.bf16)
         super().__init__(args, parameters, layers, train_dataset, eval_dataset, engine)
 
     @property

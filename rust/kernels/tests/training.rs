@@ -129,7 +129,7 @@ fn gradients_of_weights_equal_their_formula_for_any_number_of_threads() {
                 for add in [false, true] {
                     let parts = by_panels.iter().map(|part| part.each_ref().map(Matrix::view)).collect();
                     let gradient = WeightGradient { parts, inputs, to: &mut dw, add };
-                    weight_gradients(Execution { instruction_set: set, pool }, vec![gradient]);
+                    weight_gradients(Execution { pool, ..Execution::on_this_thread(set) }, vec![gradient], false);
                 }
                 results.push(dw);
             }
@@ -180,7 +180,7 @@ fn adamw_equals_its_formula_for_any_number_of_threads() {
                 let start = [p.clone(), g.clone(), m.clone(), v.clone()];
                 let parameter =
                     AdamWParameter { parameter: &mut p, gradient: &g, moments: [&mut m, &mut v], decay: 0.1 };
-                let execution = Execution { instruction_set: set, pool };
+                let execution = Execution { pool, ..Execution::on_this_thread(set) };
                 adamw(execution, step, vec![parameter]);
                 assert!(
                     (sums_of_squares(execution, &[&g])[0] - g.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>()).abs()

@@ -14,9 +14,10 @@ use wordpiece_kernels::training::{
     EncoderParameters, LayerGradients, LayerParameters, LinearGradients, PassOptions, TrainingConfig,
 };
 
+use crate::engine::{kernels_for, products_for};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::kernels::{activation_of, kernels_for, zeros};
+use crate::kernels::{activation_of, zeros};
 use crate::stored_arrays::by_rows;
 use crate::threads;
 
@@ -68,10 +69,11 @@ pub struct EncoderTraining {
 
 #[pymethods]
 impl EncoderTraining {
-    /// Make an encoder of these sizes. Without `instruction_set`, the best one of this CPU computes.
+    /// Make an encoder of these sizes. Products are those of `dtype`, float32 or bfloat16, with float32 sums. Without
+    /// `instruction_set`, the best one of this CPU computes.
     #[new]
     #[pyo3(signature = (*, hidden, embedding, heads, intermediate, activation, eps, drops_attention_output,
-        instruction_set=None))]
+        dtype="float32", instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the sizes of an encoder by name")]
     fn new(
         hidden: usize,
@@ -81,13 +83,25 @@ impl EncoderTraining {
         activation: &str,
         eps: f32,
         drops_attention_output: bool,
+        dtype: &str,
         instruction_set: Option<&str>,
     ) -> PyResult<EncoderTraining> {
         guarded(|| {
-            let activation = activation_of(activation)?;
-            let config =
-                TrainingConfig { hidden, embedding, heads, intermediate, activation, eps, drops_attention_output };
-            Ok(EncoderTraining { core: training::EncoderTraining::new(config, kernels_for(instruction_set)?), config })
+            let (activation, products) = (activation_of(activation)?, products_for(dtype, instruction_set)?);
+            let config = TrainingConfig {
+                hidden,
+                embedding,
+                heads,
+                intermediate,
+                activation,
+                eps,
+                products,
+                drops_attention_output,
+            };
+            Ok(EncoderTraining {
+                core: training::EncoderTraining::new(config, execution_for(instruction_set, None)?),
+                config,
+            })
         })
     }
 
@@ -180,6 +194,12 @@ impl EncoderTraining {
             Ok(vectors)
         })
     }
+}
+
+/// Returns an execution with this instruction set, or the best one of this CPU, on `threads` threads.
+fn execution_for(instruction_set: Option<&str>, threads: Option<usize>) -> PyResult<Execution> {
+    let (instruction_set, tiles) = kernels_for(instruction_set)?;
+    Ok(Execution { instruction_set, tiles, pool: threads::pool(threads) })
 }
 
 /// Returns the numbers of an array, row by row.
@@ -276,7 +296,7 @@ pub fn linear_backward<'py>(
         let dw = zeros::<Ix2>(py, [outputs, inputs], outputs, "the gradient of a weight")?;
         let db = zeros::<numpy::Ix1>(py, [outputs], outputs, "the gradient of a bias")?;
         {
-            let instruction_set = kernels_for(instruction_set)?;
+            let execution = execution_for(instruction_set, threads)?;
             let (mut to_x, mut to_weight, mut to_bias) = (dx.readwrite(), dw.readwrite(), db.readwrite());
             let to = LinearGradients {
                 x: to_x.as_slice_mut()?,
@@ -284,10 +304,7 @@ pub fn linear_backward<'py>(
                 bias: to_bias.as_slice_mut()?,
             };
             let (dy, x, weight) = (by_rows(&dy)?, by_rows(&x)?, by_rows(&weight)?);
-            detached(py, || {
-                let execution = Execution { instruction_set, pool: threads::pool(threads) };
-                training::linear_backward(execution, dy, x, weight, to);
-            })?;
+            detached(py, || training::linear_backward(execution, dy, x, weight, to))?;
         }
         Ok((dx, dw, db))
     })
@@ -299,11 +316,8 @@ pub fn linear_backward<'py>(
 pub fn sums_of_squares(py: Python<'_>, gradients: Vec<Array<'_>>, threads: Option<usize>) -> PyResult<Vec<f64>> {
     guarded(|| {
         let gradients = gradients.iter().map(slice).collect::<PyResult<Vec<_>>>()?;
-        let instruction_set = kernels_for(None)?;
-        detached(py, || {
-            let execution = Execution { instruction_set, pool: threads::pool(threads) };
-            training::sums_of_squares(execution, &gradients)
-        })
+        let execution = execution_for(None, threads)?;
+        detached(py, || training::sums_of_squares(execution, &gradients))
     })
 }
 
@@ -339,10 +353,7 @@ pub fn adamw_step(
             borrowed.push(AdamWParameter { parameter, gradient: g.as_slice()?, moments, decay: *decay });
         }
         let step = AdamW { factor, betas, eps, rate, corrected_step: step };
-        let instruction_set = kernels_for(None)?;
-        detached(py, || {
-            let execution = Execution { instruction_set, pool: threads::pool(threads) };
-            training::adamw(execution, step, borrowed);
-        })
+        let execution = execution_for(None, threads)?;
+        detached(py, || training::adamw(execution, step, borrowed))
     })
 }

@@ -15,6 +15,6 @@ mod shape;
 
 pub use bfloat16::PairTile;
 pub use float32::Tile;
-pub use outer::OuterTile;
+pub use outer::{OuterTile, PairOuterTile};
 pub use registers::{REGISTER_ROWS, multiply_with_registers};
 pub use shape::{BLOCK_PANELS, tiles};

@@ -18,12 +18,11 @@ use super::parameters::{
     packed, packed_transposed, write,
 };
 use super::products::{WeightGradient, add_column_sums, weight_gradients};
-use crate::arch::InstructionSet;
 use crate::attention::RelativeBias;
 use crate::embeddings::sum_rows;
 use crate::encoder::LayerNormWeights;
 use crate::execution::Execution;
-use crate::gemm::{Dense, Epilogue, linear};
+use crate::gemm::{Dense, Epilogue, Products, linear};
 use crate::matrix::{Matrix, Row, panels};
 use crate::numbers::Numbers;
 
@@ -64,7 +63,8 @@ pub struct PassOptions {
 /// The buffers are kept from batch to batch; they only grow.
 pub struct EncoderTraining {
     config: TrainingConfig,
-    instruction_set: InstructionSet,
+    /// On one thread; each pass is given others.
+    execution: Execution,
     options: PassOptions,
     tasks: Vec<Task>,
     /// How many of the tasks the batch has.
@@ -112,11 +112,11 @@ struct Worker {
 impl Scratch for Worker {}
 
 impl EncoderTraining {
-    /// Returns an encoder of these sizes, to be trained.
-    pub fn new(config: TrainingConfig, instruction_set: InstructionSet) -> EncoderTraining {
+    /// Returns an encoder of these sizes, to be trained with these instructions.
+    pub fn new(config: TrainingConfig, execution: Execution) -> EncoderTraining {
         EncoderTraining {
             config,
-            instruction_set,
+            execution: Execution { pool: None, ..execution },
             options: PassOptions::default(),
             tasks: Vec::new(),
             used: 0,
@@ -144,11 +144,11 @@ impl EncoderTraining {
         self.ids = batch.ids.map(<[u32]>::to_vec);
         (self.types, self.position_ids) = (batch.types.to_vec(), batch.position_ids.to_vec());
         self.group(batch, parameters.uses.len());
-        let pass = pass(self.config, self.instruction_set, options, parameters);
+        let pass = pass(self.config, self.execution, options, parameters);
         self.embed(&pass, parameters, batch, pool);
         let hidden = self.config.hidden;
         for (index, set) in parameters.uses.iter().enumerate() {
-            let packed = Forward::new(self.execution(pool), &parameters.layers[*set], hidden);
+            let packed = Forward::new(self.shared(pool), &parameters.layers[*set], hidden, self.config.products);
             let trained = options.trained_from.is_none_or(|first| index >= first);
             let tasks = self.tasks[..self.used].iter_mut().collect();
             map_with(
@@ -187,8 +187,8 @@ impl EncoderTraining {
         gradients: &mut EncoderGradients<'_>,
         pool: Option<Workers>,
     ) {
-        let (options, hidden, execution) = (self.options, self.config.hidden, self.execution(pool));
-        let pass = pass(self.config, self.instruction_set, options, parameters);
+        let (options, hidden, execution) = (self.options, self.config.hidden, self.shared(pool));
+        let pass = pass(self.config, self.execution, options, parameters);
         for task in &mut self.tasks[..self.used] {
             let TaskTokens { first, rows, .. } = task.tokens;
             task.dx.fill_rows(rows, hidden, &dx[first * hidden..(first + rows) * hidden]);
@@ -198,8 +198,8 @@ impl EncoderTraining {
         let lowest = options.trained_from.unwrap_or(0);
         for (index, set) in parameters.uses.iter().enumerate().skip(lowest).rev() {
             let layer = &parameters.layers[*set];
-            let packed = Backward::new(execution, layer, hidden);
-            let forward = options.checkpointing.then(|| Forward::new(execution, layer, hidden));
+            let packed = Backward::new(execution, layer, hidden, self.config.products);
+            let forward = options.checkpointing.then(|| Forward::new(execution, layer, hidden, self.config.products));
             let tasks = self.tasks[..self.used].iter_mut().collect();
             map_with(
                 tasks,
@@ -230,8 +230,13 @@ impl EncoderTraining {
         }
     }
 
-    fn execution(&self, pool: Option<Workers>) -> Execution {
-        Execution { instruction_set: self.instruction_set, pool }
+    fn shared(&self, pool: Option<Workers>) -> Execution {
+        Execution { pool, ..self.execution }
+    }
+
+    /// Whether the gradients of weights are sums of products of bfloat16 pairs.
+    fn multiplies_pairs(&self) -> bool {
+        self.config.products == Products::Bfloat16Pairs && self.execution.tiles.is_none()
     }
 
     /// Groups consecutive sequences into tasks of `TASK_ROWS` tokens.
@@ -261,7 +266,7 @@ impl EncoderTraining {
     /// Computes x₀ = projection(dropout(LN(word + type + position))) of each task.
     fn embed(&mut self, pass: &Pass<'_>, parameters: &EncoderParameters<'_>, batch: Batch<'_>, pool: Option<Workers>) {
         let TrainingConfig { hidden, embedding, eps, .. } = self.config;
-        let projection = parameters.projection.map(|layer| packed(&[layer], embedding));
+        let projection = parameters.projection.map(|layer| packed(&[layer], embedding, self.config.products));
         let norm = padded(parameters.embedding_norm);
         let mask = pass.mask(Site::Embeddings, 0);
         let tasks = self.tasks[..self.used].iter_mut().collect();
@@ -285,7 +290,7 @@ impl EncoderTraining {
                 }
                 let y = if projection.is_some() { &mut *unprojected } else { &mut *x };
                 let norm = norm.with_eps(eps, embedding);
-                normalize(self.instruction_set, norm, embedded, &mut y.reshape(rows, embedding).view_mut());
+                normalize(self.execution.instruction_set, norm, embedded, &mut y.reshape(rows, embedding).view_mut());
                 pass.drop(mask, tokens, y, embedding, states);
                 if let Some(dense) = &projection {
                     let to = x.reshape(rows, hidden).view_mut();
@@ -316,7 +321,7 @@ impl EncoderTraining {
         weights.push(WeightGradient { parts, inputs: hidden, to: inner.weight, add });
         let parts = tasks.iter().map(|task| [task.gradients.douter.view(), task.gradients.h.view()]).collect();
         weights.push(WeightGradient { parts, inputs: intermediate, to: outer.weight, add });
-        weight_gradients(execution, weights);
+        weight_gradients(execution, weights, self.multiplies_pairs());
         for (n, gradient) in qkv.iter_mut().enumerate() {
             write_sum(
                 tasks.iter().map(|task| &task.gradients.sums.qkv[n * width..(n + 1) * width]),
@@ -344,8 +349,9 @@ impl EncoderTraining {
         pool: Option<Workers>,
     ) {
         let TrainingConfig { hidden, embedding, eps, .. } = self.config;
-        let (execution, mask) = (self.execution(pool), pass.mask(Site::Embeddings, 0));
-        let projection: Option<Dense> = parameters.projection.map(|layer| packed_transposed(&[layer], embedding));
+        let (execution, mask) = (self.shared(pool), pass.mask(Site::Embeddings, 0));
+        let projection: Option<Dense> =
+            parameters.projection.map(|layer| packed_transposed(&[layer], embedding, self.config.products));
         let norm = padded(parameters.embedding_norm);
         let mut rest = &mut *gradients.vectors;
         let mut tasks = Vec::with_capacity(self.used);
@@ -377,7 +383,7 @@ impl EncoderTraining {
                 }
                 let norm = norm.with_eps(eps, embedding);
                 let sums = sums.each_mut().map(|sums| &mut sums[..]);
-                normalize_backward(self.instruction_set, norm, embedded, &mut next.view_mut(), sums);
+                normalize_backward(self.execution.instruction_set, norm, embedded, &mut next.view_mut(), sums);
                 for (row, to) in vectors.chunks_exact_mut(embedding).enumerate() {
                     next.copy_row(row, to);
                 }
@@ -386,7 +392,11 @@ impl EncoderTraining {
         let tasks = &self.tasks[..self.used];
         if let Some(AffineGradient { weight, bias }) = &mut gradients.projection {
             let parts = tasks.iter().map(|task| [task.dx.view(), task.unprojected.view()]).collect();
-            weight_gradients(execution, vec![WeightGradient { parts, inputs: embedding, to: weight, add: false }]);
+            weight_gradients(
+                execution,
+                vec![WeightGradient { parts, inputs: embedding, to: weight, add: false }],
+                self.multiplies_pairs(),
+            );
             write_sum(tasks.iter().map(|task| &task.projection[..]), bias, false);
         }
         for (n, to) in [&mut gradients.norm.weight, &mut gradients.norm.bias].into_iter().enumerate() {
@@ -421,7 +431,7 @@ impl Task {
 /// Returns what all tasks share.
 fn pass<'a>(
     config: TrainingConfig,
-    instruction_set: InstructionSet,
+    execution: Execution,
     options: PassOptions,
     parameters: &EncoderParameters<'a>,
 ) -> Pass<'a> {
@@ -429,7 +439,6 @@ fn pass<'a>(
         let max_distance = (bias.len() / config.heads - 1) / 2;
         RelativeBias { bias, max_distance }
     });
-    let execution = Execution::on_this_thread(instruction_set);
     Pass { config, execution, dropout: options.dropout, relative_bias }
 }
 

@@ -12,7 +12,7 @@ use super::products::add_column_sums;
 use crate::activation::{Activation, apply};
 use crate::attention::RelativeBias;
 use crate::execution::Execution;
-use crate::gemm::{Dense, Epilogue, linear};
+use crate::gemm::{Dense, Epilogue, Products, linear};
 use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, panels};
 
 /// The sizes of an encoder that is trained, and what is the same in all its layers.
@@ -30,6 +30,8 @@ pub struct TrainingConfig {
     pub activation: Activation,
     /// ε of the norms.
     pub eps: f32,
+    /// How dense layers multiply. The gradients of weights are sums of pairs as well where vectors multiply them.
+    pub products: Products,
     /// Whether there is dropout after the attention's dense layer: everywhere but in DistilBERT.
     pub drops_attention_output: bool,
 }

@@ -49,7 +49,7 @@ pub fn linear_backward(execution: Execution, dy: &[f32], x: &[f32], weight: &[f3
     x_by_panels.fill_rows(rows, inputs, x);
     let (dy, x) = (dy_by_panels.view(), x_by_panels.view());
     let parts = vec![[dy, x]];
-    weight_gradients(execution, vec![WeightGradient { parts, inputs, to: to.weight, add: false }]);
+    weight_gradients(execution, vec![WeightGradient { parts, inputs, to: to.weight, add: false }], false);
     let mut sums = vec![Row::ZERO; panels(outputs)];
     add_column_sums(execution, dy, &mut sums);
     write(&sums, to.bias, false);

@@ -21,6 +21,7 @@ mod embeddings;
 mod encoder;
 mod layer;
 mod linear;
+mod loss;
 mod norm;
 mod optimizer;
 mod parameters;
@@ -33,6 +34,7 @@ pub use embeddings::add_to_table;
 pub use encoder::{Batch, EncoderTraining, PassOptions};
 pub use layer::TrainingConfig;
 pub use linear::{LinearGradients, linear_backward};
+pub use loss::cross_entropy;
 pub use norm::{Normalized, normalize, normalize_backward, scale_and_shift};
 pub use optimizer::{AdamW, AdamWParameter, adamw, sums_of_squares};
 pub use parameters::{

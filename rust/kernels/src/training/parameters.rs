@@ -6,7 +6,7 @@ use wordpiece_parallel::map_with;
 
 use crate::encoder::LayerNormWeights;
 use crate::execution::Execution;
-use crate::gemm::Dense;
+use crate::gemm::{Dense, Products};
 use crate::matrix::{PANEL, Row, panels};
 use crate::numbers::Numbers;
 
@@ -139,7 +139,7 @@ impl Norms {
 }
 
 impl Forward {
-    pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize) -> Forward {
+    pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize, products: Products) -> Forward {
         let intermediate = layer.inner.bias.len();
         let parts = vec![
             (&layer.qkv[..], hidden),
@@ -147,14 +147,14 @@ impl Forward {
             (std::slice::from_ref(&layer.inner), hidden),
             (std::slice::from_ref(&layer.outer), intermediate),
         ];
-        let packed = map_with(parts, execution.pool, || (), |(), (layers, k)| packed(layers, k));
+        let packed = map_with(parts, execution.pool, || (), |(), (layers, k)| packed(layers, k, products));
         let [qkv, output, inner, outer] = packed.try_into().unwrap_or_else(|_| unreachable!("four parts"));
         Forward { qkv, output, inner, outer, norms: Norms::new(layer) }
     }
 }
 
 impl Backward {
-    pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize) -> Backward {
+    pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize, products: Products) -> Backward {
         let intermediate = layer.inner.bias.len();
         let parts = vec![
             (&layer.qkv[..], hidden),
@@ -162,21 +162,22 @@ impl Backward {
             (std::slice::from_ref(&layer.inner), hidden),
             (std::slice::from_ref(&layer.outer), intermediate),
         ];
-        let packed = map_with(parts, execution.pool, || (), |(), (layers, inputs)| packed_transposed(layers, inputs));
+        let packed =
+            map_with(parts, execution.pool, || (), |(), (layers, inputs)| packed_transposed(layers, inputs, products));
         let [qkv, output, inner, outer] = packed.try_into().unwrap_or_else(|_| unreachable!("four parts"));
         Backward { qkv, output, inner, outer, norms: Norms::new(layer) }
     }
 }
 
 /// Packs dense layers with the same `k` inputs.
-pub(super) fn packed(layers: &[Affine<'_>], k: usize) -> Dense {
+pub(super) fn packed(layers: &[Affine<'_>], k: usize, products: Products) -> Dense {
     let layers: Vec<_> = layers.iter().map(|layer| (Numbers::F32(layer.weight), layer.bias)).collect();
-    Dense::new(&layers, k, false)
+    Dense::new(&layers, k, products)
 }
 
 /// Packs the transposes of dense layers with the same inputs, joined: a dense layer from all their outputs, of which each
 /// layer's begin at a panel, to the inputs.
-pub(super) fn packed_transposed(layers: &[Affine<'_>], inputs: usize) -> Dense {
+pub(super) fn packed_transposed(layers: &[Affine<'_>], inputs: usize, products: Products) -> Dense {
     /// Rows and columns that are transposed at a time, so that both sides stay in the cache.
     const SQUARE: usize = 32;
     let outputs: usize = layers.iter().map(|layer| panels(layer.bias.len()) * PANEL).sum();
@@ -198,7 +199,7 @@ pub(super) fn packed_transposed(layers: &[Affine<'_>], inputs: usize) -> Dense {
         }
         first += panels(layer.bias.len()) * PANEL;
     }
-    Dense::new(&[(Numbers::F32(&transposed), &vec![0.0; inputs])], outputs, false)
+    Dense::new(&[(Numbers::F32(&transposed), &vec![0.0; inputs])], outputs, products)
 }
 
 /// Writes, or adds, the first numbers of `from` to `to`.

@@ -1,5 +1,7 @@
 //! The gradients of weights, dW = dYᵀ·X.
 //!
+//! In bfloat16, both factors are rounded and laid out in pairs of tokens, where a block needs them; sums are float32.
+//!
 //! The tokens of a batch lie in several parts, one for each task. A block of dW, up to 128 outputs by 384 inputs, is
 //! computed by one thread, which adds the products of all parts, first to last: the division of the sums depends on the
 //! batch only, so the bits do not depend on the number of threads.
@@ -10,8 +12,9 @@ use wordpiece_parallel::map_with;
 
 use crate::arch::{self, Kernel, Simd};
 use crate::execution::Execution;
-use crate::matrix::{PANEL, Row, View, panels};
-use crate::tile::{OuterTile, tiles};
+use crate::matrix::{PANEL, PairRow, Row, View, panels};
+use crate::numbers::f32_to_bf16;
+use crate::tile::{OuterTile, PairOuterTile, tiles};
 
 /// Panels of outputs and of inputs of a block of dW: 200 kB of sums, which stay in the second-level cache.
 const BLOCK: [usize; 2] = [4, 12];
@@ -28,7 +31,7 @@ pub struct WeightGradient<'a> {
     pub add: bool,
 }
 
-/// Computes the gradients of weights; the threads share their blocks.
+/// Computes the gradients of weights; the threads share their blocks. With `bf16`, both factors are rounded to bfloat16.
 ///
 /// # Panics
 ///
@@ -45,10 +48,10 @@ pub struct WeightGradient<'a> {
 /// x.fill_rows(2, 2, &[1.0, 2.0, 3.0, 4.0]); // 2 tokens, 2 inputs
 /// let mut dw = [0.0; 2];
 /// let gradient = WeightGradient { parts: vec![[dy.view(), x.view()]], inputs: 2, to: &mut dw, add: false };
-/// weight_gradients(Execution::on_this_thread(InstructionSet::detect()), vec![gradient]);
+/// weight_gradients(Execution::on_this_thread(InstructionSet::detect()), vec![gradient], false);
 /// assert_eq!(dw, [31.0, 42.0]);
 /// ```
-pub fn weight_gradients(execution: Execution, gradients: Vec<WeightGradient<'_>>) {
+pub fn weight_gradients(execution: Execution, gradients: Vec<WeightGradient<'_>>, bf16: bool) {
     let mut parts = Vec::with_capacity(gradients.len());
     let mut targets = Vec::with_capacity(gradients.len());
     for WeightGradient { parts: own, inputs, to, add } in gradients {
@@ -59,10 +62,14 @@ pub fn weight_gradients(execution: Execution, gradients: Vec<WeightGradient<'_>>
     for (parts, (inputs, to, add)) in parts.iter().zip(targets) {
         blocks.extend(blocks_of(parts, inputs, to, add));
     }
-    map_with(blocks, execution.pool, Vec::new, |sums, block| {
+    map_with(blocks, execution.pool, <(Vec<Row>, [Vec<PairRow>; 2])>::default, |(sums, pairs), block| {
         sums.clear();
         sums.resize(block.outputs.len() * block.inputs.len() * PANEL, Row::ZERO);
-        arch::run(execution.instruction_set, SumOfProducts { block: &block, sums });
+        if bf16 {
+            arch::run(execution.instruction_set, SumOfPairProducts { block: &block, sums, pairs });
+        } else {
+            arch::run(execution.instruction_set, SumOfProducts { block: &block, sums });
+        }
         block.write(sums);
     });
 }
@@ -135,6 +142,52 @@ impl Kernel for SumOfProducts<'_, '_, '_> {
                 for tile in tiles(PANEL, S::TILE_ROWS) {
                     simd.run_tile(OuterTile { a, first: tile.start, b, out: &mut sums[tile] });
                 }
+            }
+        }
+    }
+}
+
+struct SumOfPairProducts<'a, 'b, 'p> {
+    block: &'b Block<'a, 'p>,
+    sums: &'b mut [Row],
+    /// Buffers for the panels of a part, of dY and of X.
+    pairs: &'b mut [Vec<PairRow>; 2],
+}
+
+impl Kernel for SumOfPairProducts<'_, '_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Block { parts, outputs, inputs, .. } = self.block;
+        let [left, right] = self.pairs;
+        for [dy, x] in *parts {
+            let rows = dy.len().div_ceil(2);
+            pair_tokens(*dy, outputs.clone(), left);
+            pair_tokens(*x, inputs.clone(), right);
+            let width = inputs.len();
+            for (n, sums) in self.sums.chunks_exact_mut(PANEL).enumerate() {
+                let a = &left[n / width * rows..][..rows];
+                let b = &right[n % width * rows..][..rows];
+                for tile in tiles(PANEL, S::TILE_ROWS) {
+                    simd.run_pair_tile(PairOuterTile { a, first: tile.start, b, out: &mut sums[tile] });
+                }
+            }
+        }
+    }
+}
+
+/// Rounds panels of `x` to bfloat16, and joins the rows of each two tokens; an odd token is joined with zeros.
+#[inline(always)]
+fn pair_tokens(x: View<'_>, columns: Range<usize>, to: &mut Vec<PairRow>) {
+    let rows = x.len().div_ceil(2);
+    to.resize((columns.len() * rows).max(to.len()), PairRow([0; PANEL]));
+    for (n, panel) in columns.enumerate() {
+        for (tokens, to) in x.panel(panel).chunks(2).zip(&mut to[n * rows..][..rows]) {
+            let second = tokens.get(1).unwrap_or(&Row::ZERO);
+            // A plain loop, which the compiler vectorizes.
+            for ((to, first), second) in to.0.iter_mut().zip(&tokens[0].0).zip(&second.0) {
+                *to = u32::from(f32_to_bf16(*first)) | u32::from(f32_to_bf16(*second)) << 16;
             }
         }
     }

@@ -1,0 +1,34 @@
+"""This package's trainer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import finetune_worker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Ours:
+    """A `Trainer` of a classifier."""
+
+    def version(self) -> str:
+        from wordpiece_bert import _core
+
+        return f"{_core.__version__} ({_core.kernel_instruction_sets()[-1]})"
+
+    def load(self, folder: Path, dtype: str, threads: int) -> None:
+        import wordpiece_bert as wb
+        from wordpiece_bert.bert import BertForSequenceClassification
+        from wordpiece_bert.finetune import Trainer, TrainingArguments
+
+        wb.set_num_threads(threads)
+        model = BertForSequenceClassification.from_pretrained(folder, new_head=True)
+        self.trainer = Trainer(model, TrainingArguments("unused", max_steps=1000, bf16=dtype == "bfloat16"))
+
+    def step(self, batch: dict[str, Any]) -> float:
+        return self.trainer.training_step([batch]).loss
+
+
+finetune_worker.serve(Ours())
