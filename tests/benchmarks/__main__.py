@@ -1,7 +1,7 @@
 """The commands.
 
-`table`, `growth`, `training`, `models`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`, `search`, `sparse`,
-`late_interaction` and `integrations`.
+`table`, `growth`, `training`, `models`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`, `search`,
+`sparse`, `late_interaction` and `integrations`.
 """
 
 from __future__ import annotations
