@@ -49,6 +49,16 @@ def test_the_scores_are_those_of_the_head_on_the_vectors(encoder: SentenceEncode
     assert classifier.labels == sorted(set(labels))
 
 
+def test_predictions_use_the_cache_too(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    classifier = FrozenClassifier(encoder).fit(TEXTS, LABELS, cache=tmp_path)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    found = classifier.predict_proba(TEXTS, cache=tmp_path)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == before
+    np.testing.assert_array_equal(found, classifier.predict_proba(TEXTS))
+    assert classifier.predict(TEXTS[:2], cache=tmp_path) == LABELS[:2]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_classify_loads_the_folder(encoder: SentenceEncoder, tmp_path: Path) -> None:
     classifier = FrozenClassifier(encoder).fit(TEXTS, LABELS)
     classifier.save_pretrained(tmp_path)
@@ -253,7 +263,7 @@ def test_the_command_fits_heads_on_frozen_vectors(
     if task == "tokens":
         assert tasks.ner(tmp_path / "out", "a dull film")[0]["entity_group"] == "blame"
         return
-    assert list((tmp_path / "cache").glob("*.npy"))
+    assert len(list((tmp_path / "cache").glob("*.npy"))) == 1  # the evaluation has the same texts
     given = (TEXTS[4], TEXTS[4]) if task == "pairs" else TEXTS[4]
     [answer] = tasks.classify(tmp_path / "out", given)
     assert answer["label"] == ("LABEL_0" if task == "regress" else "blame")

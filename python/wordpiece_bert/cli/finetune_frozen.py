@@ -66,13 +66,12 @@ def _texts(options: argparse.Namespace) -> tuple[int, dict[str, float]]:
     found: dict[str, float] = {}
     if options.eval:
         texts_too, right = _examples(options, options.eval)
-        found = _measured(classifier, texts_too, right, options.eval)
+        found = _measured(classifier, classifier.predict(texts_too, cache=options.cache), right, options.eval)
     classifier.save_pretrained(options.output)
     return len(labels), found
 
 
-def _measured(classifier: FrozenClassifier, texts: list[Any], right: list[str], file: str) -> dict[str, float]:
-    predicted = classifier.predict(texts)
+def _measured(classifier: FrozenClassifier, predicted: list[Any], right: list[str], file: str) -> dict[str, float]:
     if classifier.is_regression:
         try:
             numbers = [float(label) for label in right]

@@ -151,7 +151,9 @@ class FrozenClassifier:
         self.takes_pairs = seconds is not None
         return self
 
-    def scores(self, texts: Texts, *, batch_size: int = 32) -> npt.NDArray[np.float64]:
+    def scores(
+        self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
+    ) -> npt.NDArray[np.float64]:
         """Return the scores of texts before softmax, [n, labels]; for a regression the predictions, [n, 1].
 
         Parameters
@@ -160,29 +162,35 @@ class FrozenClassifier:
             As for `fit`.
         batch_size : int, default 32
             As for `SentenceEncoder.encode`.
+        cache : str or os.PathLike, optional
+            As for `fit`.
         """
-        return self._scored(texts, batch_size)[0]
+        return self._scored(texts, batch_size, cache)[0]
 
-    def predict(self, texts: Texts, *, batch_size: int = 32) -> list[str] | list[float]:
+    def predict(
+        self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
+    ) -> list[str] | list[float]:
         """Return the most probable label of each text; for a regression the number.
 
         Parameters
         ----------
-        texts, batch_size
+        texts, batch_size, cache
             As for `scores`.
         """
-        scores = self.scores(texts, batch_size=batch_size)
+        scores = self.scores(texts, batch_size=batch_size, cache=cache)
         if self.is_regression:
             numbers: list[float] = scores[:, 0].tolist()
             return numbers
         return [self.labels[index] for index in scores.argmax(axis=1).tolist()]
 
-    def predict_proba(self, texts: Texts, *, batch_size: int = 32) -> npt.NDArray[np.float64]:
+    def predict_proba(
+        self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
+    ) -> npt.NDArray[np.float64]:
         """Return the probability of each label, [n, labels].
 
         Parameters
         ----------
-        texts, batch_size
+        texts, batch_size, cache
             As for `scores`.
 
         Raises
@@ -192,7 +200,7 @@ class FrozenClassifier:
         """
         if self.is_regression:
             _refuse("a regression has no probabilities: call predict")
-        z = self.scores(texts, batch_size=batch_size)
+        z = self.scores(texts, batch_size=batch_size, cache=cache)
         e = np.exp(z - z.max(axis=1, keepdims=True))
         p: npt.NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
         return p
@@ -307,23 +315,31 @@ class FrozenClassifier:
         u = vectors(firsts)
         return u if seconds is None else _pair_features(u, vectors(seconds))
 
-    def _scored(self, texts: Texts, batch_size: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """Return the scores [n, labels], and which texts were truncated, [n]."""
+    def _scored(
+        self, texts: Texts, batch_size: int, cache: str | os.PathLike[str] | None = None
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Return the scores [n, labels], and which texts were truncated, [n]; none with a cache."""
         self._check_fitted()
         firsts, seconds = _divided(texts)
         if (seconds is not None) != self.takes_pairs:
             kinds = ("texts", "pairs of texts")
             _refuse(f"this classifier was fitted to {kinds[self.takes_pairs]}, not to {kinds[not self.takes_pairs]}")
+        if cache is not None:
+            return self._head_scores(self._features(firsts, seconds, cache, None)), np.zeros(len(firsts), np.bool_)
         x, cut = self.encoder.encode(firsts, batch_size=batch_size, return_truncated=True)
         if seconds is not None:
             v, cut_too = self.encoder.encode(seconds, batch_size=batch_size, return_truncated=True)
             x, cut = _pair_features(x, v), cut | cut_too
+        return self._head_scores(x), cut
+
+    def _head_scores(self, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """[n, D] -> [n, labels]."""
         if isinstance(self.head, Ridge):
-            return self.head.predict(x)[:, None], cut
+            return self.head.predict(x)[:, None]
         scores = self.head.decision_function(x)
         if scores.ndim == 1:  # two labels: softmax([0, z]) = [1 − σ(z), σ(z)]
             scores = np.stack([np.zeros_like(scores), scores], axis=1)
-        return scores, cut
+        return scores
 
 
 def cached_vectors(
