@@ -34,7 +34,7 @@ from wordpiece_bert.finetune import (
 )
 from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.memory import needed_memory
-from wordpiece_bert.finetune.questions import question_windows
+from wordpiece_bert.finetune.questions import question_windows, read_squad
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -415,6 +415,38 @@ def test_the_command_answers_questions(folder: Path, tmp_path: Path, capsys: pyt
     assert log[-1]["eval_exact_match"] == 1
     assert "eval_f1" in (out / "training_curve.svg").read_text(encoding="utf-8")
     assert "training_curve.svg" in shown
+
+
+def test_files_of_squad_are_read(
+    folder: Path, tok: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "squad.json"
+    asked = [
+        {"id": "1", "question": "where ?", "answers": [{"text": "london", "answer_start": CONTEXT.index("london")}]},
+        {"id": "2", "question": "how ?", "answers": [], "is_impossible": True},
+    ]
+    content: dict[str, Any] = {
+        "version": "v2.0",
+        "data": [{"title": "a", "paragraphs": [{"context": CONTEXT, "qas": asked}]}],
+    }
+    file.write_text(json.dumps(content))
+    windows = question_windows(tok, *read_squad(file).values())
+    assert windows.answers == [["london"], []]
+    start = windows[0]["start_positions"]
+    assert tok.id_to_token(int(windows[0]["input_ids"][start])) == "london"
+    command = ["finetune", "-m", str(folder), "--task", "answers", "--train", str(file), "--eval", str(file)]
+    assert main([*command, "-o", str(tmp_path / "out"), "--epochs", "1", "--batch-size", "2"]) == 0
+    assert "exact_match" in capsys.readouterr().err
+    del asked[0]["question"]
+    file.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="question 0 is not as in SQuAD's files: KeyError: 'question'"):
+        read_squad(file)
+    file.write_text('{"data": []}')
+    with pytest.raises(InputError, match="there are no questions"):
+        read_squad(file)
+    file.write_text('{"data": 3}')
+    with pytest.raises(InputError, match="is not as in SQuAD's files"):
+        read_squad(file)
 
 
 @pytest.mark.parametrize("form", ["lists", "columns"])

@@ -37,7 +37,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "part of a text that answers a question; choose: the right one of several continuations; similar: vectors "
         "whose cosines follow the labels of pairs",
     )
-    parser.add_argument("--train", metavar="FILE", required=True, help="the labelled texts, .csv .tsv .jsonl .parquet")
+    parser.add_argument(
+        "--train",
+        metavar="FILE",
+        required=True,
+        help="the labelled texts, .csv .tsv .jsonl .parquet; for answers also .json as SQuAD has it",
+    )
     parser.add_argument("--eval", metavar="FILE", help="labelled texts to evaluate on after each epoch")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the model")
     data = parser.add_argument_group("data")

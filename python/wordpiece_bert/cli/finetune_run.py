@@ -13,7 +13,7 @@ from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments,
 from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.curve import save_curve
 from wordpiece_bert.finetune.data import label_names, read_columns, sequence_rows, token_rows
-from wordpiece_bert.finetune.questions import LONGEST_WINDOW, QuestionWindows, question_windows
+from wordpiece_bert.finetune.questions import LONGEST_WINDOW, QuestionWindows, question_windows, read_squad
 from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.sentence import SentenceEncoder
 from wordpiece_bert.tokenizer import Tokenizer
@@ -174,15 +174,14 @@ def _answers(options: argparse.Namespace, tokenizer: Tokenizer) -> Task:
     """Questions, contexts, and answers that are spans of them."""
 
     def rows(file: str, longest: int) -> Dataset:
+        length = longest if options.max_length else min(longest, LONGEST_WINDOW)
+        if file.lower().endswith(".json"):
+            questions, contexts, answers = read_squad(file).values()
+            return question_windows(tokenizer, questions, contexts, answers, max_length=length)
         table = read_table(options, file, options.answer_start)
-        return question_windows(
-            tokenizer,
-            table[options.pair],
-            table[options.text],
-            table[options.label],
-            table[options.answer_start] if options.answer_start else None,
-            max_length=longest if options.max_length else min(longest, LONGEST_WINDOW),
-        )
+        starts = table[options.answer_start] if options.answer_start else None
+        questions, contexts, answers = (table[name] for name in (options.pair, options.text, options.label))
+        return question_windows(tokenizer, questions, contexts, answers, starts, max_length=length)
 
     def measure(windows: Dataset) -> Measure:
         assert isinstance(windows, QuestionWindows)

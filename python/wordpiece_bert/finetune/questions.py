@@ -7,15 +7,18 @@ contain the answer is labelled with [CLS].
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert.bert.spans import allowed_spans
 from wordpiece_bert.errors import InputError, TrainingWarning
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["QuestionWindows", "question_windows"]
+__all__ = ["QuestionWindows", "question_windows", "read_squad"]
 
 #: As in transformers' example and in ``run_squad.py``.
 LONGEST_WINDOW, STRIDE, LONGEST_QUESTION, LONGEST_ANSWER = 384, 128, 64, 30
@@ -212,6 +215,45 @@ def question_windows(
             for window in [encoding, *encoding.overflowing]:
                 windows._add(number, one, window)
     return windows
+
+
+def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
+    """Read a file in the format of SQuAD 1.1 or 2.0, a JSON object with ``data``, ``paragraphs`` and ``qas``.
+
+    Parameters
+    ----------
+    file : str or os.PathLike
+        The file.
+
+    Returns
+    -------
+    dict of str to list
+        The columns ``question``, ``context`` and ``answers``, for `question_windows`.
+
+    Raises
+    ------
+    InputError
+        The file has another form, or no question.
+    """
+    path = Path(file)
+    content = read_object(path, InputError, max_bytes=1 << 32)
+    columns: dict[str, list[Any]] = {"question": [], "context": [], "answers": []}
+    try:
+        for article in content["data"]:
+            for paragraph in article["paragraphs"]:
+                for asked in paragraph["qas"]:
+                    given = [] if asked.get("is_impossible") else asked["answers"]
+                    texts, starts = [one["text"] for one in given], [one["answer_start"] for one in given]
+                    columns["question"].append(asked["question"])
+                    columns["context"].append(paragraph["context"])
+                    columns["answers"].append({"text": texts, "answer_start": starts})
+    except (KeyError, TypeError, AttributeError) as error:
+        number = len(columns["question"])
+        message = f"{path}: question {number} is not as in SQuAD's files: {type(error).__name__}: {error}"
+        raise InputError(message) from None
+    if not columns["question"]:
+        _refuse(f"{path}: there are no questions")
+    return columns
 
 
 def _cut(tokenizer: Tokenizer, questions: list[str], longest: int) -> tuple[list[str], int]:
