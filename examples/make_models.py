@@ -281,9 +281,9 @@ def make_colbert(folder: Path) -> Path:
     config, weights = encoder(mixing=0.0)
     save(folder, BertModel, config, weights)
     tokens = {"module_input_name": "token_embeddings", "module_output_name": "token_embeddings"}
-    dense = {"in_features": WIDTH, "out_features": WIDTH, "bias": False} | tokens
+    dense: dict[str, Any] = {"in_features": WIDTH, "out_features": WIDTH, "bias": False} | tokens
     dense["activation_function"] = "torch.nn.modules.linear.Identity"
-    modules = [
+    modules: list[tuple[str, str, dict[str, Any]]] = [
         ("Dense", "base.modules.dense", dense),
         ("MultiVectorMask", "multi_vector_encoder.modules.multi_vector_mask", {"skiplist_words": [".", ",", "?", "!"]}),
         ("Normalize", "base.modules.normalize", tokens),

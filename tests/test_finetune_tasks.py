@@ -249,6 +249,25 @@ def test_a_model_learns_to_answer_and_to_choose(folder: Path, tok: Tokenizer, tm
     assert predicted.predictions.argmax(axis=-1).tolist() == [1, 0] * 4
 
 
+def test_a_pooler_that_the_folder_lacks_is_drawn(folder: Path, tmp_path: Path) -> None:
+    """A checkpoint that was trained on masked words alone has none, and a classifier needs it."""
+    words = tiny_models.make_words(tmp_path / "words")
+    drawn = [
+        model_for(name, "SequenceClassification", labels=["a", "b"], seed=seed)
+        for name in (folder, words)
+        for seed in (1, 1, 2)
+    ]
+    weights = [dict(model.named_parameters())["bert.pooler.dense.weight"] for model in drawn]
+    for one, again, other in (weights[:3], weights[3:]):
+        np.testing.assert_array_equal(one, again)
+        assert not np.array_equal(one, other)
+        assert one.std() == pytest.approx(0.02, rel=0.05)
+    assert not dict(drawn[0].named_parameters())["bert.pooler.dense.bias"].any()
+    reviews = tiny_models.make_reviews(tmp_path / "reviews")  # it has a pooler, which stays
+    kept = dict(model_for(reviews, "SequenceClassification", labels=["a", "b"]).named_parameters())
+    np.testing.assert_array_equal(kept["bert.pooler.dense.weight"], np.eye(len(one), dtype=np.float32))
+
+
 # --- memory
 
 
