@@ -42,6 +42,23 @@ def test_texts_are_encoded() -> None:
         pairs([{"a": "a", "b": "b"}, {"a": "a"}])
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_labels_of_tokens_are_padded_with_the_ignored_label(side: str) -> None:
+    tok = tokenizer().with_padding(padding_side=side)
+    rows = [{**tok(text, return_tensors=None, padding=False)} for text in ("the cat", "a", "a b c d")]
+    for row in rows:
+        row["labels"] = list(range(len(row["input_ids"])))
+    found = PaddingCollator(tok, pad_to_multiple_of=4, return_tensors="np")(rows)
+    assert found["labels"].shape == found["input_ids"].shape == (3, 8)
+    for row, labels, mask in zip(rows, found["labels"], found["attention_mask"], strict=True):
+        assert labels[mask == 1].tolist() == row["labels"]
+        assert set(labels[mask == 0].tolist()) <= {-100}
+    single = [{**row, "label_ids": 1} for row in rows]
+    for row in single:
+        del row["labels"]
+    np.testing.assert_array_equal(PaddingCollator(tok, return_tensors="np")(single)["labels"], [1, 1, 1])
+
+
 # --- with PyTorch: `make test-torch`
 
 

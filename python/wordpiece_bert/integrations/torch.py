@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class PaddingCollator:
     pad_to_multiple_of: int | None = None
     #: ``"pt"`` for tensors that share the memory of the arrays, ``"np"`` for arrays.
     return_tensors: Literal["np", "pt"] = "pt"
+    #: What pads labels of tokens, the label that losses ignore.
+    label_pad_token_id: int = -100
 
     def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Pad rows to one batch.
@@ -39,14 +43,19 @@ class PaddingCollator:
         Parameters
         ----------
         features : sequence of mapping
-            Rows with ``input_ids`` and other values; ``label`` becomes ``labels``.
+            Rows with ``input_ids`` and other values; ``label`` and ``label_ids`` become ``labels``. Labels that are
+            lists, one for each token, are padded with `label_pad_token_id`.
 
         Returns
         -------
         dict
             Tensors or arrays by name.
         """
-        rows = [{"labels" if name == "label" else name: value for name, value in row.items()} for row in features]
+        rows = [
+            {"labels" if name in ("label", "label_ids") else name: value for name, value in row.items()}
+            for row in features
+        ]
+        labels = [row.pop("labels") for row in rows] if all(_labels_tokens(row) for row in rows) else None
         inputs = self.tokenizer.pad(
             rows,
             padding=self.padding,
@@ -54,7 +63,24 @@ class PaddingCollator:
             pad_to_multiple_of=self.pad_to_multiple_of,
             return_tensors=self.return_tensors,
         )
-        return dict(inputs)
+        if labels is not None:
+            shape = tuple(inputs["input_ids"].shape)
+            padded = np.full(shape, self.label_pad_token_id, np.int64)
+            for row, values in zip(padded, labels, strict=True):
+                place = (
+                    slice(len(values))
+                    if self.tokenizer.padding_side == "right"
+                    else slice(len(row) - len(values), None)
+                )
+                row[place] = values
+            inputs["labels"] = padded
+        return dict(inputs.convert_to_tensors(self.return_tensors))
+
+
+def _labels_tokens(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a label for each token."""
+    labels, ids = row.get("labels"), row.get("input_ids")
+    return np.ndim(labels) == 1 and ids is not None and len(labels) == len(ids)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
