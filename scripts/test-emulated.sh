@@ -18,7 +18,7 @@ case $name in
     aarch64)
         target=aarch64-unknown-linux-gnu debian=arm64 compiler=aarch64-linux-gnu-gcc emulator=qemu-aarch64
         packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
-        required=scalar,neon
+        required=scalar,neon,neon-bf16
         ;;
     s390x)
         target=s390x-unknown-linux-gnu debian=s390x compiler=s390x-linux-gnu-gcc emulator=qemu-s390x

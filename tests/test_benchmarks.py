@@ -226,6 +226,7 @@ def test_the_command_search_compares_and_times(capsys: pytest.CaptureFixture[str
         assert re.search(rf"\| [^|]*{label}[^|]* \|( [\d.,]+ \| [\d.,]+ \|){{2}}\n", out), label
 
 
+@pytest.mark.model
 def test_the_latency_of_a_sentence_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

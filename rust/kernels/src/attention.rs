@@ -345,56 +345,26 @@ pub(crate) fn scale_and_add_bias<S: Simd>(
 /// The reciprocals of the sums of the rows, by which the softmax is still to be multiplied, go to `factors`.
 #[inline(always)]
 fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usize, scale: f32, factors: &mut [f32]) {
-    /// Rows at a time, which hides the latency of maximum, exponential and sum.
-    const ROWS: usize = 4;
     let scale = simd.splat(scale);
-    let mut row = 0;
-    while row + ROWS <= n {
-        softmax_of_rows::<S, ROWS>(simd, scores, n, row, keys, scale, factors);
-        row += ROWS;
-    }
-    while row < n {
-        softmax_of_rows::<S, 1>(simd, scores, n, row, keys, scale, factors);
-        row += 1;
-    }
-}
-
-/// Computes [`softmax`] for `ROWS` rows of `n`, from row `first` on. A row has the same bits whatever `ROWS` is.
-#[inline(always)]
-fn softmax_of_rows<S: Simd, const ROWS: usize>(
-    simd: S,
-    scores: &mut [Row],
-    n: usize,
-    first: usize,
-    keys: usize,
-    scale: S::V,
-    factors: &mut [f32],
-) {
-    let mut most = [simd.splat(f32::NEG_INFINITY); ROWS];
-    for (p, panel) in scores.chunks(n).enumerate() {
-        for at in (0..PANEL).step_by(S::LANES) {
-            let valid = keys.saturating_sub(p * PANEL + at);
-            for (most, row) in most.iter_mut().zip(&panel[first..]) {
-                *most = simd.max(*most, simd.first(valid, simd.load(row, at), *most));
+    for (i, factor) in factors[..n].iter_mut().enumerate() {
+        let mut most = simd.splat(f32::NEG_INFINITY);
+        for (p, panel) in scores.chunks(n).enumerate() {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let valid = keys.saturating_sub(p * PANEL + at);
+                most = simd.max(most, simd.first(valid, simd.load(&panel[i], at), most));
             }
         }
-    }
-    for most in &mut most {
-        *most = simd.splat(simd.greatest(*most));
-    }
-    let mut sums = [simd.splat(0.0); ROWS];
-    for (p, panel) in scores.chunks_mut(n).enumerate() {
-        for at in (0..PANEL).step_by(S::LANES) {
-            let valid = keys.saturating_sub(p * PANEL + at);
-            for ((sum, most), row) in sums.iter_mut().zip(most).zip(&mut panel[first..]) {
-                let x = simd.mul(simd.sub(simd.load(row, at), most), scale);
+        let most = simd.splat(simd.greatest(most));
+        let mut sum = simd.splat(0.0);
+        for (p, panel) in scores.chunks_mut(n).enumerate() {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let valid = keys.saturating_sub(p * PANEL + at);
+                let x = simd.mul(simd.sub(simd.load(&panel[i], at), most), scale);
                 let e = simd.first(valid, activation::exp(simd, x), simd.splat(0.0));
-                simd.store(row, at, e);
-                *sum = simd.add(*sum, e);
+                simd.store(&mut panel[i], at, e);
+                sum = simd.add(sum, e);
             }
         }
-    }
-    for (factor, sum) in factors[first..].iter_mut().zip(sums) {
         *factor = 1.0 / simd.sum(sum);
     }
 }

@@ -232,6 +232,11 @@ fn paths_of_pairs() -> Vec<(&'static str, Execution)> {
             let plain = InstructionSet::Avx512(token.without_extensions());
             paths.push(("avx512 without bf16", vectors(plain)));
         }
+        #[cfg(target_arch = "aarch64")]
+        if let InstructionSet::Neon(token) = set {
+            let plain = InstructionSet::Neon(token.without_extensions());
+            paths.push(("neon without bf16", vectors(plain)));
+        }
         if let Some(unit) = TileUnit::of(set) {
             paths.push((unit.name(), Execution::on_this_thread(set)));
         }

@@ -151,16 +151,37 @@ mod x86 {
     }
 }
 
-/// Proof that the CPU has NEON, which all 64-bit Arm CPUs that run an operating system have.
+/// Proof that the CPU has products of pairs of bfloat16 numbers (BFDOT) as well as NEON.
 #[cfg(target_arch = "aarch64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Neon(());
+pub struct NeonBf16(());
+
+/// Proof that the CPU has NEON, which all 64-bit Arm CPUs that run an operating system have; it carries the token of the
+/// extension.
+#[cfg(target_arch = "aarch64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neon {
+    bf16: Option<NeonBf16>,
+}
 
 #[cfg(target_arch = "aarch64")]
 impl Neon {
     /// Returns the token if the CPU supports these instructions.
     pub fn new() -> Option<Neon> {
-        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon(()))
+        let bf16 = std::arch::is_aarch64_feature_detected!("bf16").then_some(NeonBf16(()));
+        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon { bf16 })
+    }
+
+    /// Returns the token of BFDOT (products of pairs of bfloat16 numbers) if the CPU has it.
+    #[inline(always)]
+    pub fn bf16(self) -> Option<NeonBf16> {
+        self.bf16
+    }
+
+    /// Returns the same level without its extension, so that tests reach the code of CPUs that do not have it.
+    #[doc(hidden)]
+    pub fn without_extensions(self) -> Neon {
+        Neon { bf16: None }
     }
 }
 

@@ -1,10 +1,15 @@
 //! NEON: 4 lanes. A tile is 6 rows × 16 columns, whose sums fill 24 of the 32 registers; two cover a panel.
+//!
+//! Pairs of bfloat16 numbers are multiplied with BFDOT where the CPU has it.
 
 use std::arch::aarch64::*;
+use std::arch::asm;
 
-use wordpiece_parallel::instruction_set::Neon;
+use wordpiece_parallel::instruction_set::{Neon, NeonBf16};
 
-use super::simd::{Kernel, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows, run_tile_of_rows};
+use super::simd::{
+    Kernel, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows, run_tile_of_rows,
+};
 use crate::matrix::{PANEL, PairRow, Row};
 
 #[target_feature(enable = "neon")]
@@ -20,6 +25,45 @@ fn run_tile_with_features<T: TileKernel>(token: Neon, tile: T) {
 #[target_feature(enable = "neon")]
 fn run_pair_tile_with_features<T: PairTileKernel>(token: Neon, tile: T) {
     run_pair_tile_of_rows!(token, WidenedPairs, tile, 2, 1 2 3 4 5 6);
+}
+
+#[target_feature(enable = "neon,bf16")]
+fn run_bf16_tile_with_features<T: PairTileKernel>(token: Neon, bf16: NeonBf16, tile: T) {
+    run_pair_tile_of_rows!(token, bf16, tile, 4, 1 2 3 4 5 6);
+}
+
+impl PairDot<Neon> for NeonBf16 {
+    type Pairs = uint32x4_t;
+
+    #[inline(always)]
+    fn load(self, _: Neon, row: &PairRow, at: usize) -> uint32x4_t {
+        assert!(at <= PANEL - Neon::LANES);
+        // SAFETY: `self` proves NEON; the assertion leaves 4 pairs from `at` on.
+        unsafe { vld1q_u32(row.0.as_ptr().add(at)) }
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Neon, pair: u32) -> uint32x4_t {
+        // SAFETY: `self` proves NEON.
+        unsafe { vdupq_n_u32(pair) }
+    }
+
+    // Rust has no stable intrinsic for it.
+    #[inline(always)]
+    fn dot(self, _: Neon, a: uint32x4_t, b: uint32x4_t, mut sum: float32x4_t) -> float32x4_t {
+        // SAFETY: `self` proves that the CPU has the instruction, which reads and writes these registers only.
+        unsafe {
+            asm!(
+                ".arch_extension bf16",
+                "bfdot {sum:v}.4s, {a:v}.8h, {b:v}.8h",
+                sum = inout(vreg) sum,
+                a = in(vreg) a,
+                b = in(vreg) b,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        sum
+    }
 }
 
 impl Simd for Neon {
@@ -153,7 +197,11 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn run_pair_tile<T: PairTileKernel>(self, tile: T) {
-        // SAFETY: `self` proves NEON, the feature of the function.
-        unsafe { run_pair_tile_with_features(self, tile) }
+        match self.bf16() {
+            // SAFETY: `self` and `bf16` prove NEON and BFDOT, the features of the function.
+            Some(bf16) => unsafe { run_bf16_tile_with_features(self, bf16, tile) },
+            // SAFETY: `self` proves NEON, the feature of the function.
+            None => unsafe { run_pair_tile_with_features(self, tile) },
+        }
     }
 }

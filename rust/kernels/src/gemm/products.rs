@@ -1,5 +1,6 @@
 //! The ways in which a dense layer can multiply, and the choice for a number type and a CPU.
 
+#[cfg(target_arch = "x86_64")]
 use wordpiece_parallel::cpu;
 
 use crate::arch::{InstructionSet, TileUnit};
@@ -26,6 +27,8 @@ impl Products {
             InstructionSet::Avx512(token) if token.bf16().is_some() && cpu::has_fast_bf16_dot() => {
                 Products::Bfloat16Pairs
             }
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon(token) if token.bf16().is_some() => Products::Bfloat16Pairs,
             _ => Products::RoundedWeights,
         }
     }
@@ -50,6 +53,9 @@ impl Products {
             #[cfg(target_arch = "x86_64")]
             _ if matches!(tiles, Some(TileUnit::Amx(_))) => "AMX multiplies bfloat16 many times as fast as float32",
             _ if tiles.is_some() => "AMX is emulated, for tests",
+            (Products::Bfloat16Pairs, _) if cfg!(target_arch = "aarch64") => {
+                "BFDOT multiplies bfloat16 twice as fast as float32"
+            }
             (Products::Bfloat16Pairs, _) => "AVX512-BF16 multiplies bfloat16 twice as fast as float32 on this CPU",
             #[cfg(target_arch = "x86_64")]
             (_, InstructionSet::Avx512(token)) if token.bf16().is_some() => {
