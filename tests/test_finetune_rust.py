@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import wordpiece_bert as wb
 import wordpiece_bert.bert as bert
 from wordpiece_bert import _core
 from wordpiece_bert.bert import gradients as G  # noqa: N812
 from wordpiece_bert.bert.functional import ACTIVATIONS
+from wordpiece_bert.finetune import Trainer, TrainingArguments
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining
 from wordpiece_bert.finetune.gradient import compute
@@ -163,6 +165,24 @@ def test_bits_do_not_depend_on_threads_checkpointing_or_earlier_batches() -> Non
         assert same_bits(found, first)
 
 
+@pytest.mark.parametrize("bf16", [False, True])
+def test_a_training_has_the_same_bits_on_any_number_of_threads(bf16: bool, tmp_path: Path) -> None:
+    batches = [batch_of([40, 7, 90, 130, 25], seed=seed) for seed in range(6)]
+    results = []
+    for threads in (1, 2, 3):
+        network, parameters = drawn(3, 32)
+        model = network.model_class(network.config, parameters, backend="rust")
+        wb.set_num_threads(threads)
+        try:
+            trainer = Trainer(model, TrainingArguments(tmp_path, max_steps=3, learning_rate=1e-3, bf16=bf16))
+            for step in range(3):
+                trainer.training_step(batches[2 * step : 2 * step + 2])
+        finally:
+            wb.set_num_threads(None)
+        results.append({name: array.tobytes() for name, array in trainer.model.named_parameters()})
+    assert results[0] == results[1] == results[2]
+
+
 def test_a_forward_pass_without_a_backward_pass_does_not_disturb_another() -> None:
     network, parameters = drawn()
     engine, batch = RustTraining(), batch_of([5, 6])
@@ -209,6 +229,20 @@ def test_gradients_of_a_dense_layer(data: st.DataObject) -> None:
     for own, expected in zip(engine.linear_backward(dy, x, weight), G.linear_backward(dy, x, weight), strict=True):
         assert np.abs(own - expected).max() <= 1e-4
     assert np.abs(engine.linear(x, weight, dy[0]) - NumpyTraining().linear(x, weight, dy[0])).max() <= 1e-4
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_cross_entropy(data: st.DataObject) -> None:
+    rows, classes = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 200))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    logits = (data.draw(st.sampled_from([1.0, 30.0])) * random.standard_normal((rows, classes))).astype(np.float32)
+    labels = random.integers(0, classes, rows)
+    loss, expected = G.cross_entropy(logits.astype(np.float64), labels)
+    engine = RustTraining(data.draw(st.sampled_from(SETS)), data.draw(st.integers(1, 3)))
+    found, dlogits = engine.cross_entropy(logits, labels)
+    assert found == pytest.approx(loss, rel=1e-6, abs=1e-6)
+    assert np.abs(dlogits - expected).max() <= 1e-6
 
 
 @pytest.mark.parametrize("instruction_set", [*SETS, "amx-emulated"])

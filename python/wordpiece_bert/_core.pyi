@@ -15,6 +15,7 @@ __all__ = [
     "BertEncoder",
     "BertNormalizer",
     "Counted",
+    "EncoderTraining",
     "Encoding",
     "ExampleBlock",
     "ExampleBuilder",
@@ -45,15 +46,19 @@ __all__ = [
     "_column_texts",
     "_panic",
     "_restore_encoding",
+    "adamw_step",
+    "cross_entropy",
     "dense",
     "describe_products",
     "epoch_order",
     "kernel_instruction_sets",
     "keyed_draws",
+    "linear_backward",
     "num_threads",
     "pack_sequences",
     "set_num_threads",
     "split_sentences",
+    "sums_of_squares",
     "text_document_id",
 ]
 
@@ -445,6 +450,12 @@ def linear_backward(
     threads: int | None = None,
     instruction_set: str | None = None,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
+def cross_entropy(
+    logits: npt.NDArray[np.float32],
+    labels: npt.NDArray[np.int64],
+    threads: int | None = None,
+    instruction_set: str | None = None,
+) -> float: ...
 def sums_of_squares(gradients: list[npt.NDArray[np.float32]], threads: int | None = None) -> list[float]: ...
 def adamw_step(
     parameters: list[

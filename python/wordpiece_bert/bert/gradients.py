@@ -31,6 +31,7 @@ from wordpiece_bert.bert.functional import (
     silu,
     tanh,
 )
+from wordpiece_bert.bert.losses import log_softmax
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Activation, Array, Ids
@@ -42,6 +43,7 @@ __all__ = [
     "activation_backward",
     "attention",
     "attention_backward",
+    "cross_entropy",
     "linear_backward",
     "lookup_backward",
     "normalize_backward",
@@ -241,6 +243,24 @@ def attention_backward(
     dq: Array = (ds @ k) * scale  # [N, S, d]
     dk: Array = (ds.swapaxes(-1, -2) @ q) * scale  # [N, K, d]
     return dq, dk, dv, ds
+
+
+# --- cross entropy
+
+
+def cross_entropy(logits: Array, labels: Ids) -> tuple[float, Array]:
+    """Mean of −ln p[label] over n rows, p = softmax(logits), and its gradient, dlogits = (p − onehot)/n.
+
+    logits [n, C], labels [n] -> the loss, dlogits [n, C].
+    """
+    n = len(labels)
+    log_p = log_softmax(logits)  # [n, C]
+    index = np.arange(n), labels
+    loss = float(-log_p[index].mean(dtype=np.float64))
+    dlogits = np.exp(log_p)
+    dlogits[index] -= 1.0
+    dlogits /= n
+    return loss, dlogits
 
 
 # --- tables and the pooler

@@ -21,7 +21,7 @@ from wordpiece_bert.finetune.rust_encoder import RustEncoderPass, new_workspace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.finetune.dropout import Dropout
     from wordpiece_bert.finetune.network import Gradients, Network
     from wordpiece_bert.finetune.tokens import Tokens
@@ -62,6 +62,9 @@ class TrainingEngine(Protocol):
     def linear_backward(self, dy: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
         """Return dx, dW and db, as `gradients.linear_backward`."""
 
+    def cross_entropy(self, logits: Array, labels: Ids) -> tuple[float, Array]:
+        """Return the mean cross entropy and its gradient, as `gradients.cross_entropy`; `logits` may be overwritten."""
+
     def norm(self, gradients: Mapping[str, Array]) -> float:
         """Return the norm of all gradients together, as `clip_grad_norm_`; it raises NonFiniteError."""
 
@@ -98,6 +101,10 @@ class NumpyTraining:
     def linear_backward(self, dy: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
         """Return dx, dW and db."""
         return gradients.linear_backward(dy, x, weight)
+
+    def cross_entropy(self, logits: Array, labels: Ids) -> tuple[float, Array]:
+        """Return the mean cross entropy and its gradient."""
+        return gradients.cross_entropy(logits, labels)
 
     def norm(self, gradients: Mapping[str, Array]) -> float:
         """Return the norm of all gradients together."""
@@ -175,6 +182,12 @@ class RustTraining:
         """Return dx, dW and db."""
         dy, x = np.ascontiguousarray(dy, np.float32), np.ascontiguousarray(x)
         return _core.linear_backward(dy, x, weight, self._threads, self._instruction_set)
+
+    def cross_entropy(self, logits: Array, labels: Ids) -> tuple[float, Array]:
+        """Return the mean cross entropy and its gradient, which takes the place of the logits."""
+        return _core.cross_entropy(
+            logits, np.ascontiguousarray(labels, np.int64), self._threads, self._instruction_set
+        ), logits
 
     def norm(self, gradients: Mapping[str, Array]) -> float:
         """Return the norm of all gradients together."""

@@ -30,7 +30,7 @@ from wordpiece_bert.bert.heads.kinds import (
     problem_type,
 )
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
-from wordpiece_bert.bert.losses import IGNORED, log_softmax
+from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.bert.variants.electra import _DENSE, _PREDICTION, ElectraForPreTraining
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.network import Gradients, Network, affine, dropout_rate
@@ -122,12 +122,7 @@ def _cross_entropy(logits: Array, labels: Ids, name: str, ignored: int = IGNORED
     if n == 0:
         message = f"all {labels.size} {name} of the batch are ignored ({ignored}): the loss is not defined"
         raise InputError(message)
-    log_p = log_softmax(logits[counted])  # [n, C]
-    index = np.arange(n), labels[counted]
-    loss = float(-log_p[index].mean(dtype=np.float64))
-    rows = np.exp(log_p)
-    rows[index] -= 1.0
-    rows /= n
+    loss, rows = gradients.cross_entropy(logits[counted], labels[counted])
     dlogits = np.zeros_like(logits)
     dlogits[counted] = rows
     return loss, dlogits
@@ -202,7 +197,10 @@ class _MaskedLMHead(_Head):
             decoder = self._network.name("embeddings.word_embeddings.weight")
         decoder_bias = f"{names.decoder}.bias" if f"{names.decoder}.bias" in parameters else names.bias
         logits = given.engine.linear(t, parameters[decoder], parameters[decoder_bias])  # [n, V]
-        loss, dlogits = _cross_entropy(logits, targets[chosen], "labels")
+        if not len(chosen):
+            message = f"all {targets.size} labels of the batch are ignored ({IGNORED}): the loss is not defined"
+            raise InputError(message)
+        loss, dlogits = given.engine.cross_entropy(logits, targets[chosen])
         dt, dw, db = given.engine.linear_backward(dlogits, t, parameters[decoder])
         gradient.add(decoder, dw)
         gradient.add(decoder_bias, db)

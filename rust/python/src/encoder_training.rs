@@ -310,6 +310,24 @@ pub fn linear_backward<'py>(
     })
 }
 
+/// Replace logits [rows, classes], float32, by the gradient of their mean cross entropy with labels, int64 [rows]; return the
+/// cross entropy.
+#[pyfunction]
+#[pyo3(signature = (logits, labels, threads=None, instruction_set=None))]
+pub fn cross_entropy(
+    py: Python<'_>,
+    mut logits: ArrayMut<'_>,
+    labels: PyReadonlyArray1<'_, i64>,
+    threads: Option<usize>,
+    instruction_set: Option<&str>,
+) -> PyResult<f64> {
+    guarded(|| {
+        let labels: Vec<usize> = labels.as_slice()?.iter().map(|label| *label as usize).collect();
+        let (execution, logits) = (execution_for(instruction_set, threads)?, slice_mut(&mut logits)?);
+        detached(py, || training::cross_entropy(execution, logits, &labels))
+    })
+}
+
 /// Return the sum of squares of each float32 array, in float64.
 #[pyfunction]
 #[pyo3(signature = (gradients, threads=None))]

@@ -73,7 +73,7 @@ mod _core {
     #[pymodule_export]
     use super::bottleneck::{PackedBottleneck, PackedDense};
     #[pymodule_export]
-    use super::encoder_training::{EncoderTraining, adamw_step, linear_backward, sums_of_squares};
+    use super::encoder_training::{EncoderTraining, adamw_step, cross_entropy, linear_backward, sums_of_squares};
     #[pymodule_export]
     use super::encoding::{_restore_encoding, Encoding};
     #[pymodule_export]
