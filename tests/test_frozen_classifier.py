@@ -76,6 +76,8 @@ def test_classify_loads_the_folder(encoder: SentenceEncoder, tmp_path: Path) -> 
     logits = tasks.classify(again, "a dull film", top_k=None, function_to_apply="none")
     assert sorted(one["score"] for one in logits) == pytest.approx(sorted(again.scores(["a dull film"])[0]), abs=1e-6)
     assert tasks.classify(again, []) == []
+    with pytest.raises(InputError, match="head on frozen vectors, which classify takes by the folder's name"):
+        tasks.classify(tasks.load(tmp_path), TEXTS)
 
 
 def test_a_text_that_is_cut_is_reported(encoder: SentenceEncoder, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from wordpiece_bert.bert.auto import AutoModel
@@ -106,6 +108,8 @@ def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel
         raise InputError(message)
     if not isinstance(model, head):
         message = f"{task} needs a model with a head for it, not {type(model).__name__}"
+        if (Path(model.source).parent / _FROZEN).is_file():
+            message += "; its folder has a head on frozen vectors, which classify takes by the folder's name"
         raise InputError(message)
     return model, cast("Tokenizer", tokenizer)  # it has the methods that the other tasks use
 
@@ -118,7 +122,8 @@ def frozen_classifier(source: object) -> FrozenClassifier | None:
     source : object
         What a task was given as its model.
     """
-    if type(source).__name__ == "FrozenClassifier":
+    module = sys.modules.get("wordpiece_bert.finetune.frozen_classifier")  # imported if there is such an object
+    if module is not None and isinstance(source, module.FrozenClassifier):
         return cast("FrozenClassifier", source)
     if not isinstance(source, str | PathLike):
         return None
