@@ -27,6 +27,8 @@ import wordpiece_bert as wb
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Pages that need optional packages: tests/test_integrations_indexes.py runs them.
+OPTIONAL = {"indexes.md"}
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
 
 
@@ -119,7 +121,7 @@ def run_command(line: str) -> None:
 
 @pytest.mark.model
 @pytest.mark.usefixtures("clone")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OPTIONAL], ids=lambda page: page.name)
 def test_blocks_run_as_printed_and_give_what_they_promise(page: Path) -> None:
     session: dict[str, object] = {"__name__": "__main__"}
     compared = 0

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from model_files import MODELS
+from model_files import MODELS, write_safetensors
 from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer, tasks
-from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
+from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.errors import ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.subword import SubwordTokenizer, is_subword
 
 if TYPE_CHECKING:
@@ -90,15 +91,104 @@ def test_classes_and_scores_run_over_pairs() -> None:
     assert result[0]["label"].startswith("LABEL_")
 
 
-def test_tasks_that_read_words_refuse_the_tokenizer_by_name() -> None:
-    loaded = tasks.load(MODELS / "roberta_seqcls")
-    with pytest.raises(InputError, match="ner reads words from WordPiece tokens"):
-        tasks.ner(loaded, "a cat")
+def with_bpe(name: str, to: Path) -> Path:
+    """Copy a model beside the tokenizer of st_roberta."""
+    shutil.copytree(MODELS / name, to)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MODELS / "st_roberta" / file, to)
+    return to
 
 
-def test_windows_are_refused() -> None:
-    with pytest.raises(InputError):
-        SentenceEncoder.from_pretrained(MODELS / "st_roberta").encode("a " * 100, windows="mean")
+def entities_equal(found: Any, expected: Any) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert {**one, "score": 0} == {**other, "score": 0}
+        np.testing.assert_allclose(one["score"], other["score"], rtol=0, atol=1e-5)
+
+
+def test_entities_equal_transformers(tmp_path: Path) -> None:
+    reference = json.loads((MODELS / "roberta_token_cls" / "pipeline.json").read_text(encoding="utf-8"))
+    loaded = tasks.load(with_bpe("roberta_token_cls", tmp_path / "model"))
+    for strategy, expected in reference["ner"].items():
+        found = tasks.ner(loaded, reference["texts"], aggregation_strategy=strategy, ignore_labels=())
+        for one, other in zip(found, expected, strict=True):
+            entities_equal(one, other)
+    loaded.tokenizer._settings["model_max_length"] = 30  # type: ignore[attr-defined]  # a SubwordTokenizer
+    entities_equal(tasks.ner(loaded, reference["long"], stride=4, ignore_labels=()), reference["stride"])
+
+
+def question_answering(tmp_path: Path) -> Path:
+    """A model with a head for answers: the first two labels of roberta_token_cls."""
+    folder = with_bpe("roberta_token_cls", tmp_path / "answers")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    for name in ("id2label", "label2id"):
+        del config[name]
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["RobertaForQuestionAnswering"]}))
+    tensors = dict(read_tensors(folder / "model.safetensors"))
+    for name in ("weight", "bias"):
+        tensors[f"qa_outputs.{name}"] = tensors.pop(f"classifier.{name}")[:2]
+    write_safetensors(folder / "model.safetensors", tensors)
+    return folder
+
+
+def test_an_answer_is_the_best_span_of_its_tokens(tmp_path: Path) -> None:
+    model, tokenizer = loaded = tasks.load(question_answering(tmp_path))
+    question, context = "who is old?", "the city of Zoë, by a café"
+    encoding = tokenizer.encode(question, context)
+    output = model([encoding.ids])  # type: ignore[operator]
+    inside = np.array([part == 1 for part in encoding.sequence_ids])
+    chances = []
+    for logits in (output.start_logits[0], output.end_logits[0]):
+        seen = inside.copy()
+        seen[0] = True
+        chance = np.exp(logits - logits[seen].max()) * seen
+        chances.append(chance / chance.sum())
+    spans = [
+        (chances[0][i] * chances[1][j], i, j)
+        for i in np.flatnonzero(inside)
+        for j in np.flatnonzero(inside)
+        if i <= j < i + 15
+    ]
+    score, first, last = max(spans)
+    found = tasks.question_answering(loaded, question, context, align_to_words=False)
+    assert (found["start"], found["end"]) == (encoding.offsets[first][0], encoding.offsets[last][1])
+    np.testing.assert_allclose(found["score"], score, atol=1e-5)
+    assert found["answer"] == context[found["start"] : found["end"]]
+    aligned = tasks.question_answering(loaded, question, context)
+    assert aligned["start"] <= found["start"]
+    assert aligned["end"] >= found["end"]
+
+
+def test_a_long_context_is_read_in_windows(tmp_path: Path) -> None:
+    loaded = tasks.load(question_answering(tmp_path))
+    context = " ".join(f"the city of cat {i}," for i in range(40))
+    found = tasks.question_answering(loaded, "who?", context, max_seq_len=20, doc_stride=4, top_k=5)
+    assert max(answer["end"] for answer in found) > 60
+    for answer in found:
+        assert answer["answer"] == context[answer["start"] : answer["end"]]
+
+
+@pytest.mark.parametrize("folder", ["st_roberta"])
+def test_windows_are_those_of_the_tokens(folder: str) -> None:
+    encoder = SentenceEncoder.from_pretrained(MODELS / folder)
+    longest = encoder.max_seq_length
+    text = " ".join(f"the cat{i} was old" for i in range(longest))
+    tokenizer = encoder.tokenizer
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    room, stride = longest - tokenizer.num_special_tokens_to_add(), 3
+    starts = [start for start in range(0, len(ids), room - stride) if start == 0 or start + stride < len(ids)]
+    first, last = (tokenizer.encode("").ids[i] for i in (0, -1))
+    windows = [[first, *ids[start : start + room], last] for start in starts]
+    rows = tokenizer.encode_batch(
+        ["the", text], truncation=True, max_length=longest, stride=stride, return_overflowing_tokens=True
+    )
+    assert rows.overflow_to_sample is not None
+    assert rows.overflow_to_sample.tolist() == [0] + [1] * len(windows)
+    assert [row.tolist() for row in rows][1:] == windows
+    assert rows.truncated.tolist() == [False, True]
+    combined = encoder.encode([text, "the"], windows="mean", stride=stride)
+    np.testing.assert_allclose(combined[1], encoder.encode("the"), atol=1e-6)
+    assert combined.shape == (2, encoder.dimension)
+    assert np.abs(combined[0] - encoder.encode([text], return_truncated=True)[0][0]).max() > 1e-4
 
 
 def test_the_wordpiece_tokenizer_refuses_the_file_and_names_the_classes_that_run_it() -> None:

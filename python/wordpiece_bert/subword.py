@@ -55,6 +55,8 @@ class SubwordEncoding:
     word_ids: list[int | None]
     sequence_ids: list[int | None]
     truncated: bool
+    #: The further windows of a truncated text.
+    overflowing: list[SubwordEncoding]
 
     @property
     def token_type_ids(self) -> list[int]:
@@ -68,6 +70,33 @@ class SubwordEncoding:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def token_to_word(self, index: int) -> int | None:
+        """Return the number of the word that a token belongs to, in its text; None for a special token."""
+        return self.word_ids[index]
+
+    def word_to_chars(self, word: int, sequence: int) -> tuple[int, int] | None:
+        """Return the start and the end of a word of text 0 or 1, in characters; None if the row does not have it."""
+        spans = [
+            span
+            for span, number, text in zip(self.offsets, self.word_ids, self.sequence_ids, strict=True)
+            if number == word and text == sequence
+        ]
+        return (spans[0][0], spans[-1][1]) if spans else None
+
+
+def _encoding(row: Any) -> SubwordEncoding:  # noqa: ANN401 (an Encoding of the package tokenizers)
+    """Return a row of the package ``tokenizers``, with its further windows."""
+    return SubwordEncoding(
+        ids=row.ids,
+        tokens=row.tokens,
+        offsets=row.offsets,
+        special_tokens_mask=row.special_tokens_mask,
+        word_ids=row.word_ids,
+        sequence_ids=row.sequence_ids,
+        truncated=bool(row.overflowing),
+        overflowing=[_encoding(one) for one in row.overflowing],
+    )
 
 
 def is_subword(folder: str | os.PathLike[str]) -> bool:
@@ -232,6 +261,11 @@ class SubwordTokenizer:
         """Return the text of ids."""
         return cast("str", self._core.decode([int(i) for i in ids], skip_special_tokens=skip_special_tokens))
 
+    def join_tokens(self, tokens: list[str]) -> str:
+        """Return the text of tokens, as the decoder of the tokenizer writes it."""
+        decoder = self._core.decoder
+        return cast("str", decoder.decode(tokens)) if decoder is not None else " ".join(tokens)
+
     def num_special_tokens_to_add(self, *, pair: bool = False) -> int:
         """Return how many special tokens a row of one text, or of a pair, has."""
         return int(self._core.num_special_tokens_to_add(pair))
@@ -246,6 +280,7 @@ class SubwordTokenizer:
         max_length: int | None = None,
         stride: int = 0,
         padding: bool = False,
+        truncation_side: str | None = None,
     ) -> SubwordEncoding:
         """Tokenize one text or pair."""
         item: Any = text if pair is None else (text, pair)
@@ -256,6 +291,7 @@ class SubwordTokenizer:
             max_length=max_length,
             stride=stride,
             padding=padding,
+            truncation_side=truncation_side,
         )[0]
 
     def encodings(
@@ -268,23 +304,22 @@ class SubwordTokenizer:
         stride: int = 0,
         padding: bool = False,
         is_split_into_words: bool = False,
+        truncation_side: str | None = None,
         threads: int | None = None,
     ) -> list[SubwordEncoding]:
         """Tokenize texts or pairs, truncated to `max_length`; threads are those of the package ``tokenizers``."""
         del threads
-        rows = self._run(texts, add_special_tokens, truncation, max_length, stride, padding, split=is_split_into_words)
-        return [
-            SubwordEncoding(
-                ids=row.ids,
-                tokens=row.tokens,
-                offsets=row.offsets,
-                special_tokens_mask=row.special_tokens_mask,
-                word_ids=row.word_ids,
-                sequence_ids=row.sequence_ids,
-                truncated=bool(row.overflowing),
-            )
-            for row in rows
-        ]
+        rows = self._run(
+            texts,
+            add_special_tokens,
+            truncation,
+            max_length,
+            stride,
+            padding,
+            split=is_split_into_words,
+            side=truncation_side,
+        )
+        return [_encoding(row) for row in rows]
 
     def encode_batch(
         self,
@@ -300,10 +335,13 @@ class SubwordTokenizer:
     ) -> RaggedBatch:
         """Tokenize texts or pairs, as `Tokenizer.encode_batch`."""
         del threads
-        if return_overflowing_tokens:
-            message = "windows need a WordPiece tokenizer; the texts of this model can only be truncated"
-            raise InputError(message)
         rows = self._run(texts, True, truncation, max_length, stride, padding)  # noqa: FBT003
+        truncated = np.array([bool(row.overflowing) for row in rows], np.bool_)
+        samples: npt.NDArray[np.int64] | None = None
+        if return_overflowing_tokens:
+            windows = [[row, *row.overflowing] for row in rows]
+            samples = np.repeat(np.arange(len(rows)), [len(one) for one in windows]).astype(np.int64)
+            rows = [row for one in windows for row in one]
         lengths = [len(row.ids) for row in rows]
         offsets: npt.NDArray[np.int64] | None = None
         if return_offsets:
@@ -312,8 +350,9 @@ class SubwordTokenizer:
         return RaggedBatch(
             ids=np.array([index for row in rows for index in row.ids], np.uint32),
             row_offsets=np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64),
-            truncated=np.array([bool(row.overflowing) for row in rows], np.bool_),
+            truncated=truncated,
             offsets=offsets,
+            overflow_to_sample=samples,
         )
 
     def _run(
@@ -326,6 +365,7 @@ class SubwordTokenizer:
         padding: bool,  # noqa: FBT001
         *,
         split: bool = False,
+        side: str | None = None,
     ) -> list[Any]:
         if padding:
             message = "padding must be False: rows are padded by the model's call"
@@ -335,7 +375,7 @@ class SubwordTokenizer:
         with self._lock:
             if truncation and max_length is not None:
                 strategy = "longest_first" if truncation is True else str(truncation)
-                side = self._settings.get("truncation_side", "right")
+                side = side or self._settings.get("truncation_side", "right")
                 try:
                     self._core.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
                 except (ValueError, TypeError) as cause:

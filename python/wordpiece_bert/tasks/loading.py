@@ -87,10 +87,6 @@ def load(
     return Loaded(model, tokenizer_of(folder))
 
 
-#: Tasks that read words from tokens.
-_WORDPIECE_ONLY = ("ner", "question_answering")
-
-
 def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel, Tokenizer]:
     """Return the model and the tokenizer of a source.
 
@@ -100,9 +96,6 @@ def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel
         The source is not a model with a tokenizer, or the model does not have the head that the task needs.
     """
     model, tokenizer = source if isinstance(source, tuple) and len(source) == 2 else load(source)  # type: ignore[arg-type]
-    if isinstance(tokenizer, SubwordTokenizer) and task in _WORDPIECE_ONLY:
-        message = f"{task} reads words from WordPiece tokens; it does not support the tokenizer {tokenizer!r} yet"
-        raise InputError(message)
     if not isinstance(tokenizer, Tokenizer | SubwordTokenizer) or not isinstance(model, Model):
         message = f"a task takes what tasks.load returns, a model and a Tokenizer, not {model!r} and {tokenizer!r}"
         raise InputError(message)
@@ -111,7 +104,7 @@ def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel
         if (Path(model.source).parent / _FROZEN).is_file():
             message += "; its folder has a head on frozen vectors, which classify takes by the folder's name"
         raise InputError(message)
-    return model, cast("Tokenizer", tokenizer)  # it has the methods that the other tasks use
+    return model, cast("Tokenizer", tokenizer)  # it has the methods that tasks use
 
 
 def frozen_classifier(source: object) -> FrozenClassifier | None:

@@ -15,6 +15,7 @@ from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import TokenClassification
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.subword import SubwordTokenizer
 from wordpiece_bert.tasks.inference import encode, infer
 from wordpiece_bert.tasks.loading import longest_row, with_head
 
@@ -167,7 +168,8 @@ def ner(
     logits = iter(infer(model, [window for rows in windows for window in rows], batch_size))
 
     result: Results[Answers[Entity]] = Results()
-    join, ignored = tokenizer._inner.join_tokens, set(ignore_labels)
+    join = tokenizer.join_tokens if isinstance(tokenizer, SubwordTokenizer) else tokenizer._inner.join_tokens
+    ignored = set(ignore_labels)
     for item, sentence, rows in zip(items, sentences, windows, strict=True):
         starts = np.cumsum([0, *(len(word) + 1 for word in item)]).tolist() if is_split_into_words else None
         found: list[dict[str, Any]] = []
@@ -198,8 +200,10 @@ def _scored_tokens(
     """Return the tokens of a window that are not special; `starts` are those of the words, if texts are split.
 
     A token continues a word if it is longer or shorter than its characters in the text, as "##s" is for "s"; [UNK]
-    never does. This is the rule of transformers, also where normalization changes the length.
+    never does. This is the rule of transformers, also where normalization changes the length. Of a tokenizer without
+    such a mark, a token continues a word unless there is a space before or at its first character.
     """
+    marked = not isinstance(tokenizer, SubwordTokenizer)
     tokens = []
     for position, (token, (start, end), word, special) in enumerate(
         zip(encoding.tokens, encoding.offsets, encoding.word_ids, encoding.special_tokens_mask, strict=True)
@@ -210,7 +214,8 @@ def _scored_tokens(
             start, end = start + starts[word], end + starts[word]
         characters = sentence[start:end]
         unknown = encoding.ids[position] == tokenizer.unk_token_id
-        continues = not unknown and len(token) != len(characters)
+        inside = start > 0 and " " not in sentence[start - 1 : start + 1]
+        continues = not unknown and (len(token) != len(characters) if marked else inside)
         tokens.append(_ScoredToken(characters if unknown else token, scores[position], start, end, position, continues))
     return tokens
 

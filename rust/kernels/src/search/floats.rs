@@ -99,48 +99,80 @@ impl Kernel for SearchRows<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         match self.floats.metric {
-            Metric::Dot => self.with::<S, Products>(simd, |sum, _| sum),
-            Metric::Cosine => self.with::<S, Products>(simd, |sum, length| sum / length.max(LEAST_LENGTH)),
-            Metric::Euclidean => self.with::<S, Squares>(simd, |sum, _| -sum.sqrt()),
-            Metric::Manhattan => self.with::<S, Differences>(simd, |sum, _| -sum),
+            Metric::Dot => self.with::<S, Dot>(simd),
+            Metric::Cosine => self.with::<S, Cosine>(simd),
+            Metric::Euclidean => self.with::<S, Euclidean>(simd),
+            Metric::Manhattan => self.with::<S, Manhattan>(simd),
         }
     }
 }
 
+// Loops over arrays instead of `array::from_fn` and `map`: their closures are compiled as functions without the features of
+// the instruction set, and each vector then passes through memory.
 impl SearchRows<'_> {
     #[inline(always)]
-    fn with<S: Simd, T: Term>(self, simd: S, score: impl Fn(f32, f32) -> f32) {
-        let &Floats { queries, collection, width, metric, .. } = self.floats;
+    fn with<S: Simd, M: Measure>(self, simd: S) {
+        let &Floats { queries, collection, width, .. } = self.floats;
         let panels = panels(width);
         let mut packed = vec![Row::ZERO; ROWS * panels];
-        let mut lengths = [0.0; ROWS];
-        for start in self.rows.clone().step_by(ROWS) {
-            let end = self.rows.end.min(start + ROWS);
-            pack(collection, start..end, width, &mut packed);
-            if metric == Metric::Cosine {
-                for (length, row) in lengths.iter_mut().zip(packed.chunks_exact(panels)) {
+        let mut step = Step { rows: 0..0, lengths: [0.0; ROWS], best: self.best };
+        let mut start = self.rows.start;
+        while start < self.rows.end {
+            step.rows = start..self.rows.end.min(start + ROWS);
+            pack(collection, step.rows.clone(), width, &mut packed);
+            if M::USES_LENGTH {
+                for (length, row) in step.lengths.iter_mut().zip(packed.chunks_exact(panels)) {
                     *length = simd.sum(squares(simd, row)).sqrt();
                 }
             }
-            let mut scored = |query: usize, first: usize, sums: [f32; TILE]| {
-                for (r, sum) in sums.into_iter().enumerate().take(end - start - first) {
-                    self.best[query].push(start + first + r, f64::from(score(sum, lengths[first + r])));
-                }
-            };
-            // Rows of the last tile beyond `end` are those of an earlier step; their sums are dropped.
-            let packed = &packed[..(end - start).next_multiple_of(TILE) * panels];
+            // Rows of the last tile beyond the end are those of an earlier step; their sums are dropped.
+            let packed = &packed[..step.rows.len().next_multiple_of(TILE) * panels];
             let mut query = 0;
             let count = queries.len() / panels;
             while query < count {
                 let left = &queries[query * panels..];
                 // As many queries at once as leave the sums in registers.
                 query += match S::LANES {
-                    4 | 16 if count - query >= 4 => tiles::<S, T, 4>(simd, packed, left, panels, query, &mut scored),
-                    8 if count - query >= 2 => tiles::<S, T, 2>(simd, packed, left, panels, query, &mut scored),
-                    _ => tiles::<S, T, 1>(simd, packed, left, panels, query, &mut scored),
+                    4 | 16 if count - query >= 4 => step.tiles::<S, M, 4>(simd, packed, left, panels, query),
+                    8 if count - query >= 2 => step.tiles::<S, M, 2>(simd, packed, left, panels, query),
+                    _ => step.tiles::<S, M, 1>(simd, packed, left, panels, query),
                 };
             }
+            start += ROWS;
         }
+    }
+}
+
+/// The rows that are packed, their lengths, and the best hits of all queries.
+struct Step<'a> {
+    rows: Range<usize>,
+    lengths: [f32; ROWS],
+    best: &'a mut [TopK],
+}
+
+impl Step<'_> {
+    /// Compares `QUERIES` queries with all packed rows; returns `QUERIES`.
+    #[inline(always)]
+    fn tiles<S: Simd, M: Measure, const QUERIES: usize>(
+        &mut self,
+        simd: S,
+        packed: &[Row],
+        queries: &[Row],
+        panels: usize,
+        first_query: usize,
+    ) -> usize {
+        let best = &mut self.best[first_query..][..QUERIES];
+        for (tile, rows) in packed.chunks_exact(TILE * panels).enumerate() {
+            let sums = tile_sums::<S, M, QUERIES>(simd, rows, queries, panels);
+            let first = tile * TILE;
+            let count = TILE.min(self.rows.len() - first);
+            for (best, sums) in best.iter_mut().zip(&sums) {
+                for (r, sum) in sums.iter().enumerate().take(count) {
+                    best.push(self.rows.start + first + r, f64::from(M::score(*sum, self.lengths[first + r])));
+                }
+            }
+        }
+        QUERIES
     }
 }
 
@@ -167,47 +199,43 @@ fn pack(collection: &[f32], rows: Range<usize>, width: usize, to: &mut [Row]) {
     }
 }
 
-/// Compares `QUERIES` queries with all packed rows; returns `QUERIES`.
-#[inline(always)]
-fn tiles<S: Simd, T: Term, const QUERIES: usize>(
-    simd: S,
-    packed: &[Row],
-    queries: &[Row],
-    panels: usize,
-    first_query: usize,
-    scored: &mut impl FnMut(usize, usize, [f32; TILE]),
-) -> usize {
-    for (tile, rows) in packed.chunks_exact(TILE * panels).enumerate() {
-        for (q, sums) in tile_sums::<S, T, QUERIES>(simd, rows, queries, panels).into_iter().enumerate() {
-            scored(first_query + q, tile * TILE, sums);
-        }
-    }
-    QUERIES
-}
-
 /// Returns the sums of each of `QUERIES` queries with each of `TILE` rows.
 #[inline(always)]
-fn tile_sums<S: Simd, T: Term, const QUERIES: usize>(
+fn tile_sums<S: Simd, M: Measure, const QUERIES: usize>(
     simd: S,
     rows: &[Row],
     queries: &[Row],
     panels: usize,
 ) -> [[f32; TILE]; QUERIES] {
-    let rows: [&[Row]; TILE] = std::array::from_fn(|r| &rows[r * panels..][..panels]);
-    let queries: [&[Row]; QUERIES] = std::array::from_fn(|q| &queries[q * panels..][..panels]);
+    let (mut row, mut query) = ([&rows[..panels]; TILE], [&queries[..panels]; QUERIES]);
+    for r in 0..TILE {
+        row[r] = &rows[r * panels..][..panels];
+    }
+    for q in 0..QUERIES {
+        query[q] = &queries[q * panels..][..panels];
+    }
     let mut sums = [[simd.splat(0.0); TILE]; QUERIES];
     for panel in 0..panels {
         for at in (0..PANEL).step_by(S::LANES) {
-            let x: [S::V; TILE] = std::array::from_fn(|r| simd.load(&rows[r][panel], at));
-            for (query, sums) in queries.iter().zip(&mut sums) {
-                let y = simd.load(&query[panel], at);
-                for (x, sum) in x.iter().zip(sums) {
-                    *sum = T::add(simd, y, *x, *sum);
+            let mut x = [simd.splat(0.0); TILE];
+            for r in 0..TILE {
+                x[r] = simd.load(&row[r][panel], at);
+            }
+            for q in 0..QUERIES {
+                let y = simd.load(&query[q][panel], at);
+                for r in 0..TILE {
+                    sums[q][r] = M::add(simd, y, x[r], sums[q][r]);
                 }
             }
         }
     }
-    sums.map(|sums| sums.map(|sum| simd.sum(sum)))
+    let mut totals = [[0.0; TILE]; QUERIES];
+    for q in 0..QUERIES {
+        for r in 0..TILE {
+            totals[q][r] = simd.sum(sums[q][r]);
+        }
+    }
+    totals
 }
 
 /// Returns the sum of the squares of a row's numbers, spread over lanes.
@@ -223,41 +251,76 @@ fn squares<S: Simd>(simd: S, row: &[Row]) -> S::V {
     sum
 }
 
-/// What a column adds to a score.
-trait Term {
+/// What a score is made of.
+trait Measure {
+    /// Whether [`score`](Measure::score) uses the length of a row.
+    const USES_LENGTH: bool = false;
+
     /// Returns `sum` plus the term of the numbers `y` of a query and `x` of a row.
     fn add<S: Simd>(simd: S, y: S::V, x: S::V, sum: S::V) -> S::V;
+
+    /// Returns the score for the sum of all terms and the length of the row.
+    fn score(sum: f32, length: f32) -> f32;
 }
 
-/// y·x
-struct Products;
+struct Dot;
 
-impl Term for Products {
+impl Measure for Dot {
     #[inline(always)]
     fn add<S: Simd>(simd: S, y: S::V, x: S::V, sum: S::V) -> S::V {
         simd.fma(y, x, sum)
     }
+
+    #[inline(always)]
+    fn score(sum: f32, _: f32) -> f32 {
+        sum
+    }
 }
 
-/// (y − x)²; |y|² − 2y·x + |x|² would lose half the digits where x is close to y.
-struct Squares;
+struct Cosine;
 
-impl Term for Squares {
+impl Measure for Cosine {
+    const USES_LENGTH: bool = true;
+
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, y: S::V, x: S::V, sum: S::V) -> S::V {
+        simd.fma(y, x, sum)
+    }
+
+    #[inline(always)]
+    fn score(sum: f32, length: f32) -> f32 {
+        sum / length.max(LEAST_LENGTH)
+    }
+}
+
+struct Euclidean;
+
+impl Measure for Euclidean {
+    /// (y − x)²; |y|² − 2y·x + |x|² would lose half the digits where x is close to y.
     #[inline(always)]
     fn add<S: Simd>(simd: S, y: S::V, x: S::V, sum: S::V) -> S::V {
         let difference = simd.sub(y, x);
         simd.fma(difference, difference, sum)
     }
+
+    #[inline(always)]
+    fn score(sum: f32, _: f32) -> f32 {
+        -sum.sqrt()
+    }
 }
 
-/// |y − x|
-struct Differences;
+struct Manhattan;
 
-impl Term for Differences {
+impl Measure for Manhattan {
     #[inline(always)]
     fn add<S: Simd>(simd: S, y: S::V, x: S::V, sum: S::V) -> S::V {
         let difference = simd.sub(y, x);
         simd.add(simd.max(difference, simd.sub(simd.splat(0.0), difference)), sum)
+    }
+
+    #[inline(always)]
+    fn score(sum: f32, _: f32) -> f32 {
+        -sum
     }
 }
 
