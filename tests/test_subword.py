@@ -132,7 +132,7 @@ def question_answering(tmp_path: Path) -> Path:
 
 def test_an_answer_is_the_best_span_of_its_tokens(tmp_path: Path) -> None:
     model, tokenizer = loaded = tasks.load(question_answering(tmp_path))
-    question, context = "who is old?", "the city of Zoë, by a café"
+    question, context = "who?", "the city of Zoë, a café"
     encoding = tokenizer.encode(question, context)
     output = model([encoding.ids])  # type: ignore[operator]
     inside = np.array([part == 1 for part in encoding.sequence_ids])
@@ -154,14 +154,17 @@ def test_an_answer_is_the_best_span_of_its_tokens(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["score"], score, atol=1e-5)
     assert found["answer"] == context[found["start"] : found["end"]]
     aligned = tasks.question_answering(loaded, question, context)
-    assert aligned["start"] <= found["start"]
-    assert aligned["end"] >= found["end"]
+    words = [
+        encoding.word_to_chars(word, 1) for word in {w for w, i in zip(encoding.word_ids, inside, strict=True) if i}
+    ]
+    assert any(word is not None and word[0] == aligned["start"] for word in words)
+    assert any(word is not None and word[1] == aligned["end"] for word in words)
 
 
 def test_a_long_context_is_read_in_windows(tmp_path: Path) -> None:
     loaded = tasks.load(question_answering(tmp_path))
     context = " ".join(f"the city of cat {i}," for i in range(40))
-    found = tasks.question_answering(loaded, "who?", context, max_seq_len=20, doc_stride=4, top_k=5)
+    found = tasks.question_answering(loaded, "who?", context, max_seq_len=20, doc_stride=4, top_k=200)
     assert max(answer["end"] for answer in found) > 60
     for answer in found:
         assert answer["answer"] == context[answer["start"] : answer["end"]]

@@ -168,7 +168,8 @@ def ner(
     logits = iter(infer(model, [window for rows in windows for window in rows], batch_size))
 
     result: Results[Answers[Entity]] = Results()
-    join = tokenizer.join_tokens if isinstance(tokenizer, SubwordTokenizer) else tokenizer._inner.join_tokens
+    kind: object = tokenizer  # annotated as a Tokenizer, which it may stand for
+    join = kind.join_tokens if isinstance(kind, SubwordTokenizer) else tokenizer._inner.join_tokens
     ignored = set(ignore_labels)
     for item, sentence, rows in zip(items, sentences, windows, strict=True):
         starts = np.cumsum([0, *(len(word) + 1 for word in item)]).tolist() if is_split_into_words else None
