@@ -86,7 +86,8 @@ test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 test-torch: $(TORCH)
 	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest tests/test_torch_programs.py tests/test_integrations_torch.py \
-		tests/test_integrations_frames.py tests/test_pretraining_torch.py tests/test_accelerate.py \
+		tests/test_integrations_frames.py tests/test_pretraining_torch.py tests/test_pretraining_streaming.py \
+		tests/test_accelerate.py \
 		tests/test_sentence_save.py tests/test_distill.py $(ARGS)
 
 test-aarch64 test-s390x test-i686:

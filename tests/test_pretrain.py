@@ -233,6 +233,8 @@ def test_the_command_writes_a_model(folder: Path, tmp_path: Path, capsys: pytest
     assert wb.BertModel.from_pretrained(tmp_path / "model").config.hidden_size == 16
     curve = (tmp_path / "model" / "training_curve.svg").read_text()
     assert printed["curve"] == str(tmp_path / "model" / "training_curve.svg")
+    log = [json.loads(line) for line in (tmp_path / "model" / "training_log.jsonl").read_text().splitlines()]
+    assert [entry for entry in log if "eval_loss" in entry] == printed["evaluations"]
     assert "eval_mlm_accuracy" in curve
     assert "eval_perplexity" not in curve
     # From this checkpoint on, with the other objective.

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import pretraining_reference as reference
 from pretraining_folders import rows_of_each_shard, tokenizer, write_examples
-from wordpiece_bert.pretraining import Masking, PretrainingDataset
+from test_pretraining_reference import DATA
+from wordpiece_bert.bert import BertConfig
+from wordpiece_bert.finetune import PretrainingRows, PretrainingTrainer, TrainingArguments, new_model
+from wordpiece_bert.pretraining import Masking, PretrainingDataset, build_examples, build_token_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 data = pytest.importorskip("torch.utils.data")
@@ -98,3 +104,33 @@ def test_masks_change_with_the_epoch_in_workers_too(dataset: PretrainingDataset)
         seen.append(np.asarray(next(iter(loader))["labels"]))
     assert not np.array_equal(seen[0], seen[1])
     np.testing.assert_array_equal(seen[0], seen[2])
+
+
+@pytest.mark.parametrize("name", ["BertForPreTraining", "BertForMaskedLM"])
+def test_transformers_loads_what_was_pretrained(name: str, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    pairs = name == "BertForPreTraining"
+    tok = tokenizer()
+    store = build_token_store(tok, DATA / "corpus.txt", tmp_path / "store")
+    build_examples(store, tmp_path / "rows", tok, max_length=32, objective="nsp" if pairs else "full-sentences")
+    rows = PretrainingDataset(tmp_path / "rows", masking=Masking(tok))
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = BertConfig(vocab_size=len(tok), max_position_embeddings=32, **sizes)
+    settings = TrainingArguments(tmp_path / "checkpoints", max_steps=3, learning_rate=1e-2, save_strategy="no")
+    trainer = PretrainingTrainer(new_model(config, pairs=pairs), settings, PretrainingRows(rows), tokenizer=tok)
+    trainer.train()
+    trainer.save_model(tmp_path / "model")
+    loaded, report = getattr(transformers, name).from_pretrained(tmp_path / "model", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    batch = rows.batch(range(4))
+    expected: Any = trainer.model(**batch)
+    with torch.no_grad():
+        out = loaded.eval()(**{key: torch.from_numpy(value) for key, value in batch.items()})
+    assert float(out.loss) == pytest.approx(float(expected.loss), rel=1e-5)
+    words = out.prediction_logits if pairs else out.logits
+    ours = expected.prediction_logits if pairs else expected.logits
+    visible = batch["attention_mask"] == 1
+    np.testing.assert_allclose(words.numpy()[visible], ours[visible], atol=1e-4)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")
+    assert theirs("bami gu")["input_ids"] == tok.encode_ids("bami gu").tolist()

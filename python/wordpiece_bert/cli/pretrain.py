@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_summary, print_verbose
 from wordpiece_bert.errors import InputError
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.heads.base import HeadModel
-    from wordpiece_bert.finetune import PretrainingRows, TrainingArguments
+    from wordpiece_bert.finetune import PretrainingRows, TrainingArguments, TrainOutput
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.tokenizer import Tokenizer
 
@@ -143,8 +145,10 @@ def run(options: argparse.Namespace) -> None:
     resume = options.resume and bool(checkpoints.folders(options.output / "checkpoints"))
     result = trainer.train(resume_from_checkpoint=True if resume else None)
     trainer.save_model(options.output)
-    curve = save_curve(_drawn(trainer.log_history), options.output / "training_curve.svg", title="Pre-training")
-    _print(options, trainer.log_history, result, curve)
+    history = trainer.log_history
+    log = write_text(options.output / "training_log.jsonl", "".join(json.dumps(entry) + "\n" for entry in history))
+    curve = save_curve(_drawn(history), options.output / "training_curve.svg", title="Pre-training")
+    _print(options, history, result, {"log": str(log), "curve": str(curve)})
 
 
 def _drawn(history: list[dict[str, float]]) -> list[dict[str, float]]:
@@ -250,15 +254,17 @@ def _settings(options: argparse.Namespace, *, evaluated: bool) -> TrainingArgume
     )
 
 
-def _print(options: argparse.Namespace, history: list[dict[str, float]], result: Any, curve: Path) -> None:  # noqa: ANN401
+def _print(
+    options: argparse.Namespace, history: list[dict[str, float]], result: TrainOutput, files: dict[str, str]
+) -> None:
     evaluations = [entry for entry in history if "eval_loss" in entry]
     facts = {
         "output": str(options.output),
         "steps": result.global_step,
         "loss": result.training_loss,
         "seconds": result.metrics["train_runtime"],
-        "curve": str(curve),
         "evaluations": evaluations,
+        **files,
     }
     shown = ""
     if evaluations:
@@ -268,4 +274,4 @@ def _print(options: argparse.Namespace, history: list[dict[str, float]], result:
             shown += f", {last['eval_pair_accuracy']:.1%} of pairs"
     seconds = result.metrics["train_runtime"]
     text = f"{options.output}: {result.global_step:,} steps in {seconds:.0f} s, mean loss {result.training_loss:.4f}"
-    print_summary(options, f"{text}{shown}; curve: {curve}", facts)
+    print_summary(options, f"{text}{shown}; curve: {files['curve']}", facts)
