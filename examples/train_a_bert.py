@@ -11,6 +11,7 @@ left out.
 import argparse
 import importlib.util
 import json
+import math
 import random
 import shlex
 import subprocess
@@ -57,7 +58,7 @@ def sentence(topic: str, rng: random.Random, half: int | None = None) -> str:
 
 
 def write_texts(folder: Path, documents: int = 3000, labelled: int = 64) -> None:
-    """Write documents of one topic each, sentences labelled with their topic, and pairs labelled 1 for one topic."""
+    """Write documents of one topic each, some sentences of them, and labelled sentences and pairs of sentences."""
     rng = random.Random(0)  # noqa: S311 (the same texts every time)
     folder.mkdir(parents=True, exist_ok=True)
     topics = list(TOPICS)
@@ -66,6 +67,8 @@ def write_texts(folder: Path, documents: int = 3000, labelled: int = 64) -> None
         topic = rng.choice(topics)
         texts.append("\n".join(sentence(topic, rng) for _ in range(rng.randrange(4, 10))))
     (folder / "texts.txt").write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+    distinct = sorted({line for text in texts[:100] for line in text.splitlines()})
+    (folder / "sentences.txt").write_text("\n".join(distinct) + "\n", encoding="utf-8")
     for half, name, count in ((0, "labelled", labelled), (1, "held-out", 400)):
         rows = [f"{topic}\t{sentence(topic, rng, half)}" for topic in rng.choices(topics, k=count)]
         (folder / f"{name}.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n", encoding="utf-8")
@@ -80,18 +83,19 @@ def write_texts(folder: Path, documents: int = 3000, labelled: int = 64) -> None
 def steps(folder: Path, *, quick: bool) -> list[str]:
     """Return the command of each step."""
     texts, vocab, rows, bert = (folder / name for name in ("texts.txt", "vocab.txt", "rows", "bert"))
-    number, evaluated = (40, 20) if quick else (600, 50)
+    sentences, encoder = folder / "sentences.txt", folder / "encoder"
+    number, evaluated = (40, 20) if quick else (1000, 100)
     labels = f"--train {folder}/labelled.tsv --eval {folder}/held-out.tsv"
     pairs = f"--train {folder}/labelled-pairs.tsv --eval {folder}/held-out-pairs.tsv --pair other"
-    epochs = "--epochs 1" if quick else "--epochs 10 --learning-rate 5e-4"
+    epochs = "--epochs 1" if quick else "--epochs 20 --learning-rate 1e-3"
     return [
         f"wordpiece-bert train {texts} -o {vocab} --vocab-size 400",
         f"wordpiece-bert pretrain-data {texts} -o {rows} -v {vocab} --max-length 48 --dupe-factor 2",
         f"wordpiece-bert pretrain {rows} -o {bert} -v {vocab} --hidden-size 64 --max-steps {number} "
-        f"--eval-steps {evaluated} --learning-rate 2e-3",
+        f"--eval-steps {evaluated} --learning-rate 4e-3",
         f"wordpiece-bert finetune -m {bert} --task classify {labels} {epochs} -o {folder}/classifier",
-        f"wordpiece-bert finetune -m {bert} --task similar {pairs} {epochs} -o {folder}/encoder",
-        f'wordpiece-bert search {texts} -m {folder}/encoder --query "a fern near some tulips" -k 3',
+        f"wordpiece-bert finetune -m {bert} --task similar {pairs} {epochs} -o {encoder}",
+        f'wordpiece-bert search {sentences} -m {encoder} --query "a fern near some tulips" -k 3',
     ]
 
 
@@ -134,6 +138,11 @@ def request(address: str, texts: list[str]) -> list[list[float]]:
         return [row["embedding"] for row in json.load(answer)["data"]]
 
 
+def cosine(x: list[float], y: list[float]) -> float:
+    """Return the cosine of two vectors."""
+    return sum(a * b for a, b in zip(x, y, strict=True)) / (math.hypot(*x) * math.hypot(*y))
+
+
 def main() -> None:
     """Write the texts, or go all the way."""
     parser = argparse.ArgumentParser(description="Train a small BERT, from text files to search.")
@@ -152,7 +161,7 @@ def main() -> None:
         return
     with served(options.folder / "encoder") as address:
         vectors = request(address, ["The fern grows.", "The tulip blooms.", "The kettle steams."])
-        near, far = (sum(a * b for a, b in zip(vectors[0], other, strict=True)) for other in vectors[1:])
+        near, far = (cosine(vectors[0], other) for other in vectors[1:])
         print(f"served at {address}: garden and garden {near:.2f}, garden and kitchen {far:.2f}")
 
 

@@ -215,6 +215,20 @@ def test_any_trainer_takes_a_data_set(folder: Path, tokenizer: wb.Tokenizer, tmp
     assert trainer.train().training_loss == own.train().training_loss
 
 
+def test_a_trainer_is_restored_from_a_checkpoint(folder: Path, tokenizer: wb.Tokenizer, tmp_path: Path) -> None:
+    def rows() -> PretrainingRows:
+        return PretrainingRows(rows_of(folder, tokenizer))
+
+    settings = arguments(tmp_path, max_steps=6, save_steps=3)
+    whole = PretrainingTrainer(small(tokenizer), settings, rows())
+    whole.train()
+    part = PretrainingTrainer.from_checkpoint(tmp_path / "checkpoint-3", small(tokenizer), settings, rows())
+    assert part.global_step == 3
+    part.train()
+    expected = dict(whole.model.named_parameters())
+    assert all((array == expected[name]).all() for name, array in part.model.named_parameters())
+
+
 def command(folder: Path, output: Path, *more: str, data: str = "pairs") -> list[str]:
     sizes = ["--hidden-size", "16", "--layers", "1", "--heads", "2", "--batch-size", "8"]
     return ["pretrain", str(folder / data), "-o", str(output), "-v", str(folder / "vocab.txt"), *sizes, *more]

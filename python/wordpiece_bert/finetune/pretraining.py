@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from wordpiece_bert.finetune.trainer import Trainer
 from wordpiece_bert.pretraining.dataset import PAIR_LABELS, PretrainingDataset
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
@@ -216,6 +217,30 @@ class PretrainingTrainer(Trainer):
             if rows is not None:
                 _check_fits(model, rows.dataset, pairs=self._pairs)
         super().__init__(model, args, train_dataset, eval_dataset, self._inputs, tokenizer=tokenizer)
+
+    @classmethod
+    def from_checkpoint(  # type: ignore[override]
+        cls,
+        folder: str | os.PathLike[str],
+        model: Model,
+        args: TrainingArguments,
+        train_dataset: PretrainingRows | None = None,
+        eval_dataset: PretrainingRows | None = None,
+        *,
+        tokenizer: Tokenizer | None = None,
+    ) -> Self:
+        """Make a trainer and restore a checkpoint.
+
+        Parameters
+        ----------
+        folder : path
+            The checkpoint.
+        model, args, train_dataset, eval_dataset, tokenizer
+            As for the class.
+        """
+        trainer = cls(model, args, train_dataset, eval_dataset, tokenizer=tokenizer)
+        trainer.load_checkpoint(folder)
+        return trainer
 
     def _inputs(self, rows: Sequence[Any]) -> Mapping[str, npt.ArrayLike]:
         """Return the arguments of the model for rows as `PretrainingRows` returns them."""
