@@ -25,6 +25,7 @@ import pyarrow.parquet
 import pytest
 
 import wordpiece_bert as wb
+from model_files import MODELS
 from wordpiece_bert._internal.progress import line_interval
 from wordpiece_bert.cli import arguments as cli_arguments
 from wordpiece_bert.cli import embed, main
@@ -763,3 +764,47 @@ def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
             main([*command, "--help"])
         assert done.value.code == 0
         assert "usage: wordpiece-bert" in capsys.readouterr().out
+
+
+# --- embed with models whose vectors differ in length
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "arrow", "arrows", "parquet"])
+@pytest.mark.parametrize("documents", [False, True])
+@pytest.mark.parametrize("name", ["splade_max", "splade_inference_free", "colbert_st"])
+def test_embed_writes_rows_of_various_lengths(
+    name: str, documents: bool, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["New dog", "the river is good!", "☃"]
+    Path("texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    more = ["--documents"] if documents else []
+    folder = str(MODELS / name)
+    assert main(["embed", "-m", folder, "texts.txt", "-o", f"x.{kind}", "--threads", "1", "--verbose", *more]) == 0
+    assert ("multi-vector encoder" if name == "colbert_st" else "sparse encoder") in capsys.readouterr().err
+    if kind == "jsonl":
+        found = [json.loads(line) for line in Path("x.jsonl").read_text().splitlines()]
+    else:
+        if kind == "parquet":
+            found = pyarrow.parquet.read_table("x.parquet").to_pylist()
+        else:
+            opened = pyarrow.ipc.open_file if kind == "arrow" else pyarrow.ipc.open_stream
+            found = opened(Path(f"x.{kind}").read_bytes()).read_all().to_pylist()
+    if name == "colbert_st":
+        encoder = wb.MultiVectorEncoder(folder)
+        vectors = encoder.encode_document(texts) if documents else encoder.encode(texts)
+        assert [np.float32(row["vectors"]).tolist() for row in found] == [array.tolist() for array in vectors]
+        return
+    sparse = wb.SparseEncoder(folder)
+    rows = sparse.encode_document(texts) if documents else sparse.encode(texts)
+    assert [row["indices"] for row in found] == [row.indices.tolist() for row in rows]
+    assert [np.float32(row["values"]).tolist() for row in found] == [row.values.tolist() for row in rows]
+
+
+def test_embed_refuses_formats_and_options_of_dense_vectors(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.txt").write_text("a\n")
+    folder = str(MODELS / "splade_max")
+    assert main(["embed", "-m", folder, "texts.txt", "-o", "x.npy"]) != 0
+    assert "cannot be written as npy: the formats are parquet, arrow, arrows, jsonl" in capsys.readouterr().err
+    assert not Path("x.npy").exists()
+    assert main(["embed", "-m", folder, "texts.txt", "-o", "x.jsonl", "--normalize"]) != 0
+    assert "--normalize is for dense vectors" in capsys.readouterr().err

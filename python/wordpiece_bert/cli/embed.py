@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.embed_lists import run_lists
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
 
@@ -38,7 +39,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         parents=[arguments.common_options(), arguments.reading_arguments()],
         help=summary,
         description="Compute the vector of every text, float32: as one NumPy array [texts, width], as the column "
-        "'vector' of a Parquet or Arrow file, or as one JSON object per text.",
+        "'vector' of a Parquet or Arrow file, or as one JSON object per text. A sparse model has the columns 'indices' "
+        "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy.",
     )
     arguments.add_files(parser)
     parser.add_argument(
@@ -85,7 +87,9 @@ def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.corpus.vectors import vector_writer
+    from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence import SentenceEncoder, StaticEncoder
+    from wordpiece_bert.sentence.folder import other_class
 
     start = time.perf_counter()
     path, kind = _output(options)
@@ -96,6 +100,10 @@ def run(options: argparse.Namespace) -> None:
         message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
         raise InputError(message)
     texts = TextReader(files, block_texts=block_texts(options), **arguments.reading_options(options))
+    other = other_class(find_model(options.model, download=options.download))
+    if other in ("SparseEncoder", "MultiVectorEncoder"):
+        run_lists(options, texts, path, kind, other)
+        return
     encoder = SentenceEncoder.from_pretrained(
         options.model, dtype=options.dtype, threads=options.threads, download=options.download
     )

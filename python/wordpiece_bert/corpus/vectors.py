@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["FORMATS", "VectorWriter", "vector_writer"]
+__all__ = ["FORMATS", "Output", "VectorWriter", "open_output", "vector_writer"]
 
 #: The formats. A file has its format as its suffix.
 FORMATS = ("npy", "parquet", "arrow", "arrows", "jsonl")
@@ -30,14 +30,22 @@ FORMATS = ("npy", "parquet", "arrow", "arrows", "jsonl")
 COLUMN = "vector"
 
 
-class _Output(Protocol):
+class Output(Protocol):
     """Where bytes go: `AtomicFile` or standard output."""
 
     @property
-    def file(self) -> BinaryIO: ...
-    def begin(self) -> None: ...
-    def naming_errors(self) -> AbstractContextManager[None]: ...
-    def commit(self) -> None: ...
+    def file(self) -> BinaryIO:
+        """The open file."""
+
+    def begin(self) -> None:
+        """Open it."""
+
+    def naming_errors(self) -> AbstractContextManager[None]:
+        """Return a context whose errors name the file."""
+
+    def commit(self) -> None:
+        """Finish it."""
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
@@ -97,7 +105,7 @@ class VectorWriter:
         The number of vectors written so far.
     """
 
-    def __init__(self, output: _Output, width: int) -> None:
+    def __init__(self, output: Output, width: int) -> None:
         self._output = output
         self.width = width
         self.rows = 0
@@ -167,7 +175,7 @@ class _JsonLines(VectorWriter):
 class _Arrow(VectorWriter):
     """A column ``vector`` of fixed-size lists, in Parquet, an Arrow file or an Arrow stream."""
 
-    def __init__(self, output: _Output, width: int, kind: str) -> None:
+    def __init__(self, output: Output, width: int, kind: str) -> None:
         super().__init__(output, width)
         self._writer = ArrowWriter(kind)
         pyarrow = self._writer.pyarrow
@@ -195,6 +203,19 @@ class _Arrow(VectorWriter):
         super().__exit__(kind, error, trace)
 
 
+def open_output(path: Path | None, *, collect: bool) -> Output:
+    """Return where to write: a file that appears when it is complete, or standard output if `path` is None.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file to create or replace.
+    collect : bool
+        Whether the format goes back to its beginning, so that standard output needs a temporary file.
+    """
+    return _StandardOutput(collect=collect) if path is None else AtomicFile(path)
+
+
 def vector_writer(path: Path | None, width: int, kind: str) -> VectorWriter:
     """Return the writer for a file, or for standard output if `path` is None.
 
@@ -212,7 +233,7 @@ def vector_writer(path: Path | None, width: int, kind: str) -> VectorWriter:
     InputError
         pyarrow is needed and not installed.
     """
-    output: _Output = _StandardOutput(collect=kind in ("npy", "arrow", "parquet")) if path is None else AtomicFile(path)
+    output = open_output(path, collect=kind in ("npy", "arrow", "parquet"))
     if kind == "npy":
         return _Npy(output, width)
     return _JsonLines(output, width) if kind == "jsonl" else _Arrow(output, width, kind)

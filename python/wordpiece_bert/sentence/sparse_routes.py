@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_progress
+from wordpiece_bert._internal.progress import notify
 from wordpiece_bert._internal.texts import check_tokens
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.heads.kinds import MaskedLM
@@ -138,6 +139,7 @@ class StaticRoute(NamedTuple):
             padding=False,
             threads=self.threads,
         )
+        notify(len(rows), len(rows.ids))
         row = np.repeat(np.arange(len(rows)), rows.lengths)
         present = np.unique(row * self.dimension + rows.ids.astype(np.int64))  # each token of a text once, in order
         row, columns = np.divmod(present, self.dimension)

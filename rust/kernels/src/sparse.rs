@@ -297,9 +297,14 @@ impl Kernel for PoolPanel<'_> {
 #[inline(always)]
 fn logarithms(rows: &mut [Row], twice: bool) {
     for row in rows {
-        row.0 = row.0.map(ln_1_plus);
+        // Loops rather than `map`, which is compiled without the features of the instruction set.
+        for x in &mut row.0 {
+            *x = ln_1_plus(*x);
+        }
         if twice {
-            row.0 = row.0.map(ln_1_plus);
+            for x in &mut row.0 {
+                *x = ln_1_plus(*x);
+            }
         }
     }
 }

@@ -1,0 +1,117 @@
+"""``wordpiece-bert embed`` for models whose vectors differ in length: sparse encoders and multi-vector encoders."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from wordpiece_bert.corpus.list_vectors import ListWriter
+    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.sentence import MultiVectorEncoder, SparseEncoder
+
+__all__ = ["run_lists"]
+
+
+def run_lists(options: argparse.Namespace, texts: TextReader, path: Path | None, kind: str, model: str) -> None:
+    """Embed files with the class `model`, and report what was written.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The options of ``embed``.
+    texts : TextReader
+        What is read.
+    path : Path or None
+        The file to write; None for standard output.
+    kind : str
+        Its format.
+    model : {"SparseEncoder", "MultiVectorEncoder"}
+        The class that loads the model.
+    """
+    from wordpiece_bert.corpus.list_vectors import ListColumn, list_writer
+    from wordpiece_bert.sentence import MultiVectorEncoder, SparseEncoder
+
+    start = time.perf_counter()
+    settings: Any = {"dtype": options.dtype, "threads": options.threads, "download": options.download}
+    encoder: SparseEncoder | MultiVectorEncoder
+    if model == "SparseEncoder":
+        if options.normalize:
+            message = (
+                "--normalize is for dense vectors: the vectors of a sparse model are compared by their dot product"
+            )
+            raise InputError(message)
+        encoder = SparseEncoder.from_pretrained(options.model, **settings)
+        columns, what = [ListColumn("indices", "int32"), ListColumn("values", "float32")], "sparse encoder"
+    else:
+        encoder = MultiVectorEncoder.from_pretrained(options.model, **settings)
+        columns, what = [ListColumn("vectors", "float32", encoder.dimension)], "multi-vector encoder"
+    loaded = time.perf_counter()
+    print_verbose(options, f"{options.model}: {what}, {encoder.dimension} dimensions, loaded in {loaded - start:.2f} s")
+    with list_writer(path, columns, kind) as writer:
+        writer.begin()
+        truncated, tokens = _embed(texts, encoder, writer, options)
+        writer.commit()
+    warn_skipped(texts.skipped_count, texts.skipped)
+    cut = f" of {counted(texts.count, 'text')} truncated to the longest row of the model"
+    warn_truncated(len(truncated), truncated, cut, every=options.verbose)
+    seconds = time.perf_counter() - start
+    shown = "standard output" if path is None else str(path)
+    print_summary(
+        options,
+        f"{shown}: {counted(writer.rows, 'text')}, {counted(writer.values, 'value' if columns[1:] else 'vector')} "
+        f"({seconds:.1f} s, {tokens / max(time.perf_counter() - loaded, 1e-9):,.0f} tokens/s)",
+        {
+            "output": str(options.output),
+            "format": kind,
+            "model": what,
+            "texts": writer.rows,
+            "values" if columns[1:] else "vectors": writer.values,
+            "dimensions": encoder.dimension,
+            "tokens": tokens,
+            "truncated": len(truncated),
+            "skipped": texts.skipped_count,
+            "seconds": seconds,
+        },
+    )
+
+
+def _embed(
+    texts: TextReader, encoder: SparseEncoder | MultiVectorEncoder, writer: ListWriter, options: argparse.Namespace
+) -> tuple[list[str], int]:
+    """Write the vectors of all texts; return the locations of truncated texts and the number of tokens."""
+    import numpy as np
+
+    from wordpiece_bert._internal.progress import observed, reading_progress
+    from wordpiece_bert.sentence import MultiVectors
+
+    encode: Callable[..., Any] = encoder.encode_document if options.documents else encoder.encode
+    more = {"normalize_embeddings": True} if options.normalize else {}
+    truncated: list[str] = []
+    tokens = done = 0
+    with reading_progress(texts, show=not options.quiet) as show:
+
+        def count(rows: int, new_tokens: int) -> None:
+            nonlocal tokens, done
+            tokens += new_tokens
+            done += rows
+            show(tokens, of_block=done)
+
+        with observed(count):
+            for block in texts:
+                done = 0
+                vectors, cut = encode(block.texts(), batch_size=options.batch_size, return_truncated=True, **more)
+                if isinstance(vectors, MultiVectors):
+                    writer.append(vectors.offsets, {"vectors": vectors.vectors})
+                else:
+                    writer.append(vectors.indptr, {"indices": vectors.indices, "values": vectors.values})
+                truncated += map(block.location, np.flatnonzero(cut).tolist())
+                show(tokens)
+    return truncated, tokens

@@ -1,0 +1,186 @@
+"""Writers of rows that differ in length, such as sparse vectors and token vectors: Arrow, Parquet and JSON lines."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from wordpiece_bert.corpus.arrow_writer import ArrowWriter
+from wordpiece_bert.corpus.vectors import open_output
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.corpus.vectors import Output
+
+__all__ = ["LIST_FORMATS", "ListColumn", "ListWriter", "list_writer"]
+
+#: The formats. A file has its format as its suffix.
+LIST_FORMATS = ("parquet", "arrow", "arrows", "jsonl")
+
+
+class ListColumn(NamedTuple):
+    """A column whose values are lists."""
+
+    name: str
+    #: Their dtype, a name of NumPy and Arrow.
+    dtype: str
+    #: The width of a value that is a vector; None for numbers.
+    width: int | None = None
+
+
+class ListWriter:
+    """Writes rows of lists. A context manager: `begin` opens the output, `append` writes rows, `commit` finishes.
+
+    Parameters
+    ----------
+    output : AtomicFile or standard output
+        Where to write.
+    columns : sequence of ListColumn
+        The columns.
+
+    Attributes
+    ----------
+    rows, values : int
+        The numbers of rows and of values of a column written so far.
+    """
+
+    def __init__(self, output: Output, columns: Sequence[ListColumn]) -> None:
+        self._output = output
+        self._columns = columns
+        self.rows = 0
+        self.values = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def begin(self) -> None:
+        """Open the output. Call it inside the context."""
+        self._output.begin()
+        self._head()
+
+    def append(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Write rows; row i has the values ``offsets[i]`` to ``offsets[i + 1]`` of each column."""
+        with self._output.naming_errors():
+            self._write(offsets, values)
+        self.rows += len(offsets) - 1
+        self.values += int(offsets[-1])
+
+    def commit(self) -> None:
+        """Finish the output; a file appears under its name."""
+        with self._output.naming_errors():
+            self._finish()
+        self._output.commit()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._output.__exit__(kind, error, trace)
+
+    def _head(self) -> None:
+        """Write what precedes the rows."""
+
+    def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        """Write what follows the rows."""
+
+
+class _JsonLines(ListWriter):
+    """A line with an object of lists for each row, in decimals that read back as the same float32."""
+
+    def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
+        if not all(np.isfinite(array).all() for array in values.values()):
+            message = "a value is not finite, which JSON cannot hold: choose another format"
+            raise InputError(message)
+        lines = []
+        for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            lists = (f"{json.dumps(column.name)}: {_json(values[column.name][start:end])}" for column in self._columns)
+            lines.append("{" + ", ".join(lists) + "}\n")
+        self._output.file.write("".join(lines).encode())
+
+
+def _json(array: npt.NDArray[Any]) -> str:
+    """Return an array as JSON."""
+    if array.ndim > 1:
+        return "[" + ", ".join(map(_json, array)) + "]"
+    if array.dtype == np.float32:
+        return "[" + ", ".join(["%.9g"] * len(array)) % tuple(array.tolist()) + "]"
+    return json.dumps(array.tolist())
+
+
+class _Arrow(ListWriter):
+    """Columns of lists, in Parquet, an Arrow file or an Arrow stream."""
+
+    def __init__(self, output: Output, columns: Sequence[ListColumn], kind: str) -> None:
+        super().__init__(output, columns)
+        self._writer = ArrowWriter(kind)
+        pyarrow = self._writer.pyarrow
+
+        def item(column: ListColumn) -> Any:  # noqa: ANN401
+            number = getattr(pyarrow, column.dtype)()
+            return number if column.width is None else pyarrow.list_(number, column.width)
+
+        self._schema = pyarrow.schema([(column.name, pyarrow.list_(item(column))) for column in columns])
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return super().__enter__()
+
+    def _head(self) -> None:
+        self._writer.begin(self._output.file, self._schema)
+
+    def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
+        pyarrow = self._writer.pyarrow
+        if int(offsets[-1]) >= 2**31:
+            message = f"a block has {offsets[-1]} values, more than an Arrow list holds: use a smaller --batch-size"
+            raise InputError(message)
+        starts = pyarrow.array(offsets.astype(np.int32))
+        arrays = []
+        for column in self._columns:
+            flat = pyarrow.array(values[column.name].reshape(-1))
+            if column.width is not None:
+                flat = pyarrow.FixedSizeListArray.from_arrays(flat, column.width)
+            arrays.append(pyarrow.ListArray.from_arrays(starts, flat))
+        self._writer.write(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def _finish(self) -> None:
+        self._writer.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
+
+
+def list_writer(path: Path | None, columns: Sequence[ListColumn], kind: str) -> ListWriter:
+    """Return the writer for a file, or for standard output if `path` is None.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file to create or replace; it appears when it is complete.
+    columns : sequence of ListColumn
+        The columns.
+    kind : str
+        One of `LIST_FORMATS`.
+
+    Raises
+    ------
+    InputError
+        The format is another one, or pyarrow is needed and not installed.
+    """
+    if kind not in LIST_FORMATS:
+        message = f"vectors of various lengths cannot be written as {kind}: the formats are {', '.join(LIST_FORMATS)}"
+        raise InputError(message)
+    output = open_output(path, collect=kind in ("arrow", "parquet"))
+    return _JsonLines(output, columns) if kind == "jsonl" else _Arrow(output, columns, kind)
