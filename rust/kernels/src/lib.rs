@@ -38,7 +38,7 @@
 //! y.reshape(1, 3);
 //!
 //! let execution = Execution::on_this_thread(InstructionSet::detect());
-//! linear(execution, x.view(), &dense, Epilogue::Activation(Activation::Relu), y.view_mut(), &mut Vec::new());
+//! linear(execution, x.view(), &dense, Epilogue::Activation(Activation::Relu), y.view_mut(), &mut Default::default());
 //!
 //! let mut row = [0.0; 3];
 //! y.copy_row(0, &mut row);
@@ -69,4 +69,6 @@ pub mod training;
 
 pub use arch::InstructionSet;
 pub use execution::Execution;
-pub use matrix::{HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
+pub use matrix::{
+    ByteRow, HalfRow, Matrix, PANEL, PairRow, QuadRow, Row, SumRow, View, ViewMut, pad_to_panels, panels,
+};

@@ -42,6 +42,42 @@ impl HalfRow {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairRow(pub [u32; PANEL]);
 
+/// One row of one panel of int8 numbers: a matrix of inputs of quantized layers.
+#[repr(C, align(32))]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ByteRow(pub [u8; PANEL]);
+
+impl ByteRow {
+    /// 32 zeros.
+    pub const ZERO: ByteRow = ByteRow([0; PANEL]);
+
+    /// Returns columns 4i to 4i + 3, the first in the lowest byte.
+    #[inline(always)]
+    pub fn quad(&self, i: usize) -> u32 {
+        u32::from_le_bytes([self.0[4 * i], self.0[4 * i + 1], self.0[4 * i + 2], self.0[4 * i + 3]])
+    }
+}
+
+/// Four rows of a panel of int8 weights, those of inputs 4k to 4k + 3: for each output the four numbers.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuadRow(pub [[i8; 4]; PANEL]);
+
+impl QuadRow {
+    /// 128 zeros.
+    pub const ZERO: QuadRow = QuadRow([[0; 4]; PANEL]);
+}
+
+/// One row of one panel of int32 numbers.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SumRow(pub [i32; PANEL]);
+
+impl SumRow {
+    /// 32 zeros.
+    pub const ZERO: SumRow = SumRow([0; PANEL]);
+}
+
 /// Returns the number of panels that hold `columns` columns.
 pub const fn panels(columns: usize) -> usize {
     columns.div_ceil(PANEL)

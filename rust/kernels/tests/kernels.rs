@@ -170,7 +170,7 @@ fn linear_equals_its_formula_at_all_edges() {
                     let mut y = Matrix::default();
                     let mut run = |epilogue: Epilogue<'_>| {
                         let to = y.reshape(rows, n).view_mut();
-                        linear(execution, x.view(), &dense, epilogue, to, &mut Vec::new());
+                        linear(execution, x.view(), &dense, epilogue, to, &mut Default::default());
                         numbers(&y, rows, n)
                     };
                     let plain = run(Epilogue::Bias);
@@ -274,7 +274,7 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                     }
                     let to = y.reshape(rows, n).view_mut();
                     let execution = Execution { pool: (rows % 2 == 0).then_some(pool), ..alone };
-                    linear(execution, x.view(), &dense, Epilogue::Bias, to, &mut Vec::new());
+                    linear(execution, x.view(), &dense, Epilogue::Bias, to, &mut Default::default());
                     let found = numbers(&y, rows, n);
                     for ((y, expected), scale) in found.iter().zip(expected).zip(scales) {
                         let far = distance(*y, expected, scale.max(1.0));
@@ -283,7 +283,7 @@ fn bfloat16_products_are_those_of_rounded_numbers() {
                     }
                     let mut last = Matrix::default();
                     let (view, to) = (x.view().rows(rows - 1..rows), last.reshape(1, n).view_mut());
-                    linear(alone, view, &dense, Epilogue::Bias, to, &mut Vec::new());
+                    linear(alone, view, &dense, Epilogue::Bias, to, &mut Default::default());
                     assert_eq!(numbers(&last, 1, n), found[(rows - 1) * n..], "{name}: a row has the same bits alone");
                 }
             }
@@ -327,7 +327,7 @@ fn weights_in_16_bits_have_the_same_results_as_when_widened_before_packing() {
                 let mut y = Matrix::default();
                 let dense = Dense::from_parts(PackedWeights::new(&[weights], k), bias.clone());
                 let to = y.reshape(rows, n).view_mut();
-                linear(Execution::on_this_thread(set), x.view(), &dense, Epilogue::Bias, to, &mut Vec::new());
+                linear(Execution::on_this_thread(set), x.view(), &dense, Epilogue::Bias, to, &mut Default::default());
                 numbers(&y, rows, n).iter().map(|y| y.to_bits()).collect::<Vec<_>>()
             };
             assert_eq!(run(half), run(Numbers::F32(&wide)), "{}", set.name());
@@ -348,7 +348,14 @@ fn a_row_has_the_same_bits_beside_any_number_of_others_and_on_any_number_of_thre
             let mut y = Matrix::default();
             let epilogue = Epilogue::Activation(Activation::Gelu);
             let to = y.reshape(x.len(), n).view_mut();
-            linear(Execution { instruction_set: set, tiles: None, pool }, x, &dense, epilogue, to, &mut Vec::new());
+            linear(
+                Execution { instruction_set: set, tiles: None, pool },
+                x,
+                &dense,
+                epilogue,
+                to,
+                &mut Default::default(),
+            );
             numbers(&y, x.len(), n)
         };
         let all = matrix(&x, 40, k);
@@ -521,7 +528,7 @@ fn rounded_weights_are_multiplied_by_inputs_as_they_are() {
             let dense = Dense::new(&[(Numbers::F32(weight), &bias)], k, products);
             let (x, mut y) = (matrix(&x, rows, k), Matrix::default());
             let to = y.reshape(rows, n).view_mut();
-            linear(Execution::on_this_thread(set), x.view(), &dense, Epilogue::Bias, to, &mut Vec::new());
+            linear(Execution::on_this_thread(set), x.view(), &dense, Epilogue::Bias, to, &mut Default::default());
             numbers(&y, rows, n)
         };
         assert_eq!(run(&weight, Products::RoundedWeights), run(&near, Products::Float32), "{}", set.name());

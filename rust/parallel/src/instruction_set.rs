@@ -29,10 +29,9 @@
 //!
 //! [`InstructionSet`] has few levels, each a set of features that real CPUs have together; loops are compiled once for each.
 //! Features beyond a level are *extensions*: a level's token carries an optional token for each one, such as
-//! `Avx512::bf16`, and the few operations that gain from it are chosen at run time. To add one (AVX-VNNI to `Avx2`;
-//! AVX512-VNNI to `Avx512`; dotprod or i8mm to `Neon`), declare its token with `token!`, add the optional field and
-//! its getter, and fill the field in the level's constructor. The dispatch of either crate does not change. The constructor of
-//! `Amx` also asks the operating system for permission.
+//! `Avx512::bf16` or `Avx2::vnni`, and the few operations that gain from it are chosen at run time. To add one, declare its
+//! token with `token!`, add the optional field and its getter, and fill the field in the level's constructor. The dispatch of
+//! either crate does not change. The constructor of `Amx` also asks the operating system for permission.
 //!
 //! # Cost
 //!
@@ -40,7 +39,7 @@
 //! for each tokenizer or model and keep the result.
 
 /// Declares a token without extensions.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! token {
     ($(#[$documentation:meta])* $name:ident) => {
         $(#[$documentation])*
@@ -52,15 +51,27 @@ macro_rules! token {
 #[cfg(target_arch = "x86_64")]
 pub use crate::amx::Amx;
 #[cfg(target_arch = "x86_64")]
-pub use x86::{Avx2, Avx512, Bf16, Vbmi2};
+pub use x86::{Avx2, Avx512, AvxVnni, Bf16, Vbmi2, Vnni};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::Amx;
 
     token! {
-        /// Proof that the CPU has AVX2, FMA, BMI1, BMI2, LZCNT and POPCNT: every CPU with AVX2 that is in use has all six.
-        Avx2
+        /// Proof that the CPU has AVX-VNNI (dot products of bytes in 256 bits) as well as everything that [`Avx2`] proves.
+        AvxVnni
+    }
+
+    token! {
+        /// Proof that the CPU has AVX512-VNNI as well as everything that [`Avx512`] proves.
+        Vnni
+    }
+
+    /// Proof that the CPU has AVX2, FMA, BMI1, BMI2, LZCNT and POPCNT: every CPU with AVX2 that is in use has all six. It
+    /// carries the token of an extension.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Avx2 {
+        vnni: Option<AvxVnni>,
     }
 
     token! {
@@ -81,10 +92,11 @@ mod x86 {
         vbmi2: Option<Vbmi2>,
         bf16: Option<Bf16>,
         amx: Option<Amx>,
+        vnni: Option<Vnni>,
     }
 
     impl Avx2 {
-        /// Returns the token if the CPU supports these instructions.
+        /// Returns the token if the CPU supports these instructions, with the token of AVX-VNNI if it supports that.
         pub fn new() -> Option<Avx2> {
             let is_supported = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
@@ -92,7 +104,20 @@ mod x86 {
                 && is_x86_feature_detected!("bmi2")
                 && is_x86_feature_detected!("lzcnt")
                 && is_x86_feature_detected!("popcnt");
-            is_supported.then_some(Avx2(()))
+            let has_vnni = is_x86_feature_detected!("avxvnni");
+            is_supported.then(|| Avx2 { vnni: has_vnni.then_some(AvxVnni(())) })
+        }
+
+        /// Returns the token of AVX-VNNI (dot products of bytes) if the CPU has it.
+        #[inline(always)]
+        pub fn vnni(self) -> Option<AvxVnni> {
+            self.vnni
+        }
+
+        /// Returns the same level without its extension, so that tests reach the code of CPUs that have none.
+        #[doc(hidden)]
+        pub fn without_extensions(self) -> Avx2 {
+            Avx2 { vnni: None }
         }
     }
 
@@ -106,11 +131,13 @@ mod x86 {
                 && is_x86_feature_detected!("avx512vl");
             let has_vbmi2 = is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("avx512vbmi2");
             let has_bf16 = is_x86_feature_detected!("avx512bf16");
+            let has_vnni = is_x86_feature_detected!("avx512vnni");
             is_supported.then(|| Avx512 {
                 avx2,
                 vbmi2: has_vbmi2.then_some(Vbmi2(())),
                 bf16: has_bf16.then_some(Bf16(())),
                 amx: Amx::new(),
+                vnni: has_vnni.then_some(Vnni(())),
             })
         }
 
@@ -143,33 +170,48 @@ mod x86 {
             Avx512 { amx: None, ..self }
         }
 
+        /// Returns the token of AVX512-VNNI (dot products of bytes) if the CPU has it.
+        #[inline(always)]
+        pub fn vnni(self) -> Option<Vnni> {
+            self.vnni
+        }
+
         /// Returns the same level without its extensions, so that tests reach the code of CPUs that have none.
         #[doc(hidden)]
         pub fn without_extensions(self) -> Avx512 {
-            Avx512 { vbmi2: None, bf16: None, amx: None, ..self }
+            Avx512 { avx2: self.avx2.without_extensions(), vbmi2: None, bf16: None, amx: None, vnni: None }
         }
     }
 }
 
-/// Proof that the CPU has products of pairs of bfloat16 numbers (BFDOT) as well as NEON.
 #[cfg(target_arch = "aarch64")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NeonBf16(());
+token! {
+    /// Proof that the CPU has products of pairs of bfloat16 numbers (BFDOT) as well as NEON.
+    NeonBf16
+}
 
-/// Proof that the CPU has NEON, which all 64-bit Arm CPUs that run an operating system have; it carries the token of the
-/// extension.
+#[cfg(target_arch = "aarch64")]
+token! {
+    /// Proof that the CPU has the dot products of bytes (`sdot`) as well as [`Neon`].
+    DotProduct
+}
+
+/// Proof that the CPU has NEON, which all 64-bit Arm CPUs that run an operating system have; it carries the tokens of the
+/// extensions.
 #[cfg(target_arch = "aarch64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neon {
     bf16: Option<NeonBf16>,
+    dot_product: Option<DotProduct>,
 }
 
 #[cfg(target_arch = "aarch64")]
 impl Neon {
-    /// Returns the token if the CPU supports these instructions.
+    /// Returns the token if the CPU supports these instructions, with the tokens of all extensions that it supports.
     pub fn new() -> Option<Neon> {
         let bf16 = std::arch::is_aarch64_feature_detected!("bf16").then_some(NeonBf16(()));
-        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon { bf16 })
+        let dot_product = std::arch::is_aarch64_feature_detected!("dotprod").then_some(DotProduct(()));
+        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon { bf16, dot_product })
     }
 
     /// Returns the token of BFDOT (products of pairs of bfloat16 numbers) if the CPU has it.
@@ -178,10 +220,16 @@ impl Neon {
         self.bf16
     }
 
-    /// Returns the same level without its extension, so that tests reach the code of CPUs that do not have it.
+    /// Returns the token of `sdot` (dot products of bytes) if the CPU has it.
+    #[inline(always)]
+    pub fn dot_product(self) -> Option<DotProduct> {
+        self.dot_product
+    }
+
+    /// Returns the same level without its extensions, so that tests reach the code of CPUs that do not have them.
     #[doc(hidden)]
     pub fn without_extensions(self) -> Neon {
-        Neon { bf16: None }
+        Neon { bf16: None, dot_product: None }
     }
 }
 
@@ -252,6 +300,30 @@ impl InstructionSet {
         InstructionSet::available_where(is_used).pop().unwrap_or(InstructionSet::Scalar)
     }
 
+    /// Returns this level with each set of extensions that changes how bytes are multiplied, named, the best first: what
+    /// CPUs of this level have at most, and what those have that lack them. For tests, which run the code of both.
+    #[doc(hidden)]
+    pub fn byte_paths(self) -> Vec<(&'static str, InstructionSet)> {
+        match self {
+            InstructionSet::Scalar => vec![("scalar", self)],
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2(token) => {
+                let without = ("avx2", InstructionSet::Avx2(token.without_extensions()));
+                token.vnni().map(|_| ("avx-vnni", self)).into_iter().chain([without]).collect()
+            }
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512(token) => {
+                let without = ("avx512", InstructionSet::Avx512(token.without_extensions()));
+                token.vnni().map(|_| ("avx512-vnni", self)).into_iter().chain([without]).collect()
+            }
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon(token) => {
+                let without = ("neon", InstructionSet::Neon(token.without_extensions()));
+                token.dot_product().map(|_| ("sdot", self)).into_iter().chain([without]).collect()
+            }
+        }
+    }
+
     /// Returns the name by which tests, benchmarks and users refer to it: one of [`InstructionSet::NAMES`].
     pub fn name(self) -> &'static str {
         match self {
@@ -290,6 +362,7 @@ mod tests {
             assert_eq!(Some(avx512.avx2()), Avx2::new());
             let without = avx512.without_extensions();
             assert!(without.vbmi2().is_none() && without.bf16().is_none() && without.amx().is_none());
+            assert!(without.vnni().is_none() && without.avx2().vnni().is_none());
             assert_eq!(avx512.without_amx().bf16(), avx512.bf16());
         }
     }

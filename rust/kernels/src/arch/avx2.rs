@@ -2,10 +2,13 @@
 
 use std::arch::x86_64::*;
 
-use wordpiece_parallel::instruction_set::Avx2;
+use wordpiece_parallel::instruction_set::{Avx2, AvxVnni};
 
-use super::simd::{Kernel, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows, run_tile_of_rows};
-use crate::matrix::{PANEL, PairRow, Row};
+use super::simd::{
+    ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairTileKernel, Simd, TileKernel, WidenedPairs,
+    run_pair_tile_of_rows, run_tile_of_rows,
+};
+use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
 
 #[target_feature(enable = "avx2,fma,popcnt")]
 fn run_with_features<K: Kernel>(token: Avx2, kernel: K) -> K::Output {
@@ -20,6 +23,104 @@ fn run_tile_with_features<T: TileKernel>(token: Avx2, tile: T) {
 #[target_feature(enable = "avx2,fma")]
 fn run_pair_tile_with_features<T: PairTileKernel>(token: Avx2, tile: T) {
     run_pair_tile_of_rows!(token, WidenedPairs, tile, 2, 1 2 3 4 5 6);
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn run_byte_tile_with_features<T: ByteTileKernel>(token: Avx2, tile: T) {
+    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 2, 1 2 3 4 5 6);
+}
+
+#[target_feature(enable = "avx2,fma,avxvnni")]
+fn run_vnni_tile_with_features<T: ByteTileKernel>(token: Avx2, vnni: AvxVnni, tile: T) {
+    run_pair_tile_of_rows!(token, vnni, tile, 2, 1 2 3 4 5 6);
+}
+
+/// Reads 8 quads of weights.
+#[inline(always)]
+fn load_quads(_: Avx2, row: &QuadRow, at: usize) -> __m256i {
+    assert!(at <= PANEL - Avx2::LANES);
+    // SAFETY: the token proves AVX2; the assertion leaves 8 quads of 4 bytes from `at` on.
+    unsafe { _mm256_loadu_si256(row.0.as_ptr().add(at).cast()) }
+}
+
+impl ByteDot<Avx2> for AvxVnni {
+    type Sums = __m256i;
+    type Inputs = __m256i;
+    type Quads = __m256i;
+
+    #[inline(always)]
+    fn start(self, _: Avx2, row: &SumRow, at: usize) -> __m256i {
+        assert!(at <= PANEL - Avx2::LANES);
+        // SAFETY: `self` proves AVX2; the assertion leaves 8 sums from `at` on.
+        unsafe { _mm256_loadu_si256(row.0.as_ptr().add(at).cast()) }
+    }
+
+    #[inline(always)]
+    fn load(self, simd: Avx2, row: &QuadRow, at: usize) -> __m256i {
+        load_quads(simd, row, at)
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Avx2, quad: u32) -> __m256i {
+        // SAFETY: `self` proves AVX2.
+        unsafe { _mm256_set1_epi32(quad as i32) }
+    }
+
+    #[inline(always)]
+    fn dot(self, _: Avx2, a: __m256i, b: __m256i, sums: __m256i) -> __m256i {
+        // SAFETY: `self` proves AVX-VNNI.
+        unsafe { _mm256_dpbusd_avx_epi32(sums, a, b) }
+    }
+
+    #[inline(always)]
+    fn to_float(self, _: Avx2, sums: __m256i) -> __m256 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { _mm256_cvtepi32_ps(sums) }
+    }
+}
+
+/// Bytes are multiplied as |a| and b with the sign of a. `vpmaddubsw` adds two such products in 16 bits, which hold them:
+/// 2·127·127 = 32258. (It is known for saturating, which happens with factors beyond ±127 only.)
+impl ByteDot<Avx2> for MultipliedBytes {
+    type Sums = __m256i;
+    /// a and |a|.
+    type Inputs = [__m256i; 2];
+    type Quads = __m256i;
+
+    #[inline(always)]
+    fn start(self, _: Avx2, _: &SumRow, _: usize) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_setzero_si256() }
+    }
+
+    #[inline(always)]
+    fn load(self, simd: Avx2, row: &QuadRow, at: usize) -> __m256i {
+        load_quads(simd, row, at)
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Avx2, quad: u32) -> [__m256i; 2] {
+        // SAFETY: the token proves AVX2.
+        unsafe {
+            let a = _mm256_set1_epi32(quad as i32);
+            [a, _mm256_abs_epi8(a)]
+        }
+    }
+
+    #[inline(always)]
+    fn dot(self, _: Avx2, a: [__m256i; 2], b: __m256i, sums: __m256i) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe {
+            let pairs = _mm256_maddubs_epi16(a[1], _mm256_sign_epi8(b, a[0]));
+            _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        }
+    }
+
+    #[inline(always)]
+    fn to_float(self, _: Avx2, sums: __m256i) -> __m256 {
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_cvtepi32_ps(sums) }
+    }
 }
 
 /// 8 lanes of ones and 8 of zeros. Read from index 8 − n on, it is the mask of the first n lanes.
@@ -144,6 +245,42 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn max_magnitude(self, x: __m256, y: __m256) -> __m256 {
+        // SAFETY: `self` proves AVX2 and FMA.
+        unsafe {
+            // The order of the bits of numbers that are not negative is that of the numbers; NaN is the greatest.
+            let bits = _mm256_set1_epi32(0x7fff_ffff);
+            let x = _mm256_and_si256(_mm256_castps_si256(x), bits);
+            let y = _mm256_and_si256(_mm256_castps_si256(y), bits);
+            _mm256_castsi256_ps(_mm256_max_epi32(x, y))
+        }
+    }
+
+    #[inline(always)]
+    fn greatest_magnitude(self, x: __m256) -> f32 {
+        // SAFETY: `self` proves AVX2 and FMA.
+        unsafe {
+            let x = _mm256_castps_si256(x);
+            let x = _mm_max_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+            let x = _mm_max_epi32(x, _mm_shuffle_epi32::<0b01_00_11_10>(x));
+            let x = _mm_max_epi32(x, _mm_shuffle_epi32::<0b10_11_00_01>(x));
+            _mm_cvtss_f32(_mm_castsi128_ps(x))
+        }
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, row: &mut ByteRow, at: usize, x: __m256, bias: u8) {
+        assert!(at <= PANEL - Self::LANES);
+        // SAFETY: `self` proves AVX2 and FMA; the assertion leaves 8 bytes from `at` on.
+        unsafe {
+            let x = _mm256_cvtps_epi32(x);
+            let x = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+            let x = _mm_xor_si128(_mm_packs_epi16(x, x), _mm_set1_epi8(bias as i8));
+            _mm_storel_epi64(row.0.as_mut_ptr().add(at).cast(), x);
+        }
+    }
+
+    #[inline(always)]
     fn load_pairs(self, row: &PairRow, at: usize) -> [__m256; 2] {
         assert!(at <= PANEL - Self::LANES);
         // SAFETY: `self` proves AVX2 and FMA; the assertion leaves 8 pairs from `at` on.
@@ -170,5 +307,20 @@ impl Simd for Avx2 {
     fn run_pair_tile<T: PairTileKernel>(self, tile: T) {
         // SAFETY: `self` proves AVX2 and FMA, the features of the function.
         unsafe { run_pair_tile_with_features(self, tile) }
+    }
+
+    #[inline(always)]
+    fn byte_bias(self) -> u8 {
+        if self.vnni().is_some() { 128 } else { 0 }
+    }
+
+    #[inline(always)]
+    fn run_byte_tile<T: ByteTileKernel>(self, tile: T) {
+        match self.vnni() {
+            // SAFETY: `self` and `vnni` prove AVX2, FMA and AVX-VNNI, the features of the function.
+            Some(vnni) => unsafe { run_vnni_tile_with_features(self, vnni, tile) },
+            // SAFETY: `self` proves AVX2 and FMA, the features of the function.
+            None => unsafe { run_byte_tile_with_features(self, tile) },
+        }
     }
 }

@@ -1,15 +1,16 @@
 //! AVX-512: 16 lanes. A tile is 14 rows × 32 columns, whose sums fill 28 of the 32 registers and cover a panel.
 //!
-//! Pairs of bfloat16 numbers are multiplied with AVX512-BF16 where the CPU has it.
+//! Pairs of bfloat16 numbers are multiplied with AVX512-BF16, bytes with AVX512-VNNI, where the CPU has them.
 
 use std::arch::x86_64::*;
 
-use wordpiece_parallel::instruction_set::{Avx512, Bf16};
+use wordpiece_parallel::instruction_set::{Avx512, Bf16, Vnni};
 
 use super::simd::{
-    Kernel, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows, run_tile_of_rows,
+    ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs,
+    run_pair_tile_of_rows, run_tile_of_rows,
 };
-use crate::matrix::{PANEL, PairRow, Row};
+use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,popcnt")]
 fn run_with_features<K: Kernel>(token: Avx512, kernel: K) -> K::Output {
@@ -29,6 +30,104 @@ fn run_pair_tile_with_features<T: PairTileKernel>(token: Avx512, tile: T) {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512bf16")]
 fn run_bf16_tile_with_features<T: PairTileKernel>(token: Avx512, bf16: Bf16, tile: T) {
     run_pair_tile_of_rows!(token, bf16, tile, 2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}
+
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
+fn run_byte_tile_with_features<T: ByteTileKernel>(token: Avx512, tile: T) {
+    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 1, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}
+
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512vnni")]
+fn run_vnni_tile_with_features<T: ByteTileKernel>(token: Avx512, vnni: Vnni, tile: T) {
+    run_pair_tile_of_rows!(token, vnni, tile, 2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}
+
+/// Reads 16 quads of weights.
+#[inline(always)]
+fn load_quads(_: Avx512, row: &QuadRow, at: usize) -> __m512i {
+    assert!(at <= PANEL - Avx512::LANES);
+    // SAFETY: the token proves AVX-512; the assertion leaves 16 quads of 4 bytes from `at` on.
+    unsafe { _mm512_loadu_si512(row.0.as_ptr().add(at).cast()) }
+}
+
+impl ByteDot<Avx512> for Vnni {
+    type Sums = __m512i;
+    type Inputs = __m512i;
+    type Quads = __m512i;
+
+    #[inline(always)]
+    fn start(self, _: Avx512, row: &SumRow, at: usize) -> __m512i {
+        assert!(at <= PANEL - Avx512::LANES);
+        // SAFETY: `self` proves AVX-512; the assertion leaves 16 sums from `at` on.
+        unsafe { _mm512_loadu_si512(row.0.as_ptr().add(at).cast()) }
+    }
+
+    #[inline(always)]
+    fn load(self, simd: Avx512, row: &QuadRow, at: usize) -> __m512i {
+        load_quads(simd, row, at)
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Avx512, quad: u32) -> __m512i {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_set1_epi32(quad as i32) }
+    }
+
+    #[inline(always)]
+    fn dot(self, _: Avx512, a: __m512i, b: __m512i, sums: __m512i) -> __m512i {
+        // SAFETY: `self` proves AVX512-VNNI.
+        unsafe { _mm512_dpbusd_epi32(sums, a, b) }
+    }
+
+    #[inline(always)]
+    fn to_float(self, _: Avx512, sums: __m512i) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_cvtepi32_ps(sums) }
+    }
+}
+
+/// As on AVX2: |a| times b with the sign of a, two products in 16 bits, which hold 2·127·127.
+impl ByteDot<Avx512> for MultipliedBytes {
+    type Sums = __m512i;
+    /// |a|, and the bytes of a that are negative.
+    type Inputs = (__m512i, __mmask64);
+    type Quads = __m512i;
+
+    #[inline(always)]
+    fn start(self, _: Avx512, _: &SumRow, _: usize) -> __m512i {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_setzero_si512() }
+    }
+
+    #[inline(always)]
+    fn load(self, simd: Avx512, row: &QuadRow, at: usize) -> __m512i {
+        load_quads(simd, row, at)
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Avx512, quad: u32) -> (__m512i, __mmask64) {
+        // SAFETY: the token proves AVX-512 with BW.
+        unsafe {
+            let a = _mm512_set1_epi32(quad as i32);
+            (_mm512_abs_epi8(a), _mm512_movepi8_mask(a))
+        }
+    }
+
+    #[inline(always)]
+    fn dot(self, _: Avx512, a: (__m512i, __mmask64), b: __m512i, sums: __m512i) -> __m512i {
+        // SAFETY: the token proves AVX-512 with BW.
+        unsafe {
+            let signed = _mm512_mask_sub_epi8(b, a.1, _mm512_setzero_si512(), b);
+            let pairs = _mm512_maddubs_epi16(a.0, signed);
+            _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
+        }
+    }
+
+    #[inline(always)]
+    fn to_float(self, _: Avx512, sums: __m512i) -> __m512 {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_cvtepi32_ps(sums) }
+    }
 }
 
 impl PairDot<Avx512> for Bf16 {
@@ -168,6 +267,35 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn max_magnitude(self, x: __m512, y: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe {
+            // The order of the bits of numbers that are not negative is that of the numbers; NaN is the greatest.
+            let bits = _mm512_set1_epi32(0x7fff_ffff);
+            let x = _mm512_and_si512(_mm512_castps_si512(x), bits);
+            let y = _mm512_and_si512(_mm512_castps_si512(y), bits);
+            _mm512_castsi512_ps(_mm512_max_epi32(x, y))
+        }
+    }
+
+    #[inline(always)]
+    fn greatest_magnitude(self, x: __m512) -> f32 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { f32::from_bits(_mm512_reduce_max_epi32(_mm512_castps_si512(x)) as u32) }
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, row: &mut ByteRow, at: usize, x: __m512, bias: u8) {
+        assert!(at <= PANEL - Self::LANES);
+        // SAFETY: `self` proves AVX-512; the assertion leaves 16 bytes from `at` on.
+        unsafe {
+            let x = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x));
+            let x = _mm_xor_si128(x, _mm_set1_epi8(bias as i8));
+            _mm_storeu_si128(row.0.as_mut_ptr().add(at).cast(), x);
+        }
+    }
+
+    #[inline(always)]
     fn load_pairs(self, row: &PairRow, at: usize) -> [__m512; 2] {
         assert!(at <= PANEL - Self::LANES);
         // SAFETY: `self` proves AVX-512; the assertion leaves 16 pairs from `at` on.
@@ -197,6 +325,21 @@ impl Simd for Avx512 {
             Some(bf16) => unsafe { run_bf16_tile_with_features(self, bf16, tile) },
             // SAFETY: `self` proves AVX-512 and FMA, the features of the function.
             None => unsafe { run_pair_tile_with_features(self, tile) },
+        }
+    }
+
+    #[inline(always)]
+    fn byte_bias(self) -> u8 {
+        if self.vnni().is_some() { 128 } else { 0 }
+    }
+
+    #[inline(always)]
+    fn run_byte_tile<T: ByteTileKernel>(self, tile: T) {
+        match self.vnni() {
+            // SAFETY: `self` and `vnni` prove AVX-512, FMA and AVX512-VNNI, the features of the function.
+            Some(vnni) => unsafe { run_vnni_tile_with_features(self, vnni, tile) },
+            // SAFETY: `self` proves AVX-512 and FMA, the features of the function.
+            None => unsafe { run_byte_tile_with_features(self, tile) },
         }
     }
 }

@@ -28,7 +28,10 @@ mod tile_registers;
 pub use amx::AmxTiles;
 pub use emulated_tiles::EmulatedTiles;
 pub use scalar::Scalar;
-pub use simd::{Kernel, MAX_TILE_ROWS, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs};
+pub use simd::{
+    ByteDot, ByteTileKernel, Kernel, MAX_TILE_ROWS, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel,
+    WidenedPairs,
+};
 pub use tile_registers::{InputTile, SumTiles, TILE_REGISTER_ROWS, TileRegisters, TileUnit, WeightTiles};
 pub use wordpiece_parallel::InstructionSet;
 
@@ -81,7 +84,7 @@ mod tests {
     use wordpiece_parallel::testing::instruction_sets;
 
     use super::{Kernel, PairDot, PairTileKernel, Simd, run};
-    use crate::matrix::{PANEL, PairRow, Row};
+    use crate::matrix::{ByteRow, PANEL, PairRow, Row};
 
     fn panics(f: impl FnOnce()) -> bool {
         catch_unwind(AssertUnwindSafe(f)).is_err()
@@ -128,6 +131,66 @@ mod tests {
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) {
             simd.run_pair_tile(self);
+        }
+    }
+
+    /// Rounds numbers of a row to bytes.
+    struct StoreBytes<'a>(&'a Row, u8, &'a mut ByteRow);
+
+    impl Kernel for StoreBytes<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                simd.store_bytes(self.2, at, simd.load(self.0, at), self.1);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_are_the_nearest_integers_and_ties_go_to_even() {
+        for set in instruction_sets() {
+            for start in (-127..=127).map(|x| x as f32) {
+                let x = Row(std::array::from_fn(|i| (start + i as f32 / 8.0).min(127.0)));
+                for bias in [0, 128] {
+                    let mut bytes = ByteRow::ZERO;
+                    run(set, StoreBytes(&x, bias, &mut bytes));
+                    let expected = x.0.map(|x| x.round_ties_even() as i8 as u8 ^ bias);
+                    assert_eq!(bytes.0, expected, "{}: {x:?}", set.name());
+                }
+            }
+        }
+    }
+
+    /// The greatest magnitude of a row.
+    struct Greatest<'a>(&'a Row);
+
+    impl Kernel for Greatest<'_> {
+        type Output = f32;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> f32 {
+            let mut most = simd.splat(0.0);
+            for at in (0..PANEL).step_by(S::LANES) {
+                most = simd.max_magnitude(most, simd.load(self.0, at));
+            }
+            simd.greatest_magnitude(most)
+        }
+    }
+
+    #[test]
+    fn the_greatest_magnitude_of_each_column_is_found_and_nan_is_never_lost() {
+        for set in instruction_sets() {
+            for column in 0..PANEL {
+                for x in [-3.0, 2.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -f32::NAN] {
+                    let mut row = Row([1.5; PANEL]);
+                    row.0[column] = x;
+                    let found = run(set, Greatest(&row));
+                    let is_equal = found == x.abs() || (found.is_nan() && x.is_nan());
+                    assert!(is_equal, "{}: {found}, not |{x}| in column {column}", set.name());
+                }
+            }
         }
     }
 

@@ -5,12 +5,13 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use wordpiece_parallel::instruction_set::{Neon, NeonBf16};
+use wordpiece_parallel::instruction_set::{DotProduct, Neon, NeonBf16};
 
 use super::simd::{
-    Kernel, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows, run_tile_of_rows,
+    ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs,
+    run_pair_tile_of_rows, run_tile_of_rows,
 };
-use crate::matrix::{PANEL, PairRow, Row};
+use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
 
 #[target_feature(enable = "neon")]
 fn run_with_features<K: Kernel>(token: Neon, kernel: K) -> K::Output {
@@ -63,6 +64,92 @@ impl PairDot<Neon> for NeonBf16 {
             );
         }
         sum
+    }
+}
+
+#[target_feature(enable = "neon")]
+fn run_byte_tile_with_features<T: ByteTileKernel>(token: Neon, tile: T) {
+    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 4, 1 2 3 4 5 6);
+}
+
+#[target_feature(enable = "neon,dotprod")]
+fn run_dot_product_tile_with_features<T: ByteTileKernel>(token: Neon, dot: DotProduct, tile: T) {
+    run_pair_tile_of_rows!(token, dot, tile, 4, 1 2 3 4 5 6);
+}
+
+/// Reads 4 quads of weights.
+#[inline(always)]
+fn load_quads(_: Neon, row: &QuadRow, at: usize) -> int8x16_t {
+    assert!(at <= PANEL - Neon::LANES);
+    // SAFETY: the token proves NEON; the assertion leaves 4 quads of 4 bytes from `at` on.
+    unsafe { vld1q_s8(row.0.as_ptr().add(at).cast()) }
+}
+
+/// The parts of [`ByteDot`] that both ways of multiplying on NEON have in common.
+macro_rules! neon_bytes {
+    () => {
+        type Sums = int32x4_t;
+        type Inputs = int8x16_t;
+        type Quads = int8x16_t;
+
+        #[inline(always)]
+        fn start(self, _: Neon, _: &SumRow, _: usize) -> int32x4_t {
+            // SAFETY: the token proves NEON.
+            unsafe { vdupq_n_s32(0) }
+        }
+
+        #[inline(always)]
+        fn load(self, simd: Neon, row: &QuadRow, at: usize) -> int8x16_t {
+            load_quads(simd, row, at)
+        }
+
+        #[inline(always)]
+        fn splat(self, _: Neon, quad: u32) -> int8x16_t {
+            // SAFETY: the token proves NEON.
+            unsafe { vreinterpretq_s8_u32(vdupq_n_u32(quad)) }
+        }
+
+        #[inline(always)]
+        fn to_float(self, _: Neon, sums: int32x4_t) -> float32x4_t {
+            // SAFETY: the token proves NEON.
+            unsafe { vcvtq_f32_s32(sums) }
+        }
+    };
+}
+
+impl ByteDot<Neon> for DotProduct {
+    neon_bytes!();
+
+    /// The instruction is written as assembly: Rust 1.95 has no stable function for it.
+    #[inline(always)]
+    fn dot(self, _: Neon, a: int8x16_t, b: int8x16_t, mut sums: int32x4_t) -> int32x4_t {
+        // SAFETY: `self` proves that the CPU has `sdot`, which reads and writes these registers only.
+        unsafe {
+            asm!(
+                ".arch_extension dotprod",
+                "sdot {sums:v}.4s, {a:v}.16b, {b:v}.16b",
+                sums = inout(vreg) sums,
+                a = in(vreg) a,
+                b = in(vreg) b,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        sums
+    }
+}
+
+/// Products in 16 bits, which hold 127·127, are added two by two into 32 bits.
+impl ByteDot<Neon> for MultipliedBytes {
+    neon_bytes!();
+
+    #[inline(always)]
+    fn dot(self, _: Neon, a: int8x16_t, b: int8x16_t, sums: int32x4_t) -> int32x4_t {
+        // SAFETY: the token proves NEON.
+        unsafe {
+            let first = vpaddlq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)));
+            let second = vpaddlq_s16(vmull_high_s8(a, b));
+            vaddq_s32(sums, vpaddq_s32(first, second))
+        }
     }
 }
 
@@ -173,6 +260,29 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn max_magnitude(self, x: float32x4_t, y: float32x4_t) -> float32x4_t {
+        // SAFETY: `self` proves NEON. The maximum of NaN and a number is NaN.
+        unsafe { vmaxq_f32(vabsq_f32(x), vabsq_f32(y)) }
+    }
+
+    #[inline(always)]
+    fn greatest_magnitude(self, x: float32x4_t) -> f32 {
+        // SAFETY: `self` proves NEON. The maximum is NaN if one lane is.
+        unsafe { vmaxvq_f32(x) }
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, row: &mut ByteRow, at: usize, x: float32x4_t, bias: u8) {
+        assert!(at <= PANEL - Self::LANES);
+        // SAFETY: `self` proves NEON; the assertion leaves 4 bytes from `at` on.
+        unsafe {
+            let x = vmovn_s32(vcvtnq_s32_f32(x));
+            let x = veor_s8(vmovn_s16(vcombine_s16(x, x)), vdup_n_s8(bias as i8));
+            row.0[at..at + Self::LANES].copy_from_slice(&vget_lane_u32::<0>(vreinterpret_u32_s8(x)).to_le_bytes());
+        }
+    }
+
+    #[inline(always)]
     fn load_pairs(self, row: &PairRow, at: usize) -> [float32x4_t; 2] {
         assert!(at <= PANEL - Self::LANES);
         // SAFETY: `self` proves NEON; the assertion leaves 4 pairs from `at` on.
@@ -202,6 +312,21 @@ impl Simd for Neon {
             Some(bf16) => unsafe { run_bf16_tile_with_features(self, bf16, tile) },
             // SAFETY: `self` proves NEON, the feature of the function.
             None => unsafe { run_pair_tile_with_features(self, tile) },
+        }
+    }
+
+    #[inline(always)]
+    fn byte_bias(self) -> u8 {
+        0
+    }
+
+    #[inline(always)]
+    fn run_byte_tile<T: ByteTileKernel>(self, tile: T) {
+        match self.dot_product() {
+            // SAFETY: `self` and `dot` prove NEON and the dot products, the features of the function.
+            Some(dot) => unsafe { run_dot_product_tile_with_features(self, dot, tile) },
+            // SAFETY: `self` proves NEON, the feature of the function.
+            None => unsafe { run_byte_tile_with_features(self, tile) },
         }
     }
 }

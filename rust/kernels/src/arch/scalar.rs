@@ -3,8 +3,11 @@
 //! It runs on every CPU and needs no `unsafe`. The compiler turns the loops into what vector instructions the target
 //! guarantees (SSE2 on x86-64).
 
-use super::simd::{Kernel, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows, run_tile_of_rows};
-use crate::matrix::{PairRow, Row};
+use super::simd::{
+    ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairTileKernel, Simd, TileKernel, WidenedPairs,
+    run_pair_tile_of_rows, run_tile_of_rows,
+};
+use crate::matrix::{ByteRow, PairRow, QuadRow, Row, SumRow};
 
 /// Lanes of a vector: a multiple of what the baseline vectors of any target hold.
 const LANES: usize = 8;
@@ -18,6 +21,37 @@ type V = [f32; LANES];
 #[inline(always)]
 fn zip(x: V, y: V, f: impl Fn(f32, f32) -> f32) -> V {
     std::array::from_fn(|i| f(x[i], y[i]))
+}
+
+impl ByteDot<Scalar> for MultipliedBytes {
+    type Sums = [i32; LANES];
+    type Inputs = [i8; 4];
+    type Quads = [[i8; 4]; LANES];
+
+    #[inline(always)]
+    fn start(self, _: Scalar, _: &SumRow, _: usize) -> [i32; LANES] {
+        [0; LANES]
+    }
+
+    #[inline(always)]
+    fn load(self, _: Scalar, row: &QuadRow, at: usize) -> [[i8; 4]; LANES] {
+        std::array::from_fn(|i| row.0[at + i])
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Scalar, quad: u32) -> [i8; 4] {
+        quad.to_le_bytes().map(|byte| byte as i8)
+    }
+
+    #[inline(always)]
+    fn dot(self, _: Scalar, a: [i8; 4], b: [[i8; 4]; LANES], sums: [i32; LANES]) -> [i32; LANES] {
+        std::array::from_fn(|i| sums[i] + (0..4).map(|j| i32::from(a[j]) * i32::from(b[i][j])).sum::<i32>())
+    }
+
+    #[inline(always)]
+    fn to_float(self, _: Scalar, sums: [i32; LANES]) -> V {
+        sums.map(|sum| sum as f32)
+    }
 }
 
 impl Simd for Scalar {
@@ -110,6 +144,26 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    fn max_magnitude(self, x: V, y: V) -> V {
+        // The order of the bits of numbers that are not negative is that of the numbers; NaN is the greatest.
+        zip(x, y, |x, y| f32::from_bits(x.abs().to_bits().max(y.abs().to_bits())))
+    }
+
+    #[inline(always)]
+    fn greatest_magnitude(self, x: V) -> f32 {
+        f32::from_bits(x.into_iter().fold(0, |most, x| most.max(x.to_bits())))
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, row: &mut ByteRow, at: usize, x: V, bias: u8) {
+        /// 1.5·2²³: a small number that is added to it is rounded to an integer, whose bits are the lowest of the sum.
+        const ROUND: f32 = 12_582_912.0;
+        for (to, x) in row.0[at..at + LANES].iter_mut().zip(x) {
+            *to = (x + ROUND).to_bits() as u8 ^ bias;
+        }
+    }
+
+    #[inline(always)]
     fn load_pairs(self, row: &PairRow, at: usize) -> [V; 2] {
         [
             std::array::from_fn(|i| f32::from_bits(row.0[at + i] << 16)),
@@ -130,5 +184,15 @@ impl Simd for Scalar {
     #[inline]
     fn run_pair_tile<T: PairTileKernel>(self, tile: T) {
         run_pair_tile_of_rows!(self, WidenedPairs, tile, 1, 1 2 3 4);
+    }
+
+    #[inline(always)]
+    fn byte_bias(self) -> u8 {
+        0
+    }
+
+    #[inline]
+    fn run_byte_tile<T: ByteTileKernel>(self, tile: T) {
+        run_pair_tile_of_rows!(self, MultipliedBytes, tile, 1, 1 2 3 4);
     }
 }

@@ -1,9 +1,9 @@
 //! The traits between instruction sets and loops: [`Simd`] has the vector operations, [`Kernel`] is a computation over them.
 //!
-//! An instruction set implements [`Simd`] once; a loop is written once, as a [`Kernel`], [`TileKernel`] or
-//! [`PairTileKernel`]. All traits are in this file because each names the others.
+//! An instruction set implements [`Simd`] once; a loop is written once, as a [`Kernel`], [`TileKernel`],
+//! [`PairTileKernel`] or [`ByteTileKernel`]. All traits are in this file because each names the others.
 
-use crate::matrix::{PairRow, Row};
+use crate::matrix::{ByteRow, PairRow, QuadRow, Row, SumRow};
 
 /// An upper bound of [`Simd::TILE_ROWS`] for all instruction sets: the length of arrays with an element for each row of a
 /// tile.
@@ -83,6 +83,20 @@ pub trait Simd: Copy + Send + Sync {
     /// Returns the maximum of all lanes; unspecified if one is NaN.
     fn greatest(self, x: Self::V) -> f32;
 
+    /// Returns the greater magnitude, |x| or |y|, of each lane; NaN if one is NaN.
+    fn max_magnitude(self, x: Self::V, y: Self::V) -> Self::V;
+
+    /// Returns the greatest of all lanes, none of which is negative; NaN if one is NaN.
+    fn greatest_magnitude(self, x: Self::V) -> f32;
+
+    /// Rounds numbers from −127 to 127 to the nearest integers, ties to even, and writes them as bytes, each combined with
+    /// `bias` by exclusive or, to the columns `at..at + LANES` of a row. NaN becomes an unspecified byte.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the row.
+    fn store_bytes(self, row: &mut ByteRow, at: usize, x: Self::V, bias: u8);
+
     /// Reads the pairs `at..at + LANES` of a row and widens them: the first number of each pair, and the second.
     ///
     /// # Panics
@@ -109,6 +123,18 @@ pub trait Simd: Copy + Send + Sync {
     ///
     /// If the tile has no rows, or more than [`TILE_ROWS`](Simd::TILE_ROWS).
     fn run_pair_tile<T: PairTileKernel>(self, tile: T);
+
+    /// Returns what is added to int8 inputs, modulo 256, before [`run_byte_tile`](Simd::run_byte_tile): 128 where the
+    /// instruction multiplies unsigned by signed bytes, else 0.
+    fn byte_bias(self) -> u8;
+
+    /// Runs a computation over a tile of int8 numbers, as [`run_tile`](Simd::run_tile), with the best way to multiply them
+    /// that the CPU has. All ways compute the same integers.
+    ///
+    /// # Panics
+    ///
+    /// If the tile has no rows, or more than [`TILE_ROWS`](Simd::TILE_ROWS).
+    fn run_byte_tile<T: ByteTileKernel>(self, tile: T);
 }
 
 /// A computation that is written once and compiled for every instruction set.
@@ -137,6 +163,51 @@ pub trait PairTileKernel {
 
     /// Computes it for `ROWS` rows, `VECTORS` vectors of each at a time; `inline(always)`, as [`Kernel::run`].
     fn run<S: Simd, D: PairDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D);
+}
+
+/// A computation over a tile of int8 numbers.
+pub trait ByteTileKernel {
+    /// How many rows the tile has.
+    fn rows(&self) -> usize;
+
+    /// Computes it for `ROWS` rows, `VECTORS` vectors of each at a time; `inline(always)`, as [`Kernel::run`].
+    fn run<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D);
+}
+
+/// A way to multiply int8 numbers, four by four, and add their products to int32 sums, exactly.
+///
+/// Weights and inputs are from −127 to 127.
+pub trait ByteDot<S: Simd>: Copy {
+    /// An int32 sum in each lane.
+    type Sums: Copy;
+    /// Four inputs, the same in all lanes, in the form in which they are multiplied.
+    type Inputs: Copy;
+    /// Four weights in each lane.
+    type Quads: Copy;
+
+    /// Returns the sums to begin with, which make up for [`Simd::byte_bias`]: `at..at + S::LANES` of a row of −128 times the
+    /// sum of the weights, or 0.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the row.
+    fn start(self, simd: S, row: &SumRow, at: usize) -> Self::Sums;
+
+    /// Reads the weights `at..at + S::LANES` of a row.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the row.
+    fn load(self, simd: S, row: &QuadRow, at: usize) -> Self::Quads;
+
+    /// Returns four inputs, the first in the lowest byte of `quad`, in all lanes.
+    fn splat(self, simd: S, quad: u32) -> Self::Inputs;
+
+    /// Returns sums + a₀·b₀ + a₁·b₁ + a₂·b₂ + a₃·b₃ for the inputs a and weights b of each lane.
+    fn dot(self, simd: S, a: Self::Inputs, b: Self::Quads, sums: Self::Sums) -> Self::Sums;
+
+    /// Converts sums of up to 2²⁴, which is exact.
+    fn to_float(self, simd: S, sums: Self::Sums) -> S::V;
 }
 
 /// A way to multiply pairs of bfloat16 numbers and add both products to a float32 sum.
@@ -204,3 +275,7 @@ macro_rules! run_pair_tile_of_rows {
     }};
 }
 pub(super) use run_pair_tile_of_rows;
+
+/// The [`ByteDot`] of CPUs without an instruction for it. Each instruction set has its own.
+#[derive(Clone, Copy)]
+pub struct MultipliedBytes;

@@ -17,7 +17,7 @@ impl Task<'_, '_> {
     pub(super) fn embed_neighbours(&mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
         let (encoder, instruction_set) = (self.encoder, self.execution.instruction_set);
         let EncoderConfig { hidden, embedding, .. } = encoder.config;
-        let EncoderScratch { embedded, x, spare, rounded, line, positions, .. } = &mut *self.scratch;
+        let EncoderScratch { embedded, x, spare, converted, line, positions, .. } = &mut *self.scratch;
         let joined = if tokens.neighbours.is_empty() { embedding } else { 3 * embedding };
         line.resize((2 * hidden).max(joined), 0.0);
         positions.clear();
@@ -51,7 +51,7 @@ impl Task<'_, '_> {
         match &encoder.transformation {
             Some(dense) => {
                 let epilogue = Epilogue::Residual(spare.view());
-                linear(self.execution, embedded.view(), dense, epilogue, x.view_mut(), rounded);
+                linear(self.execution, embedded.view(), dense, epilogue, x.view_mut(), converted);
             }
             None => {
                 let sums = embedded.data().iter().zip(spare.data());
@@ -72,18 +72,18 @@ impl Task<'_, '_> {
         self.run_heads(index, layer.value.weights().is_bf16_pairs());
         let EncoderConfig { hidden, heads, head_size, .. } = self.encoder.config;
         let (rows, size, execution) = (self.rows, heads * head_size, self.execution);
-        let EncoderScratch { narrow, context, attended, rounded, .. } = &mut *self.scratch;
+        let EncoderScratch { narrow, context, attended, converted, .. } = &mut *self.scratch;
         let to = attended.reshape(rows, size).view_mut();
-        linear(execution, context.view(), &layer.output.dense, Epilogue::Residual(narrow.view()), to, rounded);
+        linear(execution, context.view(), &layer.output.dense, Epilogue::Residual(narrow.view()), to, converted);
         layer.output.norm.apply(execution.instruction_set, size, &mut attended.view_mut());
         for (inner, outer) in &layer.feed_forward {
             self.narrow_feed_forward(inner, outer);
         }
-        let EncoderScratch { x, attended, spare, rounded, .. } = &mut *self.scratch;
+        let EncoderScratch { x, attended, spare, converted, .. } = &mut *self.scratch;
         match &layer.back {
             Some(back) => {
                 let to = spare.reshape(rows, hidden).view_mut();
-                linear(execution, attended.view(), &back.dense, Epilogue::Residual(x.view()), to, rounded);
+                linear(execution, attended.view(), &back.dense, Epilogue::Residual(x.view()), to, converted);
                 back.norm.apply(execution.instruction_set, hidden, &mut spare.view_mut());
                 swap(x, spare);
             }
@@ -95,18 +95,18 @@ impl Task<'_, '_> {
     fn narrow(&mut self, layer: &BottleneckLayer) {
         let EncoderConfig { heads, head_size, .. } = self.encoder.config;
         let (rows, size, execution) = (self.rows, heads * head_size, self.execution);
-        let EncoderScratch { x, narrow, normed, rounded, .. } = &mut *self.scratch;
+        let EncoderScratch { x, narrow, normed, converted, .. } = &mut *self.scratch;
         match &layer.input {
             Some(input) => {
                 let to = narrow.reshape(rows, size).view_mut();
-                linear(execution, x.view(), &input.dense, Epilogue::Bias, to, rounded);
+                linear(execution, x.view(), &input.dense, Epilogue::Bias, to, converted);
                 input.norm.apply(execution.instruction_set, size, &mut narrow.view_mut());
             }
             None => narrow.reshape(rows, size).data_mut().copy_from_slice(x.data()),
         }
         if let Some(shared) = &layer.shared {
             let to = normed.reshape(rows, size).view_mut();
-            linear(execution, x.view(), &shared.dense, Epilogue::Bias, to, rounded);
+            linear(execution, x.view(), &shared.dense, Epilogue::Bias, to, converted);
             shared.norm.apply(execution.instruction_set, size, &mut normed.view_mut());
         }
     }
@@ -115,7 +115,7 @@ impl Task<'_, '_> {
     fn query(&mut self, layer: &BottleneckLayer) {
         let EncoderConfig { heads, head_size, .. } = self.encoder.config;
         let width = panels(heads * head_size);
-        let EncoderScratch { x, narrow, normed, qkv, rounded, .. } = &mut *self.scratch;
+        let EncoderScratch { x, narrow, normed, qkv, converted, .. } = &mut *self.scratch;
         let from = |source: Source| match source {
             Source::Hidden => x.view(),
             Source::Narrow => narrow.view(),
@@ -123,24 +123,24 @@ impl Task<'_, '_> {
         };
         let mut to = qkv.reshape(self.rows, 3 * width * PANEL).view_mut();
         let queries = from(layer.queries_from);
-        linear(self.execution, queries, &layer.query_key, Epilogue::Bias, to.panels(0..2 * width), rounded);
+        linear(self.execution, queries, &layer.query_key, Epilogue::Bias, to.panels(0..2 * width), converted);
         let values = from(layer.values_from);
-        linear(self.execution, values, &layer.value, Epilogue::Bias, to.panels(2 * width..3 * width), rounded);
+        linear(self.execution, values, &layer.value, Epilogue::Bias, to.panels(2 * width..3 * width), converted);
     }
 
     /// Computes a = Norm(FFN(a) + a) for a = attended.
     fn narrow_feed_forward(&mut self, first: &Dense, second: &DenseNorm) {
         let EncoderConfig { heads, head_size, intermediate, activation, .. } = self.encoder.config;
         let (size, execution) = (heads * head_size, self.execution);
-        let EncoderScratch { attended, inner, spare, rounded, .. } = &mut *self.scratch;
+        let EncoderScratch { attended, inner, spare, converted, .. } = &mut *self.scratch;
         spare.reshape(self.rows, size);
         for part in tiles(self.rows, FEED_FORWARD_ROWS) {
             let a = attended.view().rows(part.clone());
             let to = inner.reshape(part.len(), intermediate).view_mut();
-            linear(execution, a, first, Epilogue::Activation(activation), to, rounded);
+            linear(execution, a, first, Epilogue::Activation(activation), to, converted);
             let mut spare = spare.view_mut();
             let to = spare.rows(part.clone());
-            linear(execution, inner.view(), &second.dense, Epilogue::Residual(a), to, rounded);
+            linear(execution, inner.view(), &second.dense, Epilogue::Residual(a), to, converted);
             second.norm.apply(execution.instruction_set, size, &mut spare.rows(part));
         }
         swap(attended, spare);

@@ -12,8 +12,8 @@ use crate::arch::{InstructionSet, TileUnit};
 use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
 use crate::embeddings::sum_rows;
 use crate::execution::Execution;
-use crate::gemm::{Dense, Epilogue, linear};
-use crate::matrix::{HalfRow, Matrix, PANEL, panels};
+use crate::gemm::{ConvertedInputs, Dense, Epilogue, linear};
+use crate::matrix::{Matrix, PANEL, panels};
 use crate::norm::layer_norm;
 use crate::pooling::pool_rows;
 use crate::rotary::{Rotation, rotate};
@@ -71,8 +71,8 @@ pub struct EncoderScratch {
     pub(super) inner: Matrix,
     /// The gate of a gated feed-forward network [FEED_FORWARD_ROWS, F].
     gate: Matrix,
-    /// Inputs rounded to bfloat16.
-    pub(super) rounded: Vec<HalfRow>,
+    /// The inputs of products in 16 or 8 bits.
+    pub(super) converted: ConvertedInputs,
     attention: AttentionScratch,
     /// Two embedding vectors.
     pub(super) line: Vec<f32>,
@@ -171,7 +171,7 @@ impl<'a, 's> Task<'a, 's> {
     fn embed(&mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
         let Encoder { config, projection, embedding_norm, rotary, .. } = self.encoder;
         let EncoderConfig { hidden, embedding, .. } = *config;
-        let EncoderScratch { embedded, x, rounded, line, positions, position_ids, rotation, .. } = &mut *self.scratch;
+        let EncoderScratch { embedded, x, converted, line, positions, position_ids, rotation, .. } = &mut *self.scratch;
         line.resize(2 * embedding, 0.0);
         positions.clear();
         position_ids.clear();
@@ -204,7 +204,7 @@ impl<'a, 's> Task<'a, 's> {
         }
         if let Some(projection) = projection {
             let to = x.reshape(self.rows, hidden).view_mut();
-            linear(self.execution, embedded.view(), projection, Epilogue::Bias, to, rounded);
+            linear(self.execution, embedded.view(), projection, Epilogue::Bias, to, converted);
         }
     }
 
@@ -213,7 +213,7 @@ impl<'a, 's> Task<'a, 's> {
     fn attend(&mut self, index: usize, layer: &Layer) {
         let EncoderConfig { hidden, heads, head_size, eps, norm_first, .. } = self.encoder.config;
         let (rows, instruction_set) = (self.rows, self.execution.instruction_set);
-        let EncoderScratch { x, normed, qkv, rounded, rotation, .. } = &mut *self.scratch;
+        let EncoderScratch { x, normed, qkv, converted, rotation, .. } = &mut *self.scratch;
         let norm = layer.output_norm.with_eps(eps, hidden);
         let input = if norm_first {
             normed.reshape(rows, hidden).data_mut().copy_from_slice(x.data());
@@ -224,7 +224,7 @@ impl<'a, 's> Task<'a, 's> {
         };
         let width = panels(heads * head_size);
         let to = qkv.reshape(rows, 3 * width * PANEL).view_mut();
-        linear(self.execution, input, &layer.qkv, Epilogue::Bias, to, rounded);
+        linear(self.execution, input, &layer.qkv, Epilogue::Bias, to, converted);
         if self.encoder.rotary.is_some() {
             for part in [0, 1] {
                 let mut qkv = qkv.view_mut();
@@ -232,9 +232,9 @@ impl<'a, 's> Task<'a, 's> {
             }
         }
         self.run_heads(index, layer.qkv.weights().is_bf16_pairs());
-        let EncoderScratch { x, context, attended, rounded, .. } = &mut *self.scratch;
+        let EncoderScratch { x, context, attended, converted, .. } = &mut *self.scratch;
         let to = attended.reshape(rows, hidden).view_mut();
-        linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, rounded);
+        linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, converted);
         if !norm_first {
             layer_norm(instruction_set, norm, &mut attended.view_mut());
         }
@@ -278,7 +278,7 @@ impl<'a, 's> Task<'a, 's> {
     fn feed_forward(&mut self, layer: &Layer) {
         let EncoderConfig { hidden, intermediate, activation, eps, norm_first, .. } = self.encoder.config;
         let instruction_set = self.execution.instruction_set;
-        let EncoderScratch { x, normed, attended, inner, gate, rounded, .. } = &mut *self.scratch;
+        let EncoderScratch { x, normed, attended, inner, gate, converted, .. } = &mut *self.scratch;
         let norm = layer.outer_norm.with_eps(eps, hidden);
         if norm_first {
             normed.reshape(self.rows, hidden).data_mut().copy_from_slice(attended.data());
@@ -289,14 +289,14 @@ impl<'a, 's> Task<'a, 's> {
             let input = if norm_first { normed.view().rows(part.clone()) } else { a };
             let first = if layer.up.is_some() { &mut *gate } else { &mut *inner };
             let to = first.reshape(part.len(), intermediate).view_mut();
-            linear(self.execution, input, &layer.inner, Epilogue::Activation(activation), to, rounded);
+            linear(self.execution, input, &layer.inner, Epilogue::Activation(activation), to, converted);
             if let Some(up) = &layer.up {
                 let to = inner.reshape(part.len(), intermediate).view_mut();
-                linear(self.execution, input, up, Epilogue::Gate(gate.view()), to, rounded);
+                linear(self.execution, input, up, Epilogue::Gate(gate.view()), to, converted);
             }
             let mut x = x.view_mut();
             let to = x.rows(part.clone());
-            linear(self.execution, inner.view(), &layer.outer, Epilogue::Residual(a), to, rounded);
+            linear(self.execution, inner.view(), &layer.outer, Epilogue::Residual(a), to, converted);
             if !norm_first {
                 layer_norm(instruction_set, norm, &mut x.rows(part));
             }

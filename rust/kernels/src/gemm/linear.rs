@@ -6,6 +6,7 @@
 use wordpiece_parallel::{checkpoint, map_with};
 
 use super::epilogue::Epilogue;
+use super::int8::{BytePanel, QuantizeRows, groups};
 use super::pack::{PackedWeights, WeightPanel, pack_panel};
 use super::products::Products;
 use crate::activation::Activation;
@@ -13,10 +14,10 @@ use crate::activation::Activation;
 use crate::arch::AmxTiles;
 use crate::arch::{self, EmulatedTiles, Kernel, Simd, TILE_REGISTER_ROWS, TileRegisters, TileUnit};
 use crate::execution::Execution;
-use crate::matrix::{HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
+use crate::matrix::{ByteRow, HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
 use crate::numbers::Numbers;
 use crate::rounding::RoundRows;
-use crate::tile::{PairTile, REGISTER_ROWS, Tile, multiply_with_registers, tiles};
+use crate::tile::{ByteTile, PairTile, REGISTER_ROWS, Tile, multiply_with_registers, tiles};
 
 /// A product can be interrupted between two panels of outputs, once they have this many rows together.
 const ROWS_PER_CHECKPOINT: usize = 128;
@@ -67,10 +68,53 @@ impl Dense {
     }
 }
 
+/// Inputs in the type in which they are multiplied; buffers that only grow.
+#[derive(Default)]
+pub struct ConvertedInputs {
+    half: Vec<HalfRow>,
+    bytes: Vec<ByteRow>,
+    scales: Vec<f32>,
+}
+
+/// The inputs of a product [rows, K] as they are multiplied.
+#[derive(Clone, Copy)]
+enum Inputs<'a> {
+    F32(View<'a>),
+    /// With whole tiles of rows for tile registers.
+    Bf16(View<'a, HalfRow>),
+    /// int8 numbers, and the scales of all rows, group by group.
+    Int8(View<'a, ByteRow>, &'a [f32]),
+}
+
+impl ConvertedInputs {
+    /// Converts `x` to what is multiplied by `weights`.
+    fn convert<'a>(&'a mut self, execution: Execution, x: View<'a>, weights: &PackedWeights) -> Inputs<'a> {
+        let Execution { instruction_set, tiles, .. } = execution;
+        let k = weights.k();
+        if let Some(factors) = weights.factors() {
+            let (len, groups) = (panels(k) * x.len(), groups(k) * x.len());
+            self.bytes.resize(len.max(self.bytes.len()), ByteRow::ZERO);
+            self.scales.resize(groups.max(self.scales.len()), 0.0);
+            let (bytes, scales) = (&mut self.bytes[..len], &mut self.scales[..groups]);
+            arch::run(instruction_set, QuantizeRows { x, k, factors, bytes, scales });
+            return Inputs::Int8(View::new(&self.bytes[..len], x.len()), &self.scales[..groups]);
+        }
+        if weights.is_bf16_pairs() {
+            // Tile registers always read whole tiles.
+            let rows = tiles.map_or(x.len(), |_| x.len().next_multiple_of(TILE_REGISTER_ROWS));
+            let len = panels(k) * rows;
+            self.half.resize(len.max(self.half.len()), HalfRow::ZERO);
+            arch::run(instruction_set, RoundRows { x, k, to: &mut self.half[..len], rows });
+            return Inputs::Bf16(View::new(&self.half[..len], rows));
+        }
+        Inputs::F32(x)
+    }
+}
+
 /// Computes x·Wᵀ + b and its epilogue into `out`; the threads share the panels of outputs.
 ///
 /// `x` is [rows, K] and `out` [rows, N] with the panels of `dense`. Sums are float32. Where the weights are multiplied
-/// as bfloat16, `x` is rounded to it first, into `rounded`, a scratch buffer that only grows; otherwise it is unused.
+/// as bfloat16 or int8, `x` is converted first, into `converted`, a scratch buffer; otherwise it is unused.
 ///
 /// # Panics
 ///
@@ -81,39 +125,29 @@ pub fn linear(
     dense: &Dense,
     epilogue: Epilogue<'_>,
     mut out: ViewMut<'_>,
-    rounded: &mut Vec<HalfRow>,
+    converted: &mut ConvertedInputs,
 ) {
     let Dense { weights, bias } = dense;
     let Execution { instruction_set, tiles, pool } = execution;
     let k = weights.k();
     assert!(x.width() >= panels(k) && x.len() == out.len());
-    let mut half = None;
-    if weights.is_bf16_pairs() {
-        // Tile registers always read whole tiles.
-        let rows = tiles.map_or(x.len(), |_| x.len().next_multiple_of(TILE_REGISTER_ROWS));
-        let len = panels(k) * rows;
-        rounded.resize(len.max(rounded.len()), HalfRow::ZERO);
-        arch::run(instruction_set, RoundRows { x, k, to: &mut rounded[..len], rows });
-        half = Some(View::new(&rounded[..len], rows));
-    }
+    let rows = x.len();
+    let x = converted.convert(execution, x, weights);
     if pool.is_some() {
         map_with(out.each_panel().into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
             let weights = weights.panel(instruction_set, panel, widened);
-            arch::run(
-                instruction_set,
-                ProductPanel { x, half, tiles, weights, bias: &bias[panel], epilogue, panel, out },
-            );
+            arch::run(instruction_set, ProductPanel { x, tiles, weights, bias: &bias[panel], epilogue, panel, out });
         });
     } else {
         let mut widened = Vec::new();
-        let panels_per_checkpoint = (ROWS_PER_CHECKPOINT / x.len().max(1)).max(1);
+        let panels_per_checkpoint = (ROWS_PER_CHECKPOINT / rows.max(1)).max(1);
         for (panel, bias) in bias.iter().enumerate() {
             if panel % panels_per_checkpoint == 0 {
                 checkpoint();
             }
             let weights = weights.panel(instruction_set, panel, &mut widened);
             let out = out.panel(panel);
-            arch::run(instruction_set, ProductPanel { x, half, tiles, weights, bias, epilogue, panel, out });
+            arch::run(instruction_set, ProductPanel { x, tiles, weights, bias, epilogue, panel, out });
         }
     }
 }
@@ -162,7 +196,7 @@ pub fn linear_unpacked(
         let mut bias_row = Row::ZERO;
         bias_row.0[..columns.len()].copy_from_slice(&bias[columns]);
         let weights = WeightPanel::F32(packed);
-        let product = ProductPanel { x, half: None, tiles: None, weights, bias: &bias_row, epilogue, panel, out };
+        let product = ProductPanel { x: Inputs::F32(x), tiles: None, weights, bias: &bias_row, epilogue, panel, out };
         arch::run(execution.instruction_set, product);
     };
     let mut part = Matrix::default();
@@ -181,9 +215,7 @@ pub fn linear_unpacked(
 /// One panel of the outputs of a dense layer, for all rows.
 struct ProductPanel<'a> {
     /// The input [rows, K].
-    x: View<'a>,
-    /// The input rounded to bfloat16, with whole tiles of rows for tile registers; `Some` if the weights are pairs.
-    half: Option<View<'a, HalfRow>>,
+    x: Inputs<'a>,
     /// The tile registers that multiply pairs.
     tiles: Option<TileUnit>,
     weights: WeightPanel<'a>,
@@ -199,23 +231,23 @@ impl Kernel for ProductPanel<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let ProductPanel { x, half, tiles: unit, weights, bias, epilogue, panel, out } = self;
-        match (weights, half, unit) {
-            (WeightPanel::F32(b), ..) => {
+        let ProductPanel { x, tiles: unit, weights, bias, epilogue, panel, out } = self;
+        match (weights, x, unit) {
+            (WeightPanel::F32(b), Inputs::F32(x), _) => {
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
                     simd.run_tile(Tile { a: x.rows(rows.clone()), b, out });
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }
-            (WeightPanel::Pairs(b), Some(half), None) => {
+            (WeightPanel::Pairs(b), Inputs::Bf16(x), None) => {
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
-                    simd.run_pair_tile(PairTile { a: half.rows(rows.clone()), b, out });
+                    simd.run_pair_tile(PairTile { a: x.rows(rows.clone()), b, out });
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }
-            (WeightPanel::Pairs(b), Some(a), Some(unit)) => {
+            (WeightPanel::Pairs(b), Inputs::Bf16(a), Some(unit)) => {
                 let product = RegisterProduct { a, b, bias, epilogue, panel };
                 match unit {
                     #[cfg(target_arch = "x86_64")]
@@ -223,7 +255,19 @@ impl Kernel for ProductPanel<'_> {
                     TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::default(), out),
                 }
             }
-            (WeightPanel::Pairs(_), None, _) => unreachable!("`linear` rounds the input of weights in pairs"),
+            (
+                WeightPanel::Bytes(BytePanel { quads: b, scales: b_scales, sums: b_sums }),
+                Inputs::Int8(x, scales),
+                _,
+            ) => {
+                for rows in tiles(out.len(), S::TILE_ROWS) {
+                    let out = &mut out[rows.clone()];
+                    let (a, a_scales, a_stride) = (x.rows(rows.clone()), &scales[rows.start..], x.len());
+                    simd.run_byte_tile(ByteTile { a, a_scales, a_stride, b, b_scales, b_sums, out });
+                    epilogue.apply(simd, bias, panel, rows, out);
+                }
+            }
+            _ => unreachable!("`linear` converts the input to what the weights are multiplied by"),
         }
     }
 }

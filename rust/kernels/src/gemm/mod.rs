@@ -5,11 +5,13 @@
 //! an element, so a row has the same bits whatever other rows are computed with it.
 
 mod epilogue;
+mod int8;
 mod linear;
 mod pack;
 mod products;
 
 pub use epilogue::Epilogue;
-pub use linear::{Dense, linear, linear_unpacked};
+pub use int8::{BytePanel, QuantizedWeight, groups};
+pub use linear::{ConvertedInputs, Dense, linear, linear_unpacked};
 pub use pack::{PackedWeights, UnpackedWeights, WeightPanel};
 pub use products::Products;

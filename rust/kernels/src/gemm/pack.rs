@@ -3,6 +3,7 @@
 //! Packing transposes each panel once, so that a tile loads whole vectors of outputs for one input, in the order of memory.
 //! The memory is that of the weights, rounded up to whole panels for each layer.
 
+use super::int8::{BytePanel, PackedBytes, QuantizedWeight};
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, panels};
 use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
@@ -40,6 +41,7 @@ enum PackedRows {
     F16(Vec<HalfRow>),
     Bf16(Vec<HalfRow>),
     Pairs(Vec<PairRow>),
+    Bytes(PackedBytes),
 }
 
 /// One panel of packed weights, as it is multiplied.
@@ -49,6 +51,8 @@ pub enum WeightPanel<'a> {
     F32(&'a [Row]),
     /// bfloat16 to be multiplied as such, 16·⌈K/32⌉ rows, 0 beyond the last input.
     Pairs(&'a [PairRow]),
+    /// int8.
+    Bytes(BytePanel<'a>),
 }
 
 impl PackedWeights {
@@ -120,6 +124,27 @@ impl PackedWeights {
         PackedWeights { rows: PackedRows::Pairs(rows), k, panels }
     }
 
+    /// Packs int8 weights, the values [N, K] and scales [N, ⌈K/64⌉] of [`QuantizedWeight`]s; `factors` `[K]` are those with
+    /// which all were quantized.
+    ///
+    /// # Panics
+    ///
+    /// If the numbers of values, scales and factors do not agree.
+    pub fn int8(weights: &[(&[i8], &[f32])], factors: &[f32]) -> PackedWeights {
+        let k = factors.len();
+        let panels = weights.iter().map(|weight| panels(weight.0.len() / k.max(1))).sum();
+        PackedWeights { rows: PackedRows::Bytes(PackedBytes::new(weights, factors)), k, panels }
+    }
+
+    /// Returns what the inputs of int8 weights are multiplied by before they are quantized, by panels, 0 beyond the last;
+    /// `None` for weights of another type.
+    pub fn factors(&self) -> Option<&[Row]> {
+        match &self.rows {
+            PackedRows::Bytes(bytes) => Some(bytes.factors()),
+            _ => None,
+        }
+    }
+
     /// Whether the weights are multiplied as bfloat16, by inputs that must be rounded to it.
     pub fn is_bf16_pairs(&self) -> bool {
         matches!(self.rows, PackedRows::Pairs(_))
@@ -150,6 +175,7 @@ impl PackedWeights {
                 let pairs = pair_rows(self.k);
                 return WeightPanel::Pairs(&rows[panel * pairs..][..pairs]);
             }
+            PackedRows::Bytes(bytes) => return WeightPanel::Bytes(bytes.panel(panel)),
             PackedRows::F16(rows) => (rows, false),
             PackedRows::Bf16(rows) => (rows, true),
         };
@@ -165,6 +191,7 @@ impl PackedWeights {
             PackedRows::F32(rows) => UnpackedWeights::F32(unpack(&rows[first_panel * self.k..], self.k, n)),
             PackedRows::F16(rows) => UnpackedWeights::F16(unpack(&rows[first_panel * self.k..], self.k, n)),
             PackedRows::Bf16(rows) => UnpackedWeights::Bf16(unpack(&rows[first_panel * self.k..], self.k, n)),
+            PackedRows::Bytes(bytes) => UnpackedWeights::Int8(bytes.unpack(first_panel, n, self.k)),
             PackedRows::Pairs(rows) => {
                 let pairs = pair_rows(self.k);
                 let weight = |n: usize, k: usize| {
@@ -191,6 +218,8 @@ pub enum UnpackedWeights {
     F16(Vec<u16>),
     /// bfloat16, as its bits.
     Bf16(Vec<u16>),
+    /// int8 with scales.
+    Int8(QuantizedWeight),
 }
 
 /// A row of packed weights, of 32-bit or 16-bit numbers.

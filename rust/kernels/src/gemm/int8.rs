@@ -1,0 +1,284 @@
+//! Quantization to int8: weights once, by output and group of 64 inputs; inputs on the fly, by row and group.
+//!
+//! A group of numbers x is stored as q = round(x·127/m), ties to even, for its greatest magnitude m, with the scale m·(1/127).
+//!
+//! Input j of a layer is multiplied by a factor fⱼ before it is quantized, and the weights of input j are divided by fⱼ.
+//! That leaves the product as it is. With fⱼ = √(max|Wⱼ|/max|Xⱼ|), inputs that are much larger than others, of which
+//! transformers have a few, do not take the digits of the others in their group (SmoothQuant, Xiao et al. 2022).
+
+use crate::arch::{Kernel, Simd};
+use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View, pad_to_panels, panels};
+use crate::numbers::Numbers;
+use crate::tile::{GROUP, QUADS};
+
+/// The largest magnitude of a quantized number. −128 is not used.
+const MOST: f32 = 127.0;
+
+/// Returns how many groups K inputs have.
+pub const fn groups(k: usize) -> usize {
+    k.div_ceil(GROUP)
+}
+
+/// A weight [N, K] as int8 numbers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct QuantizedWeight {
+    /// The numbers [N, K], from −127 to 127.
+    pub values: Vec<i8>,
+    /// The scale of each group [N, ⌈K/64⌉].
+    pub scales: Vec<f32>,
+}
+
+impl QuantizedWeight {
+    /// Quantizes a weight [N, K], the column of each input divided by its factor.
+    ///
+    /// # Errors
+    ///
+    /// The index of the first number that is not finite, or not finite after the division.
+    ///
+    /// # Panics
+    ///
+    /// If the length of the weight is not a multiple of the number of factors.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::gemm::QuantizedWeight;
+    /// use wordpiece_kernels::numbers::Numbers;
+    ///
+    /// let weight = QuantizedWeight::new(Numbers::F32(&[1.27, -0.5, 0.0]), &[1.0; 3]).unwrap();
+    /// assert_eq!(weight.values, [127, -50, 0]);
+    /// assert_eq!(weight.scales, [0.01]);
+    /// assert_eq!(QuantizedWeight::new(Numbers::F32(&[1.0, f32::NAN]), &[1.0; 2]), Err(1));
+    /// ```
+    pub fn new(weight: Numbers<'_>, factors: &[f32]) -> Result<QuantizedWeight, usize> {
+        let k = factors.len();
+        assert!(weight.is_empty() || weight.len().is_multiple_of(k), "{} weights for {k} inputs", weight.len());
+        let mut quantized = QuantizedWeight {
+            values: Vec::with_capacity(weight.len()),
+            scales: Vec::with_capacity(weight.len() / k.max(1) * groups(k)),
+        };
+        let mut line = vec![0.0; k];
+        for start in (0..weight.len()).step_by(k.max(1)) {
+            weight.read(start, &mut line);
+            for (x, factor) in line.iter_mut().zip(factors) {
+                *x /= factor;
+            }
+            if let Some(bad) = line.iter().position(|x| !x.is_finite()) {
+                return Err(start + bad);
+            }
+            for group in line.chunks(GROUP) {
+                let most = group.iter().fold(0, |most, x| most.max(magnitude_bits(*x)));
+                let (scale, inverse) = scale_of(f32::from_bits(most));
+                quantized.scales.push(scale);
+                quantized.values.extend(group.iter().map(|x| (x * inverse).round_ties_even() as i8));
+            }
+        }
+        Ok(quantized)
+    }
+
+    /// Returns the numbers [N, K] as float32, each multiplied by its scale and the factor of its input.
+    pub fn widen(&self, factors: &[f32]) -> Vec<f32> {
+        let k = factors.len();
+        let rows = self.values.chunks(k.max(1)).zip(self.scales.chunks(groups(k).max(1)));
+        let number = |(j, q): (usize, &i8), scales: &[f32]| f32::from(*q) * scales[j / GROUP] * factors[j];
+        rows.flat_map(|(row, scales)| row.iter().enumerate().map(move |x| number(x, scales))).collect()
+    }
+}
+
+/// The bits of |x|, whose order is that of the magnitudes, infinity and NaN being the largest.
+#[inline(always)]
+fn magnitude_bits(x: f32) -> u32 {
+    x.to_bits() & 0x7fff_ffff
+}
+
+/// Returns the scale of a group whose greatest magnitude is `most`, and what its numbers are multiplied by; both are 0 for
+/// numbers that are too small for the second.
+#[inline(always)]
+fn scale_of(most: f32) -> (f32, f32) {
+    let inverse = MOST / most;
+    if inverse == f32::INFINITY { (0.0, 0.0) } else { (most * (1.0 / MOST), inverse) }
+}
+
+/// The packed int8 weights of dense layers with the same input.
+pub(super) struct PackedBytes {
+    /// For each panel of outputs, [`QUADS`] rows for each panel of inputs.
+    quads: Vec<QuadRow>,
+    /// For each panel of outputs, a row for each group of inputs.
+    scales: Vec<Row>,
+    /// As `scales`: −128 times the sum of the weights.
+    sums: Vec<SumRow>,
+    /// What each input is multiplied by, by panels; 0 beyond the last.
+    factors: Vec<Row>,
+}
+
+/// One panel of packed int8 weights.
+#[derive(Clone, Copy)]
+pub struct BytePanel<'a> {
+    /// [`QUADS`] rows for each panel of inputs.
+    pub quads: &'a [QuadRow],
+    /// A row for each group.
+    pub scales: &'a [Row],
+    /// A row for each group: −128 times the sum of the weights.
+    pub sums: &'a [SumRow],
+}
+
+impl PackedBytes {
+    /// Packs weights that were quantized with the same factors, each beginning at a panel of outputs.
+    ///
+    /// # Panics
+    ///
+    /// If the numbers of values, scales and factors do not agree.
+    pub(super) fn new(layers: &[(&[i8], &[f32])], factors: &[f32]) -> PackedBytes {
+        let k = factors.len();
+        let (groups, rows) = (groups(k), panels(k) * QUADS);
+        let count: usize = layers.iter().map(|layer| panels(layer.0.len() / k.max(1))).sum();
+        let mut packed = PackedBytes {
+            quads: vec![QuadRow::ZERO; count * rows],
+            scales: vec![Row::ZERO; count * groups],
+            sums: vec![SumRow::ZERO; count * groups],
+            factors: pad_to_panels(factors),
+        };
+        let mut panel = 0;
+        for (values, scales) in layers {
+            let n = values.len() / k.max(1);
+            assert!(values.len() == n * k && scales.len() == n * groups, "{n} outputs, {k} inputs");
+            for (i, (values, scales)) in values.chunks(k.max(1)).zip(scales.chunks(groups.max(1))).enumerate() {
+                let (panel, column) = (panel + i / PANEL, i % PANEL);
+                for (row, quad) in packed.quads[panel * rows..].iter_mut().zip(values.chunks(4)) {
+                    row.0[column][..quad.len()].copy_from_slice(quad);
+                }
+                let groups = panel * groups..(panel + 1) * groups;
+                for ((sums, to), (group, scale)) in packed.sums[groups.clone()]
+                    .iter_mut()
+                    .zip(&mut packed.scales[groups])
+                    .zip(values.chunks(GROUP).zip(scales.iter()))
+                {
+                    sums.0[column] = -128 * group.iter().map(|q| i32::from(*q)).sum::<i32>();
+                    to.0[column] = *scale;
+                }
+            }
+            panel += panels(n);
+        }
+        packed
+    }
+
+    /// Returns one panel of outputs.
+    #[inline]
+    pub(super) fn panel(&self, panel: usize) -> BytePanel<'_> {
+        let rows = self.factors.len() * QUADS;
+        let groups = (self.factors.len() * PANEL).div_ceil(GROUP);
+        let range = panel * groups..(panel + 1) * groups;
+        BytePanel {
+            quads: &self.quads[panel * rows..][..rows],
+            scales: &self.scales[range.clone()],
+            sums: &self.sums[range],
+        }
+    }
+
+    /// Returns the weight [N, K] whose outputs begin at panel `first_panel`, as it was packed.
+    pub(super) fn unpack(&self, first_panel: usize, n: usize, k: usize) -> QuantizedWeight {
+        let mut weight = QuantizedWeight::default();
+        for i in 0..n {
+            let (panel, column) = (self.panel(first_panel + i / PANEL), i % PANEL);
+            weight.values.extend(panel.quads.iter().flat_map(|row| row.0[column]).take(k));
+            weight.scales.extend(panel.scales.iter().map(|row| row.0[column]));
+        }
+        weight
+    }
+
+    /// What each input is multiplied by, by panels; 0 beyond the last.
+    pub(super) fn factors(&self) -> &[Row] {
+        &self.factors
+    }
+}
+
+/// Quantizes the first `k` columns of `x`, each multiplied by its factor; columns beyond them count as 0.
+pub(super) struct QuantizeRows<'a> {
+    pub x: View<'a>,
+    pub k: usize,
+    /// The factors by panels.
+    pub factors: &'a [Row],
+    /// ⌈K/32⌉ panels with the rows of `x`: the numbers, plus [`Simd::byte_bias`].
+    pub bytes: &'a mut [ByteRow],
+    /// The scales of all rows, group by group.
+    pub scales: &'a mut [f32],
+}
+
+impl Kernel for QuantizeRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let rows = self.x.len();
+        let bias = simd.byte_bias();
+        let groups = self.scales.chunks_mut(rows.max(1)).zip(self.factors.chunks(GROUP / PANEL));
+        let to = self.bytes.chunks_mut((GROUP / PANEL * rows).max(1));
+        for (group, ((scales, factors), to)) in groups.zip(to).enumerate() {
+            let first = group * (GROUP / PANEL);
+            let last = factors.len() - 1;
+            let valid = (self.k - (first + last) * PANEL).min(PANEL);
+            let (head, tail) = to.split_at_mut(last * rows);
+            let (x, next) = (self.x.panel(first), self.x.panel(first + last));
+            for (row, scale) in scales.iter_mut().enumerate() {
+                let mut scaled = Row::ZERO;
+                let mut most = simd.splat(0.0);
+                if last == 1 {
+                    most = multiply_row(simd, &x[row], &factors[0], PANEL, &mut scaled, most);
+                }
+                let mut scaled_last = Row::ZERO;
+                most = multiply_row(simd, &next[row], &factors[last], valid, &mut scaled_last, most);
+                let (own, inverse) = scale_of(simd.greatest_magnitude(most));
+                *scale = own;
+                if let Some(to) = head.get_mut(row) {
+                    round_row(simd, &scaled, inverse, bias, to);
+                }
+                round_row(simd, &scaled_last, inverse, bias, &mut tail[row]);
+            }
+        }
+    }
+}
+
+/// Multiplies the first `valid` columns of a row by factors, and returns the greatest magnitude of each lane so far.
+#[inline(always)]
+fn multiply_row<S: Simd>(simd: S, x: &Row, factors: &Row, valid: usize, to: &mut Row, mut most: S::V) -> S::V {
+    for at in (0..PANEL).step_by(S::LANES) {
+        let product = simd.mul(simd.load(x, at), simd.load(factors, at));
+        let product = simd.first(valid.saturating_sub(at), product, simd.splat(0.0));
+        simd.store(to, at, product);
+        most = simd.max_magnitude(most, product);
+    }
+    most
+}
+
+/// Multiplies a row by `inverse` and writes it as bytes.
+#[inline(always)]
+fn round_row<S: Simd>(simd: S, x: &Row, inverse: f32, bias: u8, to: &mut ByteRow) {
+    for at in (0..PANEL).step_by(S::LANES) {
+        simd.store_bytes(to, at, simd.mul(simd.load(x, at), simd.splat(inverse)), bias);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{QuantizedWeight, scale_of};
+    use crate::numbers::Numbers;
+
+    #[test]
+    fn groups_of_zeros_and_of_tiny_numbers_are_zero() {
+        assert_eq!(scale_of(0.0), (0.0, 0.0));
+        assert_eq!(scale_of(1e-40), (0.0, 0.0));
+        assert_eq!(scale_of(254.0), (2.0, 0.5));
+        assert!(scale_of(f32::NAN).0.is_nan());
+    }
+
+    #[test]
+    fn factors_divide_weights_and_widening_undoes_it() {
+        let weight = [1.0, 2.0, -4.0, 0.25];
+        let quantized = QuantizedWeight::new(Numbers::F32(&weight), &[0.5, 4.0]).unwrap();
+        assert_eq!(quantized.values, [127, 32, -127, 1]); // 2 and 0.5; −8 and 0.0625
+        for (x, near) in weight.iter().zip(quantized.widen(&[0.5, 4.0])) {
+            assert!((x - near).abs() <= 4.0 / 127.0, "{x} {near}");
+        }
+        assert_eq!(QuantizedWeight::new(Numbers::F32(&[3e38, 1.0]), &[0.1, 1.0]), Err(0));
+    }
+}

@@ -1,0 +1,104 @@
+//! The tile of int8 numbers: products of quads, exact sums in int32 over a group, and sums of groups in float32.
+//!
+//! Inputs and weights are quantized by groups of 64 along K, each with a scale of its own. Within a group, four products
+//! are one instruction where the CPU has it ([`ByteDot`]). At the end of a group, its sum is converted, which is exact,
+//! multiplied by both scales and added.
+
+use crate::arch::{ByteDot, ByteTileKernel, Simd};
+use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View};
+
+/// How many inputs, and how many weights of an output, share a scale.
+///
+/// On MiniLM, the lowest cosine to float32 over 96 held-out paragraphs is 0.9990 with groups of 64.
+pub const GROUP: usize = 64;
+
+/// How many quads of columns a panel has.
+pub const QUADS: usize = PANEL / 4;
+
+/// A tile of a product, out = a·b, of int8 numbers, with as many rows of `a` as `out` has.
+pub struct ByteTile<'a> {
+    /// The rows [rows, K], K rounded up to whole panels, plus [`Simd::byte_bias`].
+    pub a: View<'a, ByteRow>,
+    /// The scale of each group of each row: that of group g of row r is `a_scales[g * a_stride + r]`.
+    pub a_scales: &'a [f32],
+    /// The distance of the scales of a group from those of the next.
+    pub a_stride: usize,
+    /// One panel of packed weights, [`QUADS`] rows for each panel of K.
+    pub b: &'a [QuadRow],
+    /// The scales of the weights, a row for each group.
+    pub b_scales: &'a [Row],
+    /// −128 times the sum of the weights, a row for each group.
+    pub b_sums: &'a [SumRow],
+    /// The sums [rows, 32], overwritten.
+    pub out: &'a mut [Row],
+}
+
+/// Adds the products of the columns 4k to 4k + 3 of `a` and the quads `b` to the sums of the columns
+/// `at..at + VECTORS * LANES`.
+#[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "loops over constant ranges are unrolled, so that sums stay in registers"
+)]
+fn multiply_quads<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    dot: D,
+    a: &[ByteRow; ROWS],
+    k: usize,
+    b: &QuadRow,
+    at: usize,
+    sums: &mut [[D::Sums; VECTORS]; ROWS],
+) {
+    let mut vectors = [dot.load(simd, b, at); VECTORS];
+    for v in 1..VECTORS {
+        vectors[v] = dot.load(simd, b, at + v * S::LANES);
+    }
+    for row in 0..ROWS {
+        let a = dot.splat(simd, a[row].quad(k));
+        for v in 0..VECTORS {
+            sums[row][v] = dot.dot(simd, a, vectors[v], sums[row][v]);
+        }
+    }
+}
+
+impl ByteTileKernel for ByteTile<'_> {
+    fn rows(&self) -> usize {
+        self.out.len()
+    }
+
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "as in `multiply_quads`")]
+    fn run<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
+        let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        for at in (0..PANEL).step_by(VECTORS * S::LANES) {
+            let groups = self.b.chunks(GROUP / 4).zip(self.b_scales).zip(self.b_sums);
+            for (group, ((b, scales), starts)) in groups.enumerate() {
+                let mut start = [dot.start(simd, starts, at); VECTORS];
+                for v in 1..VECTORS {
+                    start[v] = dot.start(simd, starts, at + v * S::LANES);
+                }
+                let mut sums = [start; ROWS];
+                for (p, b) in b.chunks(QUADS).enumerate() {
+                    let a = self.a.panel(group * (GROUP / PANEL) + p);
+                    let a: &[ByteRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
+                    for (k, b) in b.iter().enumerate().take(QUADS) {
+                        multiply_quads(simd, dot, a, k, b, at, &mut sums);
+                    }
+                }
+                let a_scales = &self.a_scales[group * self.a_stride..][..ROWS];
+                for row in 0..ROWS {
+                    let scale = simd.splat(a_scales[row]);
+                    for v in 0..VECTORS {
+                        let at = at + v * S::LANES;
+                        let before = if group == 0 { simd.splat(0.0) } else { simd.load(&out[row], at) };
+                        let sum = simd.mul(dot.to_float(simd, sums[row][v]), scale);
+                        simd.store(&mut out[row], at, simd.fma(sum, simd.load(scales, at), before));
+                    }
+                }
+            }
+        }
+        if self.b.is_empty() {
+            out.fill(Row::ZERO);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Quantized dense layers on every way of multiplying bytes that this CPU has, against their formula in float64.
+//!
+//! `WORDPIECE_REQUIRE_BYTE_PATHS=avx512-vnni,avx512,avx-vnni,avx2,scalar` makes the tests fail where one is missing.
+
+use std::io::Write;
+use std::sync::Once;
+
+use wordpiece_kernels::activation::Activation;
+use wordpiece_kernels::gemm::{Dense, Epilogue, PackedWeights, QuantizedWeight, UnpackedWeights, groups, linear};
+use wordpiece_kernels::numbers::Numbers;
+use wordpiece_kernels::{Execution, InstructionSet, Matrix, PANEL, Row, View, pad_to_panels, panels};
+use wordpiece_parallel::{Workers, thread_pool};
+
+/// Returns every way of multiplying bytes, by name. The first call reports them, and those that this CPU lacks.
+fn paths() -> Vec<(&'static str, InstructionSet)> {
+    const NAMES: &[&str] = if cfg!(target_arch = "x86_64") {
+        &["scalar", "avx2", "avx-vnni", "avx512", "avx512-vnni"]
+    } else if cfg!(target_arch = "aarch64") {
+        &["scalar", "neon", "sdot"]
+    } else {
+        &["scalar"]
+    };
+    static REPORTED: Once = Once::new();
+    let all: Vec<_> = InstructionSet::all_available().into_iter().flat_map(InstructionSet::byte_paths).collect();
+    let skipped: Vec<&str> = NAMES.iter().copied().filter(|name| all.iter().all(|path| path.0 != *name)).collect();
+    REPORTED.call_once(|| {
+        let names: Vec<&str> = all.iter().map(|path| path.0).collect();
+        let _ = writeln!(std::io::stderr(), "int8 paths tested: {}; skipped: {}", names.join(", "), skipped.join(", "));
+    });
+    let required = std::env::var("WORDPIECE_REQUIRE_BYTE_PATHS").unwrap_or_default();
+    for name in required.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        assert!(all.iter().any(|path| path.0 == name), "{name}: required, but not available here");
+    }
+    all
+}
+
+/// A linear congruential generator of numbers from −1 to 1.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+
+    fn numbers(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.next()).collect()
+    }
+}
+
+fn matrix(x: &[f32], rows: usize, columns: usize) -> Matrix {
+    let mut matrix = Matrix::default();
+    matrix.fill_rows(rows, columns, x);
+    matrix
+}
+
+fn product(set: InstructionSet, pool: Option<Workers>, x: View<'_>, dense: &Dense, n: usize) -> Vec<f32> {
+    let mut y = Matrix::default();
+    let to = y.reshape(x.len(), n).view_mut();
+    linear(
+        Execution { instruction_set: set, tiles: None, pool },
+        x,
+        dense,
+        Epilogue::Bias,
+        to,
+        &mut Default::default(),
+    );
+    let mut numbers = vec![0.0; x.len() * n];
+    for (row, to) in numbers.chunks_mut(n).enumerate() {
+        y.copy_row(row, to);
+    }
+    numbers
+}
+
+/// A layer of random weights, its packed form, and the weights that it stands for, with input factors.
+struct Layer {
+    dense: Dense,
+    quantized: QuantizedWeight,
+    factors: Vec<f32>,
+    bias: Vec<f32>,
+    k: usize,
+}
+
+fn layer(k: usize, n: usize, seed: u64) -> Layer {
+    let mut random = Random(seed);
+    let (weight, bias) = (random.numbers(n * k), random.numbers(n));
+    let factors: Vec<f32> = random.numbers(k).iter().map(|x| 1.5 + x).collect();
+    let quantized = QuantizedWeight::new(Numbers::F32(&weight), &factors).expect("finite weights");
+    let packed = PackedWeights::int8(&[(&quantized.values, &quantized.scales)], &factors);
+    Layer { dense: Dense::from_parts(packed, pad_to_panels(&bias)), quantized, factors, bias, k }
+}
+
+impl Layer {
+    /// Returns the products of rows as documented: inputs times factors, quantized by row and group, times the quantized
+    /// weights; and the greatest magnitude that is added up in each.
+    fn expected(&self, x: &[f32]) -> Vec<(f64, f64)> {
+        let mut all = Vec::new();
+        for x in x.chunks(self.k) {
+            let scaled: Vec<f32> = x.iter().zip(&self.factors).map(|(x, factor)| x * factor).collect();
+            for (n, bias) in self.bias.iter().enumerate() {
+                let (mut sum, mut size) = (f64::from(*bias), f64::from(bias.abs()));
+                for (g, group) in scaled.chunks(64).enumerate() {
+                    let most = group.iter().fold(0f32, |most, x| most.max(x.abs()));
+                    let inverse = 127.0 / most;
+                    let products = group.iter().enumerate().map(|(i, x)| {
+                        let q = if most == 0.0 { 0.0 } else { (x * inverse).round_ties_even() };
+                        q as i64 * i64::from(self.quantized.values[n * self.k + 64 * g + i])
+                    });
+                    let scale = self.quantized.scales[n * groups(self.k) + g];
+                    let product = products.sum::<i64>() as f64 * f64::from(most * (1.0 / 127.0)) * f64::from(scale);
+                    sum += product;
+                    size += product.abs();
+                }
+                all.push((sum, size));
+            }
+        }
+        all
+    }
+}
+
+#[test]
+fn quantized_layers_equal_their_formula_at_all_edges() {
+    for (name, set) in paths() {
+        for k in [1, 3, 4, 31, 32, 33, 63, 64, 65, 96, 128, 130, 600] {
+            for n in [1, 31, 32, 33, 65] {
+                let layer = layer(k, n, (k * 100 + n) as u64);
+                let mut random = Random(7);
+                for rows in [1, 2, 5, 6, 7, 13, 14, 15, 29] {
+                    let x = random.numbers(rows * k);
+                    let y = product(set, None, matrix(&x, rows, k).view(), &layer.dense, n);
+                    for (y, (expected, size)) in y.iter().zip(layer.expected(&x)) {
+                        let far = (f64::from(*y) - expected).abs() / (size * f64::from(f32::EPSILON));
+                        assert!(far <= 6.0, "{name}: {rows}×{k}×{n}: {y}, not {expected}: {far} ulp");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn all_paths_add_up_the_same_integers() {
+    // A single group of unit scales: the result is the integer sum, which float32 holds exactly.
+    let mut random = Random(11);
+    let mut byte = || (random.next() * 127.0).round() as i8;
+    for k in [1, 4, 7, 33, 64] {
+        let (n, rows) = (40, 17);
+        let mut values: Vec<i8> = (0..n * k).map(|_| byte()).collect();
+        let mut x: Vec<f32> = (0..rows * k).map(|_| f32::from(byte())).collect();
+        // The greatest sums: products of ±127 only, for which 16 bits would be too few if any were lost.
+        values[..k].fill(127);
+        values[k..2 * k].fill(-127);
+        x[..k].fill(127.0);
+        x[k..2 * k].fill(-127.0);
+        for row in x.chunks_mut(k) {
+            row[0] = 127.0; // the scale of each row is 1
+        }
+        let packed = PackedWeights::int8(&[(&values, &vec![1.0; n])], &vec![1.0; k]);
+        let dense = Dense::from_parts(packed, vec![Row::ZERO; panels(n)]);
+        let expected: Vec<f32> = x
+            .chunks(k)
+            .flat_map(|x| {
+                values.chunks(k).map(|w| x.iter().zip(w).map(|(x, w)| *x as i32 * i32::from(*w)).sum::<i32>() as f32)
+            })
+            .collect();
+        for (name, set) in paths() {
+            assert_eq!(product(set, None, matrix(&x, rows, k).view(), &dense, n), expected, "{name}, K = {k}");
+        }
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_beside_any_others_and_on_any_number_of_threads() {
+    let pools = [1, 3].map(|workers| thread_pool(workers).expect("the system starts threads"));
+    for (name, set) in paths() {
+        let (k, n) = (200, 70);
+        let layer = layer(k, n, 5);
+        let x = Random(6).numbers(40 * k);
+        let all = matrix(&x, 40, k);
+        let whole = product(set, None, all.view(), &layer.dense, n);
+        for rows in [1, 2, 13, 14, 15, 40] {
+            for start in [0, 1, 7, 39] {
+                let range = start..(start + rows).min(40);
+                let part = product(set, None, all.view().rows(range.clone()), &layer.dense, n);
+                assert_eq!(part, whole[range.start * n..range.end * n], "{name}: rows {range:?}");
+            }
+        }
+        for pool in pools {
+            assert_eq!(product(set, Some(pool), all.view(), &layer.dense, n), whole, "{name}");
+        }
+    }
+}
+
+#[test]
+fn numbers_beyond_the_last_column_do_not_change_the_scale() {
+    for (name, set) in paths() {
+        let (k, n) = (40, 8);
+        let layer = layer(k, n, 9);
+        let mut x = matrix(&Random(1).numbers(3 * k), 3, k);
+        let clean = product(set, None, x.view(), &layer.dense, n);
+        for row in &mut x.data_mut()[3..] {
+            row.0[k - PANEL..].fill(f32::NAN);
+        }
+        assert_eq!(product(set, None, x.view(), &layer.dense, n), clean, "{name}");
+    }
+}
+
+#[test]
+fn inputs_that_are_not_finite_give_results_that_are_not_finite() {
+    for (name, set) in paths() {
+        let layer = layer(70, 33, 2);
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut x = Random(3).numbers(2 * 70);
+            x[66] = bad;
+            let y = product(set, None, matrix(&x, 2, 70).view(), &layer.dense, 33);
+            assert!(y[..33].iter().all(|y| !y.is_finite()), "{name}: {bad}");
+            assert!(y[33..].iter().all(|y| y.is_finite()), "{name}: another row");
+        }
+    }
+}
+
+#[test]
+fn packed_weights_are_unpacked_bit_for_bit() {
+    for (k, n) in [(1, 1), (64, 32), (65, 33), (200, 70)] {
+        let (first, second) = (layer(k, n, 3), layer(k, n + 1, 4));
+        let parts = [&first.quantized, &second.quantized].map(|part| (&part.values[..], &part.scales[..]));
+        let packed = PackedWeights::int8(&parts, &first.factors);
+        assert_eq!(packed.unpack(0, n), UnpackedWeights::Int8(first.quantized));
+        assert_eq!(packed.unpack(panels(n), n + 1), UnpackedWeights::Int8(second.quantized));
+        let kept: Vec<f32> = packed.factors().expect("int8 has factors").iter().flat_map(|row| row.0).take(k).collect();
+        assert_eq!(kept, first.factors);
+    }
+}
+
+#[test]
+fn epilogues_follow_as_for_other_weights() {
+    for (name, set) in paths() {
+        let layer = layer(64, 40, 8);
+        let x = matrix(&Random(9).numbers(5 * 64), 5, 64);
+        let plain = product(set, None, x.view(), &layer.dense, 40);
+        let mut y = Matrix::default();
+        let to = y.reshape(5, 40).view_mut();
+        let execution = Execution::on_this_thread(set);
+        let epilogue = Epilogue::Activation(Activation::Relu);
+        linear(execution, x.view(), &layer.dense, epilogue, to, &mut Default::default());
+        let mut row = vec![0.0; 40];
+        for (i, plain) in plain.chunks(40).enumerate() {
+            y.copy_row(i, &mut row);
+            assert!(row.iter().zip(plain).all(|(y, x)| *y == x.max(0.0)), "{name}");
+        }
+    }
+}
