@@ -56,11 +56,15 @@ __all__ = [
     "linear_backward",
     "num_threads",
     "pack_sequences",
+    "quantize",
     "set_num_threads",
     "split_sentences",
     "sums_of_squares",
     "text_document_id",
 ]
+
+#: int8 numbers [out, in] and float32 scales [out, groups].
+_Int8 = tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]
 
 __version__: Final[str]
 UNICODE_VERSIONS: Final[str]
@@ -232,17 +236,14 @@ class StaticEmbeddings:
 class PackedLayer:
     def __new__(
         cls,
-        qkv: list[tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]]],
-        output: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        qkv: PackedDense,
+        output: PackedDense,
         output_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
-        inner: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
-        up: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]] | None,
-        outer: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        inner: PackedDense,
+        up: PackedDense | None,
+        outer: PackedDense,
         outer_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
-        dtype: str,
-        instruction_set: str | None = None,
     ) -> Self: ...
-    def weight(self, name: str) -> npt.NDArray[Any]: ...
     def __reduce__(self) -> tuple[type[PackedLayer], tuple[Any, ...]]: ...
 
 @final
@@ -250,11 +251,16 @@ class PackedDense:
     def __new__(
         cls,
         names: list[str],
-        layers: list[tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]]],
+        layers: Sequence[tuple[tuple[npt.NDArray[np.generic] | _Int8, str], npt.NDArray[np.float32]]],
         dtype: str,
         instruction_set: str | None = None,
+        factors: npt.NDArray[np.float32] | None = None,
+        *,
+        observed: bool = False,
     ) -> Self: ...
-    def weight(self, name: str) -> npt.NDArray[Any]: ...
+    def weight(self, name: str) -> npt.NDArray[Any] | _Int8: ...
+    def factors(self) -> npt.NDArray[np.float32] | None: ...
+    def observations(self) -> tuple[int, npt.NDArray[np.float64]] | None: ...
     def __reduce__(self) -> tuple[type[PackedDense], tuple[Any, ...]]: ...
 
 @final
@@ -338,6 +344,9 @@ def dense(
     threads: int | None = None,
     instruction_set: str | None = None,
 ) -> npt.NDArray[np.float32]: ...
+def quantize(
+    weight: tuple[npt.NDArray[np.generic], str], factors: npt.NDArray[np.float32]
+) -> _Int8 | None: ...
 def kernel_instruction_sets() -> list[str]: ...
 def describe_products(dtype: str, instruction_set: str | None = None) -> tuple[str, str, bool, str]: ...
 def num_threads(threads: int | None = None) -> int: ...

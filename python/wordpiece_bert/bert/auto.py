@@ -13,6 +13,7 @@ from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
     from pathlib import Path
 
     from wordpiece_bert.bert.base import Model
@@ -63,6 +64,7 @@ class AutoModel:
         keep_half: bool = False,
         check_finite: bool = False,
         new_head: int | None = None,
+        calibrate: Sequence[str] | None = None,
     ) -> Model:
         """Load a model as the class that ``architectures`` names, or without a head if it names none.
 
@@ -72,7 +74,7 @@ class AutoModel:
             ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
         backend : {"rust", "numpy"}, default "rust"
             The engine.
-        dtype : {"float32", "bfloat16", "auto"}, default "float32"
+        dtype : {"float32", "bfloat16", "int8", "auto"}, default "float32"
             The type that the engine computes in, as for `Model`.
         revision : str, optional
             Branch, tag or commit of a model in the Hugging Face cache.
@@ -84,6 +86,8 @@ class AutoModel:
             Refuse weights that are NaN or infinite.
         new_head : int, optional
             A seed to draw the weights of the head with, if the file has none of them.
+        calibrate : sequence of str, optional
+            Texts for ``dtype="int8"``, as for `Model.from_pretrained`.
 
         Returns
         -------
@@ -98,7 +102,7 @@ class AutoModel:
         """
         folder = find_model(name, revision=revision, download=download)
         return _class_of(folder).from_pretrained(
-            folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
+            folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head, calibrate=calibrate
         )
 
     @staticmethod
@@ -112,6 +116,7 @@ class AutoModel:
         keep_half: bool = False,
         check_finite: bool = False,
         new_head: int | None = None,
+        calibrate: Sequence[str] | None = None,
     ) -> BertModel:
         """Load a model of any type without its head.
 
@@ -121,7 +126,7 @@ class AutoModel:
             ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
         backend : {"rust", "numpy"}, default "rust"
             The engine.
-        dtype : {"float32", "bfloat16", "auto"}, default "float32"
+        dtype : {"float32", "bfloat16", "int8", "auto"}, default "float32"
             The type that the engine computes in, as for `Model`.
         revision : str, optional
             Branch, tag or commit of a model in the Hugging Face cache.
@@ -133,6 +138,8 @@ class AutoModel:
             Refuse weights that are NaN or infinite.
         new_head : int, optional
             A seed to draw the weights of the head with, if the file has none of them.
+        calibrate : sequence of str, optional
+            Texts for ``dtype="int8"``, as for `Model.from_pretrained`.
 
         Returns
         -------
@@ -151,7 +158,7 @@ class AutoModel:
             message = f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
             raise ConfigError(message)
         return base.from_pretrained(
-            folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
+            folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head, calibrate=calibrate
         )
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert.bert.quantized import Int8Weight
+
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
 
@@ -27,8 +29,10 @@ def is_half(dtype: np.dtype[np.generic]) -> bool:
     return dtype == BFLOAT16 or (dtype.kind == "f" and dtype.itemsize == 2)
 
 
-def widen(x: npt.NDArray[np.generic]) -> Array:
+def widen(x: npt.NDArray[np.generic] | Int8Weight) -> Array:
     """Convert floats of any width to float32, exactly if they have 16 bits; a float32 array is returned unchanged."""
+    if isinstance(x, Int8Weight):
+        return x.widen()
     if x.dtype == BFLOAT16:
         bits = x["bfloat16"].astype(np.uint32)  # type: ignore[call-overload]
         bits <<= np.uint32(16)

@@ -13,6 +13,7 @@ import numpy as np
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes
 from wordpiece_bert.bert.checkpoint.names import POOLER, Shape
+from wordpiece_bert.bert.engines.packing import quantized_table
 from wordpiece_bert.bert.inputs import check_inputs, check_rows
 from wordpiece_bert.bert.outputs import BertOutput
 
@@ -69,7 +70,11 @@ class BertModel(Model):
         names = {name: self._name_in_checkpoint(name, self.config) for name in self._shapes(self.config)}
         weights = {name: resolved.base[own] for name, own in names.items() if own in resolved.base}
         self.has_pooler = POOLER[0] in weights
-        self._encoder = engine.prepare(self.config, weights)
+        if self.dtype == "int8":
+            table = "embeddings.word_embeddings.weight"
+            weights[table] = self._weights[names[table]] = quantized_table(weights[table])
+        rows = self._calibration
+        self._encoder = engine.prepare(self.config, weights, **({} if rows is None else {"calibration": rows}))
         # The encoder stores these weights itself: drop the arrays, so that each weight is in memory once.
         self._weights |= {names[name]: packed for name, packed in self._encoder.packed.items()}
 

@@ -36,6 +36,7 @@ __all__ = [
     "add_files",
     "add_output_control",
     "add_threads",
+    "calibration_texts",
     "common_options",
     "files_of",
     "input_files",
@@ -161,9 +162,34 @@ def add_dtype(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         default="float32",
         metavar="DTYPE",
-        help="the numbers that are multiplied: float32 (default), bfloat16, or auto for the fastest on this CPU that "
+        help="the numbers that are multiplied: float32 (default), bfloat16, int8, or auto for the fastest on this CPU that "
         "keeps a cosine of 0.9999 to float32",
     )
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        metavar="FILE",
+        help="for --dtype int8: a text file with a few dozen lines like the texts that the model is for (default: texts "
+        "of the package)",
+    )
+
+
+def calibration_texts(options: argparse.Namespace) -> list[str] | None:
+    """Return the lines of the file of ``--calibrate`` that are not blank; None without the option.
+
+    Raises
+    ------
+    InputError
+        The file is not UTF-8.
+    """
+    if options.calibrate is None:
+        return None
+    try:
+        lines = options.calibrate.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as cause:
+        message = f"--calibrate {options.calibrate}: the file is not UTF-8: {cause}"
+        raise InputError(message) from cause
+    return [line for line in lines if line.strip()]
 
 
 def add_download(parser: argparse.ArgumentParser) -> None:

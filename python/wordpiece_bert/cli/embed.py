@@ -105,7 +105,11 @@ def run(options: argparse.Namespace) -> None:
         run_lists(options, texts, path, kind, other)
         return
     encoder = SentenceEncoder.from_pretrained(
-        options.model, dtype=options.dtype, threads=options.threads, download=options.download
+        options.model,
+        dtype=options.dtype,
+        threads=options.threads,
+        download=options.download,
+        calibrate=arguments.calibration_texts(options),
     )
     loaded = time.perf_counter()
     cut = "" if encoder.max_seq_length == sys.maxsize else f", at most {encoder.max_seq_length} tokens a text"

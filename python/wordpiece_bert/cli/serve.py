@@ -101,7 +101,12 @@ def run(options: argparse.Namespace) -> None:
             message = f"two models are named {name!r}: give one another name, as in NAME={model}"
             raise InputError(message)
         models[name] = load_model(
-            model, backend=options.backend, dtype=options.dtype, threads=options.threads, download=options.download
+            model,
+            backend=options.backend,
+            dtype=options.dtype,
+            threads=options.threads,
+            download=options.download,
+            calibrate=arguments.calibration_texts(options),
         )
         print_verbose(options, f"{name}: {models[name]!r}, {models[name].engine}")
     if options.host not in ("127.0.0.1", "::1", "localhost") and not settings.api_keys:

@@ -28,6 +28,7 @@ from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from wordpiece_bert.bert.engines import EngineInfo
@@ -57,7 +58,7 @@ class CrossEncoder:
         How many threads the tokenizer and the Rust engine use; by default as many as this process may use.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
-    backend, dtype, revision, download, keep_half
+    backend, dtype, revision, download, keep_half, calibrate
         As for `BertModel.from_pretrained`.
 
     Raises
@@ -87,6 +88,7 @@ class CrossEncoder:
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> None:
         check_device(device)
         self._prompts: dict[str, str] = {}
@@ -98,10 +100,11 @@ class CrossEncoder:
                 raise InputError(message)
             folder = find_model(model, revision=revision, download=download)
             options = {"activation_fn": activation_fn, "threads": threads, "backend": backend, "dtype": dtype}
-            source = Source.of(model, folder, revision, **options, keep_half=keep_half)
+            texts = None if calibrate is None else tuple(calibrate)
+            source = Source.of(model, folder, revision, **options, keep_half=keep_half, calibrate=texts)
             activation_fn = activation_fn or _activation_of(folder)
             self._prompts, self._default_prompt_name = read_prompts(folder)
-            loaded = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half)
+            loaded = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half, calibrate=calibrate)
             if not isinstance(loaded, SequenceClassification):
                 kind = type(loaded).__name__
                 message = f"{folder}: a cross encoder is a model for sequence classification, not {kind}"
@@ -136,6 +139,7 @@ class CrossEncoder:
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> CrossEncoder:
         """Load a cross encoder from this machine.
 
@@ -143,7 +147,7 @@ class CrossEncoder:
         ----------
         name
             The folder of a model for sequence classification, or ``"org/name"`` in the local Hugging Face cache.
-        backend, dtype, revision, download, keep_half
+        backend, dtype, revision, download, keep_half, calibrate
             As for `BertModel.from_pretrained`.
         max_length, threads
             As for the class.
@@ -163,6 +167,7 @@ class CrossEncoder:
             revision=revision,
             download=download,
             keep_half=keep_half,
+            calibrate=calibrate,
         )
 
     @property

@@ -36,7 +36,7 @@ from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, 
 from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.model import BertModel
@@ -81,7 +81,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         The model's name or folder, as for `from_pretrained`. A `BertModel` is deprecated.
     tokenizer, folder
         Deprecated: the tokenizer of a `BertModel`, and how token vectors become sentence vectors.
-    backend, dtype, revision, download, keep_half
+    backend, dtype, revision, download, keep_half, calibrate
         As for `BertModel.from_pretrained`.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
@@ -133,6 +133,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> None:
         check_device(device)
         source = None
@@ -143,8 +144,10 @@ class SentenceEncoder(QueryAndDocumentCalls):
             found = find_model(model, revision=revision, download=download)
             folder = read_folder(found)
             options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
-            source = Source.of(model, found, revision, **options)
-            model = AutoModel.base_from_pretrained(folder.transformer, backend, dtype, keep_half=keep_half)
+            source = Source.of(model, found, revision, **options, calibrate=None if calibrate is None else tuple(calibrate))
+            model = AutoModel.base_from_pretrained(
+                folder.transformer, backend, dtype, keep_half=keep_half, calibrate=calibrate
+            )
             tokenizer = tokenizer_of(folder.transformer)
         else:
             if tokenizer is None or folder is None:
@@ -194,6 +197,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> Self:
         """Load a sentence encoder from this machine.
 
@@ -202,7 +206,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         name
             ``"minilm"``, a folder, or ``"org/name"`` in the local Hugging Face cache: in the layout of
             sentence-transformers, or a plain BERT model, whose token vectors are then averaged.
-        backend, dtype, revision, download, keep_half
+        backend, dtype, revision, download, keep_half, calibrate
             As for `BertModel.from_pretrained`.
         threads
             As for the class.
@@ -220,6 +224,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
             revision=revision,
             download=download,
             keep_half=keep_half,
+            calibrate=calibrate,
         )
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:

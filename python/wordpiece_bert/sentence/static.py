@@ -28,6 +28,7 @@ from wordpiece_bert.sentence.static_folder import (
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -60,7 +61,7 @@ class StaticEncoder(SentenceEncoder):
         The model's name or folder.
     dtype : {"float32", "auto"}
         The number type of the computation, float32; tables of other types are widened.
-    backend, keep_half
+    backend, keep_half, calibrate
         For the interface of `SentenceEncoder`; a static model has one implementation.
     device, threads, revision, download
         As for `SentenceEncoder`.
@@ -84,8 +85,12 @@ class StaticEncoder(SentenceEncoder):
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> None:
         check_device(device)
+        if calibrate is not None:
+            message = "calibrate is for dtype='int8', which a static model does not have: leave it out"
+            raise InputError(message)
         if dtype not in ("float32", "auto"):
             message = f"dtype must be 'float32' for a static model, which computes in it, not {dtype!r}"
             raise InputError(message)

@@ -221,7 +221,13 @@ class Models:
 
 
 def load_model(
-    name: str, *, backend: str = "rust", dtype: str = "float32", threads: int | None = None, download: bool = False
+    name: str,
+    *,
+    backend: str = "rust",
+    dtype: str = "float32",
+    threads: int | None = None,
+    download: bool = False,
+    calibrate: list[str] | None = None,
 ) -> SentenceEncoder | CrossEncoder:
     """Load a sentence encoder, or the cross encoder of a folder whose model classifies sequences.
 
@@ -232,7 +238,7 @@ def load_model(
     """
     folder = find_model(name, download=download)
     cls = CrossEncoder if _is_ranker(folder) else SentenceEncoder
-    return cls(name, backend=backend, dtype=dtype, threads=threads)
+    return cls(name, backend=backend, dtype=dtype, threads=threads, calibrate=calibrate)
 
 
 def _is_ranker(folder: Path) -> bool:

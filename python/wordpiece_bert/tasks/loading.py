@@ -16,6 +16,7 @@ from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 
@@ -48,6 +49,7 @@ def load(
     keep_half: bool = False,
     check_finite: bool = False,
     new_head: int | None = None,
+    calibrate: Sequence[str] | None = None,
 ) -> Loaded:
     """Load a model, as the class that its folder names, and its tokenizer.
 
@@ -57,7 +59,7 @@ def load(
         ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
     backend : {"rust", "numpy"}, default "rust"
         The engine.
-    dtype : {"float32", "bfloat16", "auto"}, default "float32"
+    dtype : {"float32", "bfloat16", "int8", "auto"}, default "float32"
         The type that the engine computes in, as for `Model`.
     revision : str, optional
         Branch, tag or commit of a model in the Hugging Face cache.
@@ -69,6 +71,8 @@ def load(
         Refuse weights that are NaN or infinite.
     new_head : int, optional
         A seed to draw the weights of the head with, if the file has none of them.
+    calibrate : sequence of str, optional
+        Texts for ``dtype="int8"``, as for `Model.from_pretrained`.
 
     Returns
     -------
@@ -82,7 +86,7 @@ def load(
     """
     folder = find_model(name, revision=revision, download=download)
     model = AutoModel.from_pretrained(
-        folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head
+        folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head, calibrate=calibrate
     )
     return Loaded(model, tokenizer_of(folder))
 

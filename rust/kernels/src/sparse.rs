@@ -16,8 +16,8 @@ use crate::activation::Activation;
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::encoder::Norm;
 use crate::execution::Execution;
-use crate::gemm::{Dense, Epilogue, Products, linear};
-use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, panels};
+use crate::gemm::{ConvertedInputs, Dense, Epilogue, Products, linear};
+use crate::matrix::{Matrix, PANEL, Row, View, panels};
 use crate::numbers::Numbers;
 
 /// Entries of the vocabulary whose logits are computed before they are pooled: the block of a task's tokens and its weights
@@ -193,10 +193,10 @@ impl VocabularyHead {
     ) -> SparseRows {
         let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
         let (texts, tokens) = (offsets.len() - 1, last - first);
-        let Scratch { x: input, hidden, rounded, pooled } = scratch;
+        let Scratch { x: input, hidden, converted, pooled } = scratch;
         input.fill_rows(tokens, self.hidden, &x[first * self.hidden..last * self.hidden]);
         let to = hidden.reshape(tokens, self.width).view_mut();
-        linear(execution, input.view(), &self.dense, Epilogue::Activation(self.activation), to, rounded);
+        linear(execution, input.view(), &self.dense, Epilogue::Activation(self.activation), to, converted);
         self.norm.apply(execution.instruction_set, self.width, &mut hidden.view_mut());
 
         let ends: Vec<usize> = offsets[1..].iter().map(|end| end - first).collect();
@@ -206,13 +206,13 @@ impl VocabularyHead {
             blocks[panel / panels(BLOCK)].1.push(to);
         }
         let alone = Execution { pool: None, ..execution };
-        map_with(blocks, execution.pool, <(Matrix, Vec<HalfRow>)>::default, |(logits, rounded), (block, to)| {
+        map_with(blocks, execution.pool, <(Matrix, ConvertedInputs)>::default, |(logits, converted), (block, to)| {
             let mut logits = logits.reshape(tokens, to.len() * PANEL).view_mut();
             let epilogue = match options.pooling {
                 TokenPooling::Max => Epilogue::Bias,
                 TokenPooling::Sum => Epilogue::Activation(Activation::Relu),
             };
-            linear(alone, hidden.view(), block, epilogue, logits.rows(0..tokens), rounded);
+            linear(alone, hidden.view(), block, epilogue, logits.rows(0..tokens), converted);
             for (panel, to) in to.into_iter().enumerate() {
                 let rows = logits.panel(panel);
                 arch::run(execution.instruction_set, PoolPanel { rows, ends: &ends, options, to });
@@ -229,8 +229,8 @@ struct Scratch {
     x: Matrix,
     /// The input of the decoder [tokens, E].
     hidden: Matrix,
-    /// Inputs rounded to bfloat16.
-    rounded: Vec<HalfRow>,
+    /// The inputs of products in 16 bits.
+    converted: ConvertedInputs,
     /// The vectors [texts, V].
     pooled: Matrix,
 }

@@ -1,6 +1,6 @@
 //! Quantized dense layers on every way of multiplying bytes that this CPU has, against their formula in float64.
 //!
-//! `WORDPIECE_REQUIRE_BYTE_PATHS=avx512-vnni,avx512,avx-vnni,avx2,scalar` makes the tests fail where one is missing.
+//! `WORDPIECE_REQUIRE_BYTE_PATHS=avx512-vnni,avx512-plain,avx-vnni,avx2-plain,scalar` makes the tests fail where one is missing.
 
 use std::io::Write;
 use std::sync::Once;
@@ -14,9 +14,9 @@ use wordpiece_parallel::{Workers, thread_pool};
 /// Returns every way of multiplying bytes, by name. The first call reports them, and those that this CPU lacks.
 fn paths() -> Vec<(&'static str, InstructionSet)> {
     const NAMES: &[&str] = if cfg!(target_arch = "x86_64") {
-        &["scalar", "avx2", "avx-vnni", "avx512", "avx512-vnni"]
+        &["scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni"]
     } else if cfg!(target_arch = "aarch64") {
-        &["scalar", "neon", "sdot"]
+        &["scalar", "neon-plain", "sdot"]
     } else {
         &["scalar"]
     };
@@ -248,5 +248,21 @@ fn epilogues_follow_as_for_other_weights() {
             y.copy_row(i, &mut row);
             assert!(row.iter().zip(plain).all(|(y, x)| *y == x.max(0.0)), "{name}");
         }
+    }
+}
+
+#[test]
+fn a_layer_that_observes_adds_up_the_squares_of_its_inputs() {
+    let layer = layer(40, 8, 1);
+    let dense = layer.dense.observing();
+    let x = Random(2).numbers(5 * 40);
+    for part in [&x[..80], &x[80..]] {
+        product(InstructionSet::detect(), None, matrix(part, part.len() / 40, 40).view(), &dense, 8);
+    }
+    let observed = dense.observed().expect("the layer observes");
+    assert_eq!(observed.rows, 5);
+    for (column, sum) in observed.squares.iter().enumerate() {
+        let expected: f64 = x.iter().skip(column).step_by(40).map(|x| f64::from(*x).powi(2)).sum();
+        assert!((sum - expected).abs() < 1e-12, "column {column}: {sum}, not {expected}");
     }
 }

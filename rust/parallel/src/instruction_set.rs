@@ -308,17 +308,17 @@ impl InstructionSet {
             InstructionSet::Scalar => vec![("scalar", self)],
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx2(token) => {
-                let without = ("avx2", InstructionSet::Avx2(token.without_extensions()));
+                let without = ("avx2-plain", InstructionSet::Avx2(token.without_extensions()));
                 token.vnni().map(|_| ("avx-vnni", self)).into_iter().chain([without]).collect()
             }
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512(token) => {
-                let without = ("avx512", InstructionSet::Avx512(token.without_extensions()));
+                let without = ("avx512-plain", InstructionSet::Avx512(token.without_extensions()));
                 token.vnni().map(|_| ("avx512-vnni", self)).into_iter().chain([without]).collect()
             }
             #[cfg(target_arch = "aarch64")]
             InstructionSet::Neon(token) => {
-                let without = ("neon", InstructionSet::Neon(token.without_extensions()));
+                let without = ("neon-plain", InstructionSet::Neon(token.without_extensions()));
                 token.dot_product().map(|_| ("sdot", self)).into_iter().chain([without]).collect()
             }
         }

@@ -1,17 +1,19 @@
-//! The packed layers of MobileBERT.
+//! Packed dense layers, and the layers of MobileBERT that are made of them.
 
 use std::sync::Arc;
 
-use numpy::IntoPyArray;
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::encoder::{BottleneckLayer, DenseNorm, Source};
-use wordpiece_kernels::gemm::Dense;
-use wordpiece_kernels::panels;
+use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight, groups};
+use wordpiece_kernels::{pad_to_panels, panels};
 
 use crate::engine::products_for;
 use crate::error::{self, guarded};
-use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormWithEps, StoredArray, norm_of, stored_array};
+use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormWithEps, StoredArray, by_rows, norm_of, stored_array};
 
 /// One dense layer, or several with the same input that are computed as one, packed.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
@@ -27,38 +29,45 @@ pub struct PackedDense {
 
 #[pymethods]
 impl PackedDense {
-    /// Pack dense layers under these names, for the products of `dtype`, float32 or bfloat16, with `instruction_set`.
+    /// Pack dense layers under these names, for the products of `dtype` with `instruction_set`: float32 or bfloat16; or int8
+    /// for weights that `quantize` returned, with the same `factors` [in] for all. An `observed` layer remembers its inputs.
     #[new]
-    #[pyo3(signature = (names, layers, dtype, instruction_set=None))]
+    #[pyo3(signature = (names, layers, dtype, instruction_set=None, factors=None, *, observed=false))]
     fn new(
         py: Python<'_>,
         names: Vec<String>,
         layers: Vec<DenseArrays<'_>>,
         dtype: String,
         instruction_set: Option<String>,
+        factors: Option<PyReadonlyArray1<'_, f32>>,
+        observed: bool,
     ) -> PyResult<PackedDense> {
         guarded(|| {
-            let products = products_for(&dtype, instruction_set.as_deref())?;
-            let weights = layers
-                .iter()
-                .map(|layer| BorrowedNumbers::new(&layer.0.0, &layer.0.1))
-                .collect::<PyResult<Vec<_>>>()?;
-            let dense = weights
-                .iter()
-                .zip(&layers)
-                .map(|(weight, layer)| Ok((weight.numbers()?, layer.1.as_slice()?)))
-                .collect::<PyResult<Vec<_>>>()?;
-            let Some((weight, bias)) = dense.first() else {
-                return Err(error::input("a packed layer needs a dense layer".into()));
+            let rows = layers.iter().map(|layer| layer.1.len());
+            let parts: Vec<_> = names.into_iter().zip(rows).collect();
+            let (dense, columns) = match &factors {
+                Some(factors) => (int8_dense(py, &layers, factors.as_slice()?)?, factors.len()),
+                None => {
+                    let products = products_for(&dtype, instruction_set.as_deref())?;
+                    float_dense(py, &layers, products)?
+                }
             };
-            let columns = weight.len() / bias.len().max(1);
-            let parts = names.into_iter().zip(dense.iter().map(|layer| layer.1.len())).collect();
-            let dense = Arc::new(py.detach(|| Dense::new(&dense, columns, products)));
+            let dense = Arc::new(if observed { dense.observing() } else { dense });
             Ok(PackedDense { dense, parts, columns, made_for: (dtype, instruction_set) })
         })
     }
 
-    /// Return the weight [out, in] of this name; 16-bit numbers as uint16 bits.
+    /// Return how many rows an observed layer has had, and the sum of the squares of each input, float64 [in].
+    fn observations<'py>(&self, py: Python<'py>) -> PyResult<Option<(usize, Bound<'py, PyArray1<f64>>)>> {
+        guarded(|| Ok(self.dense.observed().map(|observed| (observed.rows, observed.squares.into_pyarray(py)))))
+    }
+
+    /// Return what the inputs of an int8 layer are multiplied by, float32 [in].
+    fn factors<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f32>>>> {
+        guarded(|| Ok(self.factors_of().map(|factors| factors.into_pyarray(py))))
+    }
+
+    /// Return the weight [out, in] of this name; 16-bit numbers as uint16 bits, int8 numbers as a tuple with their scales.
     fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let part = self.each().find(|(_, other, _)| *other == name);
@@ -79,13 +88,25 @@ impl PackedDense {
                 .collect::<PyResult<Vec<_>>>()?;
             let names: Vec<&str> = this.each().map(|(_, name, _)| name).collect();
             let (dtype, instruction_set) = this.made_for.clone();
-            let arguments = (names, layers, dtype, instruction_set);
+            let factors = this.factors_of().map(|factors| factors.into_pyarray(py));
+            let arguments = (names, layers, dtype, instruction_set, factors);
             Ok((slf.get_type(), arguments.into_pyobject(py)?))
         })
     }
 }
 
 impl PackedDense {
+    /// What the inputs of an int8 layer are multiplied by.
+    fn factors_of(&self) -> Option<Vec<f32>> {
+        let rows = self.dense.weights().factors()?;
+        Some(rows.iter().flat_map(|row| row.0).take(self.columns).collect())
+    }
+
+    /// The numbers of inputs, and of outputs of the first layer.
+    pub fn sizes(&self) -> (usize, usize) {
+        (self.columns, self.parts.first().map_or(0, |part| part.1))
+    }
+
     /// The packed layers.
     pub fn dense(&self) -> Arc<Dense> {
         self.dense.clone()
@@ -104,6 +125,58 @@ impl PackedDense {
         stored_array(py, self.dense.weights().unpack(first, rows), [rows, self.columns])
     }
 }
+
+/// Packs dense layers of floats, and returns their number of inputs too.
+fn float_dense(py: Python<'_>, layers: &[DenseArrays<'_>], products: Products) -> PyResult<(Dense, usize)> {
+    let weights =
+        layers.iter().map(|layer| BorrowedNumbers::new(&layer.0.0, &layer.0.1)).collect::<PyResult<Vec<_>>>()?;
+    let dense = weights
+        .iter()
+        .zip(layers)
+        .map(|(weight, layer)| Ok((weight.numbers()?, layer.1.as_slice()?)))
+        .collect::<PyResult<Vec<_>>>()?;
+    let Some((weight, bias)) = dense.first() else {
+        return Err(error::input("a packed layer needs a dense layer".into()));
+    };
+    let columns = weight.len() / bias.len().max(1);
+    Ok((py.detach(|| Dense::new(&dense, columns, products)), columns))
+}
+
+/// Packs dense layers of int8 numbers.
+fn int8_dense(py: Python<'_>, layers: &[DenseArrays<'_>], factors: &[f32]) -> PyResult<Dense> {
+    let weights = layers
+        .iter()
+        .map(|layer| layer.0.0.extract::<(PyReadonlyArray2<'_, i8>, PyReadonlyArray2<'_, f32>)>())
+        .collect::<Result<Vec<_>, _>>()?;
+    let weights = weights
+        .iter()
+        .map(|(values, scales)| Ok((by_rows(values)?, by_rows(scales)?)))
+        .collect::<PyResult<Vec<_>>>()?;
+    let biases = layers.iter().map(|layer| Ok(pad_to_panels(layer.1.as_slice()?))).collect::<PyResult<Vec<_>>>()?;
+    Ok(py.detach(|| Dense::from_parts(PackedWeights::int8(&weights, factors), biases.concat())))
+}
+
+/// Quantize a weight [out, in] whose input j is multiplied by factors[j]: return int8 numbers [out, in] and float32 scales
+/// [out, groups], or None if a number is not finite.
+#[pyfunction]
+#[pyo3(signature = (weight, factors))]
+pub fn quantize<'py>(
+    py: Python<'py>,
+    weight: (Bound<'py, PyAny>, String),
+    factors: PyReadonlyArray1<'_, f32>,
+) -> PyResult<Option<Int8Arrays<'py>>> {
+    guarded(|| {
+        let borrowed = BorrowedNumbers::new(&weight.0, &weight.1)?;
+        let (numbers, factors) = (borrowed.numbers()?, factors.as_slice()?);
+        let Ok(weight) = py.detach(|| QuantizedWeight::new(numbers, factors)) else { return Ok(None) };
+        let rows = numbers.len() / factors.len().max(1);
+        let values = weight.values.into_pyarray(py).reshape([rows, factors.len()])?;
+        Ok(Some((values, weight.scales.into_pyarray(py).reshape([rows, groups(factors.len())])?)))
+    })
+}
+
+/// int8 numbers [out, in] and their scales [out, groups].
+type Int8Arrays<'py> = (Bound<'py, PyArray2<i8>>, Bound<'py, PyArray2<f32>>);
 
 /// A packed dense layer and the norm after it.
 type DenseNormArgument<'py> = (PyRef<'py, PackedDense>, NormWithEps<'py>);

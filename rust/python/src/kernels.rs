@@ -27,12 +27,10 @@ use wordpiece_kernels::{Execution, Matrix};
 use wordpiece_parallel::ScratchPool;
 
 use crate::bottleneck::{PackedBottleneck, PackedDense};
-use crate::engine::{kernels_for, products_for};
+use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::stored_arrays::{
-    BorrowedNumbers, DenseArrays, NormArrays, NormWithEps, StoredArray, by_rows, norm_of, stored_array,
-};
+use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormArrays, NormWithEps, by_rows, norm_of};
 use crate::threads;
 
 /// The packed weights of one layer.
@@ -43,111 +41,54 @@ pub struct PackedLayer {
     /// N·d, the width of all queries of a row.
     attention: usize,
     intermediate: usize,
-    /// The last two arguments of the constructor.
-    made_for: (String, Option<String>),
+    /// The dense layers that it is made of, as the arguments of the constructor.
+    parts: [Option<Py<PackedDense>>; 5],
 }
 
 #[pymethods]
 impl PackedLayer {
-    /// Pack the weights of a layer: query, key and value, and the other dense layers and layer norms, `up` being that of a
-    /// gated feed-forward network. They are packed for the products of `dtype`, float32 or bfloat16, with `instruction_set`.
+    /// Combine the packed dense layers of a layer, query, key and value being one, and its layer norms; `up` is that of a
+    /// gated feed-forward network.
     #[new]
-    #[pyo3(signature = (qkv, output, output_norm, inner, up, outer, outer_norm, dtype, instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of a layer by name")]
     fn new(
         py: Python<'_>,
-        qkv: [DenseArrays<'_>; 3],
-        output: DenseArrays<'_>,
+        qkv: Py<PackedDense>,
+        output: Py<PackedDense>,
         output_norm: NormArrays<'_>,
-        inner: DenseArrays<'_>,
-        up: Option<DenseArrays<'_>>,
-        outer: DenseArrays<'_>,
+        inner: Py<PackedDense>,
+        up: Option<Py<PackedDense>>,
+        outer: Py<PackedDense>,
         outer_norm: NormArrays<'_>,
-        dtype: String,
-        instruction_set: Option<String>,
     ) -> PyResult<PackedLayer> {
         guarded(|| {
-            let products = products_for(&dtype, instruction_set.as_deref())?;
-            let (hidden, attention, intermediate) = (output.1.len(), qkv[0].1.len(), inner.1.len());
-            let all = qkv.iter().chain([&output, &inner, &outer]).chain(&up);
-            let weights =
-                all.clone().map(|dense| BorrowedNumbers::new(&dense.0.0, &dense.0.1)).collect::<PyResult<Vec<_>>>()?;
-            let biases = all.map(|dense| &dense.1);
-            let dense = weights
-                .iter()
-                .zip(biases)
-                .map(|(weight, bias)| Ok((weight.numbers()?, bias.as_slice()?)))
-                .collect::<PyResult<Vec<_>>>()?;
-            let output_norm = (output_norm.0.as_slice()?, output_norm.1.as_slice()?);
-            let outer_norm = (outer_norm.0.as_slice()?, outer_norm.1.as_slice()?);
-            let layer = py.detach(|| Layer {
-                qkv: Dense::new(&dense[..3], hidden, products),
-                output: Dense::new(&dense[3..4], attention, products),
-                output_norm: LayerNormWeights::new(output_norm.0, output_norm.1),
-                inner: Dense::new(&dense[4..5], hidden, products),
-                outer: Dense::new(&dense[5..6], intermediate, products),
-                up: dense.get(6).map(|up| Dense::new(&[*up], hidden, products)),
-                outer_norm: LayerNormWeights::new(outer_norm.0, outer_norm.1),
-            });
-            let made_for = (dtype, instruction_set);
-            Ok(PackedLayer { layer: Arc::new(layer), hidden, attention, intermediate, made_for })
+            let (hidden, attention) = qkv.get().sizes();
+            let layer = Layer {
+                qkv: qkv.get().dense(),
+                output: output.get().dense(),
+                output_norm: LayerNormWeights::new(output_norm.0.as_slice()?, output_norm.1.as_slice()?),
+                inner: inner.get().dense(),
+                up: up.as_ref().map(|up| up.get().dense()),
+                outer: outer.get().dense(),
+                outer_norm: LayerNormWeights::new(outer_norm.0.as_slice()?, outer_norm.1.as_slice()?),
+            };
+            let intermediate = inner.get().sizes().1;
+            let parts = [Some(qkv), Some(output), Some(inner), up.map(|up| up.clone_ref(py)), Some(outer)];
+            Ok(PackedLayer { layer: Arc::new(layer), hidden, attention, intermediate, parts })
         })
-    }
-
-    /// Return a weight [out, in]: query, key, value, output, inner, up or outer; 16-bit numbers as uint16 bits.
-    fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| Ok(self.stored(py, name)?.0))
     }
 
     /// Return the class and the arguments of its constructor, for pickle and copy.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
         guarded(|| {
             let (this, py) = (slf.get(), slf.py());
-            let vector = |x: Vec<f32>| x.into_pyarray(py);
-            let dense = |name: &str| -> PyResult<_> {
-                let (dense, first, rows, _) = this.part(name)?;
-                Ok((this.stored(py, name)?, vector(dense.bias(first, rows))))
-            };
-            let norm = |norm: &LayerNormWeights| {
-                let [weight, bias] = norm.to_vecs(this.hidden);
-                (vector(weight), vector(bias))
-            };
-            let qkv = [dense("query")?, dense("key")?, dense("value")?];
-            let (dtype, instruction_set) = this.made_for.clone();
-            let (output_norm, outer_norm) = (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
-            let (output, inner, outer) = (dense("output")?, dense("inner")?, dense("outer")?);
-            let up = this.layer.up.as_ref().map(|_| dense("up")).transpose()?;
-            let parts = (Vec::from(qkv), output, output_norm, inner, up, outer, outer_norm, dtype, instruction_set);
+            let norm = |norm: &LayerNormWeights| norm.to_vecs(this.hidden).map(|x| x.into_pyarray(py)).into();
+            let (output_norm, outer_norm): ((_, _), (_, _)) =
+                (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
+            let [qkv, output, inner, up, outer] = &this.parts;
+            let parts = (qkv, output, output_norm, inner, up, outer, outer_norm);
             Ok((slf.get_type(), parts.into_pyobject(py)?))
         })
-    }
-}
-
-impl PackedLayer {
-    /// Returns the dense layer that a weight is part of, its first panel in it, and its shape [out, in].
-    ///
-    /// # Errors
-    ///
-    /// InputError if there is no weight of this name.
-    fn part(&self, name: &str) -> PyResult<(&Dense, usize, usize, usize)> {
-        let (h, a, f, layer) = (self.hidden, self.attention, self.intermediate, &self.layer);
-        let width = wordpiece_kernels::panels(a);
-        Ok(match (name, &layer.up) {
-            ("query", _) => (&layer.qkv, 0, a, h),
-            ("key", _) => (&layer.qkv, width, a, h),
-            ("value", _) => (&layer.qkv, 2 * width, a, h),
-            ("output", _) => (&layer.output, 0, h, a),
-            ("inner", _) => (&layer.inner, 0, f, h),
-            ("up", Some(up)) => (up, 0, f, h),
-            ("outer", _) => (&layer.outer, 0, h, f),
-            _ => return Err(error::input(format!("unknown weight {name:?}"))),
-        })
-    }
-
-    /// Returns a weight [out, in] and the name of its type.
-    fn stored<'py>(&self, py: Python<'py>, name: &str) -> PyResult<StoredArray<'py>> {
-        let (dense, first, rows, columns) = self.part(name)?;
-        stored_array(py, dense.weights().unpack(first, rows), [rows, columns])
     }
 }
 

@@ -71,7 +71,7 @@ mod _core {
     #[pymodule_export]
     use super::bert::BertNormalizer;
     #[pymodule_export]
-    use super::bottleneck::{PackedBottleneck, PackedDense};
+    use super::bottleneck::{PackedBottleneck, PackedDense, quantize};
     #[pymodule_export]
     use super::encoder_training::{EncoderTraining, adamw_step, cross_entropy, linear_backward, sums_of_squares};
     #[pymodule_export]

@@ -3,12 +3,13 @@
 use numpy::{Element, IntoPyArray, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use wordpiece_kernels::encoder::{LayerNormWeights, Norm};
-use wordpiece_kernels::gemm::UnpackedWeights;
+use wordpiece_kernels::gemm::{UnpackedWeights, groups};
 use wordpiece_kernels::numbers::Numbers;
 
 use crate::error;
 
-/// The numbers of a table or weight and the name of their type: float32, or float16 or bfloat16 as uint16 bits.
+/// The numbers of a table or weight and the name of their type: float32; float16 or bfloat16 as uint16 bits; or int8 as a
+/// tuple of int8 numbers [rows, columns] and float32 scales [rows, groups].
 pub type StoredArray<'py> = (Bound<'py, PyAny>, String);
 
 /// A dense layer of a checkpoint: weight [out, in] and bias [out].
@@ -39,6 +40,10 @@ pub fn stored_array(py: Python<'_>, weights: UnpackedWeights, shape: [usize; 2])
         UnpackedWeights::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
         UnpackedWeights::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
         UnpackedWeights::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
+        UnpackedWeights::Int8(x) => {
+            let scales = x.scales.into_pyarray(py).reshape([shape[0], groups(shape[1])])?;
+            ((x.values.into_pyarray(py).reshape(shape)?, scales).into_pyobject(py)?.into_any(), "int8".into())
+        }
     })
 }
 
@@ -50,12 +55,20 @@ pub enum BorrowedNumbers<'py> {
         array: PyReadonlyArray2<'py, u16>,
         is_bf16: bool,
     },
+    Int8 {
+        values: PyReadonlyArray2<'py, i8>,
+        scales: PyReadonlyArray2<'py, f32>,
+    },
 }
 
 impl<'py> BorrowedNumbers<'py> {
     pub fn new(array: &Bound<'py, PyAny>, dtype: &str) -> PyResult<BorrowedNumbers<'py>> {
         Ok(match dtype {
             "float32" => BorrowedNumbers::F32(array.extract()?),
+            "int8" => {
+                let (values, scales) = array.extract()?;
+                BorrowedNumbers::Int8 { values, scales }
+            }
             half => BorrowedNumbers::Bits { array: array.extract()?, is_bf16: half == "bfloat16" },
         })
     }
@@ -68,6 +81,9 @@ impl<'py> BorrowedNumbers<'py> {
     pub fn numbers(&self) -> PyResult<Numbers<'_>> {
         Ok(match self {
             BorrowedNumbers::F32(array) => Numbers::F32(by_rows(array)?),
+            BorrowedNumbers::Int8 { values, scales } => {
+                Numbers::Int8 { values: by_rows(values)?, scales: by_rows(scales)?, columns: values.shape()[1] }
+            }
             BorrowedNumbers::Bits { array, is_bf16: true } => Numbers::Bf16(by_rows(array)?),
             BorrowedNumbers::Bits { array, is_bf16: false } => Numbers::F16(by_rows(array)?),
         })

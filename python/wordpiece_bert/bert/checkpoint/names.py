@@ -12,6 +12,7 @@ import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.half_precision import is_half
+from wordpiece_bert.bert.quantized import Int8Weight
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -276,13 +277,15 @@ def _expected(shape: Shape, config: BertConfig) -> tuple[int, ...]:
     return tuple(int(getattr(config, size)) if isinstance(size, str) else size for size in shape)
 
 
-def _checked(tensor: AnyArray, name: str, shape: Shape, config: BertConfig, where: str) -> AnyArray:
+def _checked(tensor: AnyArray | Int8Weight, name: str, shape: Shape, config: BertConfig, where: str) -> AnyArray | Int8Weight:
     expected = _expected(shape, config)
     if tensor.shape != expected:
         wrong = [i for i in range(len(shape)) if tensor.ndim != len(shape) or tensor.shape[i] != expected[i]]
         meaning = ", ".join(dict.fromkeys(_meaning(shape[i], expected[i]) for i in wrong))
         found = f"{name} has shape {list(tensor.shape)}"
         _refuse(where, f"{found}, but the configuration requires {list(expected)}: {meaning}")
+    if isinstance(tensor, Int8Weight):
+        return tensor
     if tensor.dtype.kind != "f" and not is_half(tensor.dtype):
         _refuse(where, f"{name} holds {tensor.dtype} numbers; weights must be floating-point, not quantized")
     return tensor if is_half(tensor.dtype) else tensor.astype(np.float32, copy=False)

@@ -191,10 +191,13 @@ class Dense(Protocol):
 class Engine(Protocol):
     """Does the arithmetic of models."""
 
-    def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> Encoder:
+    def prepare(
+        self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
+    ) -> Encoder:
         """Return an encoder over these weights.
 
-        `weights` have the names and shapes of `checkpoint.bert_shapes`, and are float32 or in half precision.
+        `weights` have the names and shapes of `checkpoint.bert_shapes`, and are float32 or in half precision. An engine
+        that quantizes them first runs them over `calibration`, rows of ids.
         """
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:

@@ -17,7 +17,7 @@ __all__ = ["AUTO", "DTYPES", "EngineInfo", "choose_dtype", "describe_engine"]
 AUTO = "auto"
 
 #: The dtypes that each engine computes in, by its name; the first is the default.
-DTYPES: Mapping[str, tuple[str, ...]] = {"numpy": ("float32",), "rust": ("float32", "bfloat16")}
+DTYPES: Mapping[str, tuple[str, ...]] = {"numpy": ("float32",), "rust": ("float32", "bfloat16", "int8")}
 
 #: The dtypes that "auto" may take, the preferred first: their vectors keep a cosine of at least 0.9999 to those in
 #: float32. A dtype that keeps less is taken only where it is asked for.

@@ -216,8 +216,11 @@ class NumpyDense:
 class NumpyEngine:
     """NumPy in float32."""
 
-    def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> NumpyEncoder:
+    def prepare(
+        self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
+    ) -> NumpyEncoder:
         """Return an encoder over these weights, which are not copied."""
+        del calibration
         return NumpyEncoder(config, weights)
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> NumpyDense:

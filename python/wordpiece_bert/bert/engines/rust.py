@@ -17,6 +17,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.bottleneck import FIXED_EPS
+from wordpiece_bert.bert.calibration import random_rows
 from wordpiece_bert.bert.engines.rust_bottleneck import (
     bottleneck_layers,
     bottleneck_norm,
@@ -24,9 +25,11 @@ from wordpiece_bert.bert.engines.rust_bottleneck import (
     pack_bottlenecks,
     padded_neighbours,
 )
-from wordpiece_bert.bert.engines.stored import PackedLayerWeight, stored, stored_dense, stored_norm
+from wordpiece_bert.bert.engines.packing import DensePacker
+from wordpiece_bert.bert.engines.stored import stored, stored_dense, stored_norm
 from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
+from wordpiece_bert.bert.quantized import Int8Weight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,23 +39,12 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.base import HeadLayers
+    from wordpiece_bert.bert.engines.packing import Observations
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
 
 
 __all__ = ["RustDense", "RustEncoder", "RustEngine"]
-
-#: The kernels' names of a layer's weights, by BERT's.
-_PACKED = {
-    "attention.self.query.weight": "query",
-    "attention.self.key.weight": "key",
-    "attention.self.value.weight": "value",
-    "attention.output.dense.weight": "output",
-    "intermediate.dense.weight": "inner",
-    "intermediate.gate.weight": "inner",
-    "intermediate.up.weight": "up",
-    "output.dense.weight": "outer",
-}
 
 
 class RustEncoder:
@@ -65,7 +57,9 @@ class RustEncoder:
     instruction_set
         One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
     dtype
-        ``"float32"`` or ``"bfloat16"``.
+        ``"float32"``, ``"bfloat16"`` or ``"int8"``.
+    calibration
+        Rows of ids that the model is run over in float32, to choose the factors of int8 inputs; by default random ones.
 
     Raises
     ------
@@ -82,37 +76,41 @@ class RustEncoder:
         weights: Mapping[str, AnyArray],
         instruction_set: str | None = None,
         dtype: str = "float32",
+        calibration: Sequence[Ids] | None = None,
     ) -> None:
         self._config = config
-        #: The weights that are stored only in the kernels' layout, by BERT's names.
-        self.packed: dict[str, PackedLayerWeight] = {}
-        self._layers: list[_core.PackedLayer] = []
-        #: The dense layers of MobileBERT, by name.
-        self._dense: dict[str, _core.PackedDense] = {}
-        kind = config.bottleneck
-        if kind is None:
-            self._pack_layers(config, weights, dtype, instruction_set)
-        else:
-            self._dense, self.packed = pack_bottlenecks(config, weights, kind, dtype, instruction_set)
-        self._unpacked = {name: weight for name, weight in weights.items() if name not in self.packed}
+        observations = None
+        if dtype == "int8" and any(not isinstance(weight, Int8Weight) for weight in _layer_weights(weights)):
+            observations = _observe(config, weights, random_rows(config) if calibration is None else calibration)
+        self._pack(weights, DensePacker(weights, dtype, instruction_set, observations))
         self._build(instruction_set)
 
-    def _pack_layers(
-        self, config: BertConfig, weights: Mapping[str, AnyArray], dtype: str, instruction_set: str | None
-    ) -> None:
+    def _pack(self, weights: Mapping[str, AnyArray], packer: DensePacker) -> None:
+        """Pack the layers; the other weights stay as they are."""
+        #: The weights that are stored only in the kernels' layout, by BERT's names.
+        self.packed = packer.packed
+        #: The dense layers, by name.
+        self._dense = packer.dense
+        self._layers: list[_core.PackedLayer] = []
+        kind = self._config.bottleneck
+        if kind is None:
+            self._pack_layers(weights, packer)
+        else:
+            pack_bottlenecks(self._config, kind, packer)
+        self._unpacked = {name: weight for name, weight in weights.items() if name not in self.packed}
+
+    def _pack_layers(self, weights: Mapping[str, AnyArray], packer: DensePacker) -> None:
         """Pack the layers of a model other than MobileBERT."""
         done: dict[int, tuple[_core.PackedLayer, str]] = {}  # ALBERT's layers share weights: pack each once
-        for index in range(config.encoder_layers):
+        for index in range(self._config.encoder_layers):
             prefix = f"encoder.layer.{index}."
-            present = {name: short for name, short in _PACKED.items() if prefix + name in weights}
             key = id(weights[f"{prefix}attention.self.query.weight"])
             if key not in done:
-                done[key] = _packed_layer(weights, prefix, config, dtype, instruction_set), prefix
-                for name, short in present.items():
-                    self.packed[prefix + name] = PackedLayerWeight(done[key][0], short, weights[prefix + name], dtype)
+                done[key] = _packed_layer(weights, prefix, self._config, packer), prefix
             layer, first = done[key]
             self._layers.append(layer)
-            self.packed |= {prefix + name: self.packed[first + name] for name in present}
+            same = {name: weight for name, weight in self.packed.items() if name.startswith(first)}
+            self.packed |= {prefix + name.removeprefix(first): weight for name, weight in same.items()}
 
     def _build(self, instruction_set: str | None) -> None:
         """Create the kernels' encoder, which borrows the packed layers and the other weights."""
@@ -255,19 +253,22 @@ class RustDense:
     #: Rows of a half-precision weight that are widened at once: 24 MB for a masked-language decoder of 768 columns.
     _BLOCK = 8192
 
-    def __init__(self, weight: AnyArray, bias: AnyArray, activation: str = "identity") -> None:
+    def __init__(self, weight: AnyArray | Int8Weight, bias: AnyArray, activation: str = "identity") -> None:
         self._weight, self._bias, self._activation = weight, widen(bias), activation
 
     def __call__(self, x: Array) -> Array:
         """[..., in] -> [..., out]."""
         rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
-        if is_half(self._weight.dtype):
-            blocks = [slice(start, start + self._BLOCK) for start in range(0, len(self._weight), self._BLOCK)]
-            parts = [self._multiply(rows, widen(self._weight[block]), self._bias[block]) for block in blocks]
+        if is_half(self._weight.dtype) or isinstance(self._weight, Int8Weight):
+            blocks = [slice(start, start + self._BLOCK) for start in range(0, self._weight.shape[0], self._BLOCK)]
+            parts = [self._multiply(rows, self._widened(block), self._bias[block]) for block in blocks]
             y = np.concatenate(parts, axis=-1)
         else:
             y = self._multiply(rows, widen(self._weight), self._bias)
-        return y.reshape(*x.shape[:-1], len(self._weight))
+        return y.reshape(*x.shape[:-1], self._weight.shape[0])
+
+    def _widened(self, block: slice) -> Array:
+        return self._weight.rows(block) if isinstance(self._weight, Int8Weight) else widen(self._weight[block])
 
     def _multiply(self, rows: Array, weight: Array, bias: Array) -> Array:
         weight, bias = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
@@ -280,9 +281,11 @@ class RustEngine:
     def __init__(self, dtype: str = "float32") -> None:
         self._dtype = dtype
 
-    def prepare(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> RustEncoder:
+    def prepare(
+        self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
+    ) -> RustEncoder:
         """Return an encoder over these weights, packed."""
-        return RustEncoder(config, weights, dtype=self._dtype)
+        return RustEncoder(config, weights, dtype=self._dtype, calibration=calibration)
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> RustDense:
         """Return a dense layer over these weights, which are not copied."""
@@ -298,21 +301,36 @@ class RustEngine:
 
 
 def _packed_layer(
-    weights: Mapping[str, AnyArray], prefix: str, config: BertConfig, dtype: str, instruction_set: str | None
+    weights: Mapping[str, AnyArray], prefix: str, config: BertConfig, packer: DensePacker
 ) -> _core.PackedLayer:
     gated = f"{prefix}intermediate.gate.weight" in weights
     norms = ("attention.ln", "ln") if config.norm_first else ("attention.output.LayerNorm", "output.LayerNorm")
     return _core.PackedLayer(
-        [stored_dense(weights, f"{prefix}attention.self.{name}") for name in ("query", "key", "value")],
-        stored_dense(weights, f"{prefix}attention.output.dense"),
+        packer.pack(*(f"{prefix}attention.self.{name}" for name in ("query", "key", "value"))),
+        packer.pack(f"{prefix}attention.output.dense"),
         stored_norm(weights, f"{prefix}{norms[0]}"),
-        stored_dense(weights, f"{prefix}intermediate.{'gate' if gated else 'dense'}"),
-        stored_dense(weights, f"{prefix}intermediate.up") if gated else None,
-        stored_dense(weights, f"{prefix}output.dense"),
+        packer.pack(f"{prefix}intermediate.{'gate' if gated else 'dense'}"),
+        packer.pack(f"{prefix}intermediate.up") if gated else None,
+        packer.pack(f"{prefix}output.dense"),
         stored_norm(weights, f"{prefix}{norms[1]}"),
-        dtype,
-        instruction_set,
     )
+
+
+def _layer_weights(weights: Mapping[str, AnyArray]) -> list[AnyArray]:
+    return [weight for name, weight in weights.items() if name.endswith(".dense.weight") and name.startswith("encoder.")]
+
+
+def _observe(config: BertConfig, weights: Mapping[str, AnyArray], rows: Sequence[Ids]) -> Observations:
+    """Run a model in float32 over rows of ids, and return what its dense layers had as inputs."""
+    encoder = object.__new__(RustEncoder)
+    encoder._config = config
+    packer = DensePacker(weights, "float32", None, observed=True)
+    encoder._pack(weights, packer)
+    encoder._build(None)
+    ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    # On one thread, so that sums are added in the same order each time.
+    encoder.pooled(np.concatenate(rows), ends, ["cls"], 0, threads=1)
+    return packer.observations()
 
 
 def _embedding_norm(config: BertConfig, weights: Mapping[str, AnyArray]) -> tuple[Array, Array, float | None] | None:

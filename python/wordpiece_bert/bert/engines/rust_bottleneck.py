@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert.bert.bottleneck import FIXED_EPS, Bottleneck
-from wordpiece_bert.bert.engines.stored import PackedLayerWeight, stored_dense, stored_norm
+from wordpiece_bert.bert.engines.stored import stored_norm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.engines.packing import DensePacker
     from wordpiece_bert.bert.functional import Array, Ids
 
     _Norm = tuple[Array, Array, float | None]
@@ -37,38 +38,21 @@ NO_NEIGHBOUR = 2**32 - 1
 _TRANSFORMATION = "embeddings.embedding_transformation"
 
 
-def pack_bottlenecks(
-    config: BertConfig,
-    weights: Mapping[str, AnyArray],
-    kind: Bottleneck,
-    dtype: str,
-    instruction_set: str | None,
-) -> tuple[dict[str, _core.PackedDense], dict[str, PackedLayerWeight]]:
-    """Pack the dense layers that are used, by name, and return the weights that are stored packed, by name."""
-    dense: dict[str, _core.PackedDense] = {}
-    packed: dict[str, PackedLayerWeight] = {}
-
-    def pack(key: str, names: list[str], dtype: str = dtype) -> None:
-        layer = _core.PackedDense(names, [stored_dense(weights, name) for name in names], dtype, instruction_set)
-        dense[key] = layer
-        for name in names:
-            weight = weights[f"{name}.weight"]
-            packed[f"{name}.weight"] = PackedLayerWeight(layer, name, weight, dtype)
-
+def pack_bottlenecks(config: BertConfig, kind: Bottleneck, packer: DensePacker) -> None:
+    """Pack the dense layers that are used."""
     if kind.transformed:
-        pack(_TRANSFORMATION, [_TRANSFORMATION], "float32")
+        packer.pack(_TRANSFORMATION, dtype="float32")
     for index in range(config.encoder_layers):
         layer = f"encoder.layer.{index}"
         attention = f"{layer}.attention.self"
-        pack(f"{attention}.query_key", [f"{attention}.query", f"{attention}.key"])
+        packer.pack(f"{attention}.query", f"{attention}.key")
         names = ["attention.self.value", "attention.output.dense", "intermediate.dense", "output.dense"]
         names += ["bottleneck.input.dense", "output.bottleneck.dense"] if kind.narrow else []
         names += ["bottleneck.attention.dense"] if kind.shared and not kind.attention else []
         for j in range(kind.feed_forwards - 1):
             names += [f"ffn.{j}.intermediate.dense", f"ffn.{j}.output.dense"]
         for name in names:
-            pack(f"{layer}.{name}", [f"{layer}.{name}"])
-    return dense, packed
+            packer.pack(f"{layer}.{name}")
 
 
 def bottleneck_norm(
@@ -100,7 +84,7 @@ def bottleneck_layers(
             _core.PackedBottleneck(
                 part(f"{layer}.bottleneck.input") if kind.narrow else None,
                 part(f"{layer}.bottleneck.attention") if shared else None,
-                dense[f"{layer}.attention.self.query_key"],
+                dense[f"{layer}.attention.self.query"],
                 dense[f"{layer}.attention.self.value"],
                 part(f"{layer}.attention.output"),
                 networks,

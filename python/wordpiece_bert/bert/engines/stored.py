@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert.bert.half_precision import BFLOAT16, is_half, widen
+from wordpiece_bert.bert.quantized import Int8Weight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,23 +18,31 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array
 
-    #: Numbers as the kernels accept them, and the name of their dtype; those of 16 bits as uint16.
-    Stored = tuple[npt.NDArray[np.generic], str]
+    #: Numbers as the kernels accept them, and the name of their dtype; those of 16 bits as uint16, int8 with scales.
+    Stored = tuple[npt.NDArray[np.generic] | tuple[npt.NDArray[np.int8], Array], str]
 
 __all__ = ["PackedLayerWeight", "stored", "stored_dense", "stored_norm"]
+
+#: The dtypes of weights that are stored in another one than they came in, by the dtype of the products.
+_DTYPES = {"bfloat16": BFLOAT16, "int8": np.dtype(np.int8)}
 
 
 class PackedLayerWeight:
     """One matrix of a packed layer, unpacked on request."""
 
-    def __init__(self, layer: _core.PackedLayer | _core.PackedDense, name: str, weight: AnyArray, dtype: str) -> None:
+    def __init__(self, layer: _core.PackedDense, name: str, weight: AnyArray, dtype: str) -> None:
         self._layer, self._name = layer, name
-        self.shape, self.dtype = weight.shape, BFLOAT16 if dtype == "bfloat16" else weight.dtype
+        self.shape, self.dtype = weight.shape, _DTYPES.get(dtype, weight.dtype)
         self.nbytes = weight.size * self.dtype.itemsize
 
-    def unpack(self) -> AnyArray:
-        """Return the weight [out, in]: the numbers that were packed, rounded to bfloat16 if the engine computes so."""
-        return self._layer.weight(self._name).view(self.dtype)
+    def unpack(self) -> AnyArray | Int8Weight:
+        """Return the weight [out, in]: the numbers that were packed, rounded to bfloat16 or int8 if the engine computes so."""
+        weight = self._layer.weight(self._name)
+        if isinstance(weight, tuple):
+            factors = self._layer.factors()
+            assert factors is not None, "int8 layers have factors"
+            return Int8Weight(*weight, factors)
+        return weight.view(self.dtype)
 
 
 def stored_dense(weights: Mapping[str, AnyArray], name: str) -> tuple[Stored, Array]:
@@ -50,8 +59,10 @@ def stored_norm(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Arra
     return np.ascontiguousarray(weight), np.ascontiguousarray(bias)
 
 
-def stored(weight: AnyArray) -> Stored:
-    """Return numbers for the kernels, those of 16 bits as uint16, and the name of their dtype."""
+def stored(weight: AnyArray | Int8Weight) -> Stored:
+    """Return numbers for the kernels, those of 16 bits as uint16, int8 with scales, and the name of their dtype."""
+    if isinstance(weight, Int8Weight):
+        return (weight.values, weight.scales), "int8"
     weight = np.ascontiguousarray(weight)
     if not is_half(weight.dtype):
         return weight, "float32"

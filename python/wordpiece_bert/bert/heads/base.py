@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
+from wordpiece_bert.bert.quantized import Int8Weight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,11 +72,23 @@ class HeadModel(Model):
 
     def _set_up(self, engine: Engine, resolved: Resolved) -> None:
         self.base_model = self._base_model_class(
-            self.config, resolved.base, backend=self.backend, dtype=self.dtype, source=self.source
+            self.config,
+            resolved.base,
+            backend=self.backend,
+            dtype=self.dtype,
+            source=self.source,
+            calibrate=self._calibration,
         )
         prefix = self._base_model_class._prefix
         self._weights |= {prefix + name: weight for name, weight in self.base_model._weights.items()}
-        self._set_up_head(HeadWeights(engine, resolved))
+        # A weight of the head that is the word table is quantized with it.
+        same = {id(weight): self.base_model._weights.get(name) for name, weight in resolved.base.items()}
+        head: dict[str, Any] = dict(resolved.head)
+        for name, weight in resolved.head.items():
+            if isinstance(table := same.get(id(weight)), Int8Weight):
+                head[name] = table
+                self._weights = {own: table if kept is weight else kept for own, kept in self._weights.items()}
+        self._set_up_head(HeadWeights(engine, resolved._replace(head=head)))
 
     def _set_up_head(self, head: HeadWeights) -> None:
         """Prepare the layers of the head."""

@@ -28,12 +28,12 @@
 //! let dense = || (Numbers::F32(&[0.0; 4]), &[0.0; 2][..]); // [2, 2] and [2]
 //! let norm = || LayerNormWeights::new(&[1.0; 2], &[0.0; 2]);
 //! let layer = Layer {
-//!     qkv: Dense::new(&[dense(), dense(), dense()], 2, Products::Float32),
-//!     output: Dense::new(&[dense()], 2, Products::Float32),
+//!     qkv: Arc::new(Dense::new(&[dense(), dense(), dense()], 2, Products::Float32)),
+//!     output: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
 //!     output_norm: norm(),
-//!     inner: Dense::new(&[dense()], 2, Products::Float32),
+//!     inner: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
 //!     up: None,
-//!     outer: Dense::new(&[dense()], 2, Products::Float32),
+//!     outer: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
 //!     outer_norm: norm(),
 //! };
 //! let encoder = Encoder {

@@ -55,17 +55,17 @@ impl LayerNormWeights {
 /// The weights of one layer.
 pub struct Layer {
     /// Query, key and value, computed as one: [3·N·d, H].
-    pub qkv: Dense,
+    pub qkv: Arc<Dense>,
     /// The dense layer after attention, [H, N·d].
-    pub output: Dense,
+    pub output: Arc<Dense>,
     /// The layer norm of the attention block, over H columns: after `output` and its residual, or before `qkv`.
     pub output_norm: LayerNormWeights,
     /// The first half of the feed-forward network, [F, H]; in a gated network the gate.
-    pub inner: Dense,
+    pub inner: Arc<Dense>,
     /// What is multiplied by the gate of a gated network, [F, H].
-    pub up: Option<Dense>,
+    pub up: Option<Arc<Dense>>,
     /// The second half of the feed-forward network, [H, F].
-    pub outer: Dense,
+    pub outer: Arc<Dense>,
     /// The layer norm of the feed-forward network, over H columns: after `outer` and its residual, or before `inner`.
     pub outer_norm: LayerNormWeights,
 }

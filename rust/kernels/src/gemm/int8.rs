@@ -8,8 +8,8 @@
 
 use crate::arch::{Kernel, Simd};
 use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View, pad_to_panels, panels};
-use crate::numbers::Numbers;
-use crate::tile::{GROUP, QUADS};
+use crate::numbers::{GROUP, Numbers};
+use crate::tile::QUADS;
 
 /// The largest magnitude of a quantized number. −128 is not used.
 const MOST: f32 = 127.0;

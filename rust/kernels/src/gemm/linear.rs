@@ -3,6 +3,8 @@
 //! A panel of outputs is computed for all rows before the next, so the weights are read once and the rows of the input,
 //! which are fewer numbers, as often as there are panels. With threads, each computes whole panels.
 
+use std::sync::{Mutex, PoisonError};
+
 use wordpiece_parallel::{checkpoint, map_with};
 
 use super::epilogue::Epilogue;
@@ -27,6 +29,17 @@ pub struct Dense {
     weights: PackedWeights,
     /// A row for each panel of outputs; 0 beyond the last output of a layer.
     bias: Vec<Row>,
+    /// The inputs so far, if they are observed.
+    observed: Option<Mutex<ObservedInputs>>,
+}
+
+/// The inputs that a layer has had, for the choice of the factors of [`QuantizedWeight`](super::QuantizedWeight).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ObservedInputs {
+    /// How many rows there were.
+    pub rows: usize,
+    /// The sum of the squares of each input.
+    pub squares: Vec<f64>,
 }
 
 impl Dense {
@@ -54,7 +67,32 @@ impl Dense {
     /// If the numbers of panels differ.
     pub fn from_parts(weights: PackedWeights, bias: Vec<Row>) -> Dense {
         assert!(bias.len() == weights.panels(), "{} panels of bias for {} of weights", bias.len(), weights.panels());
-        Dense { weights, bias }
+        Dense { weights, bias, observed: None }
+    }
+
+    /// Returns the same layer, which remembers its inputs from now on.
+    pub fn observing(mut self) -> Dense {
+        self.observed = Some(Mutex::new(ObservedInputs { rows: 0, squares: vec![0.0; self.weights.k()] }));
+        self
+    }
+
+    /// Returns the inputs so far of a layer made by [`Dense::observing`].
+    pub fn observed(&self) -> Option<ObservedInputs> {
+        Some(self.observed.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Adds the inputs [rows, K] to those observed, if they are.
+    fn observe(&self, x: View<'_>) {
+        let Some(observed) = &self.observed else { return };
+        let mut observed = observed.lock().unwrap_or_else(PoisonError::into_inner);
+        observed.rows += x.len();
+        for (p, squares) in observed.squares.chunks_mut(PANEL).enumerate() {
+            for row in x.panel(p) {
+                for (sum, x) in squares.iter_mut().zip(row.0) {
+                    *sum += f64::from(x) * f64::from(x);
+                }
+            }
+        }
     }
 
     /// Returns the bias of `n` outputs, the first of which begins panel `first_panel`.
@@ -127,10 +165,11 @@ pub fn linear(
     mut out: ViewMut<'_>,
     converted: &mut ConvertedInputs,
 ) {
-    let Dense { weights, bias } = dense;
+    let Dense { weights, bias, .. } = dense;
     let Execution { instruction_set, tiles, pool } = execution;
     let k = weights.k();
     assert!(x.width() >= panels(k) && x.len() == out.len());
+    dense.observe(x);
     let rows = x.len();
     let x = converted.convert(execution, x, weights);
     if pool.is_some() {

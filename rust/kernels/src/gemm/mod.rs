@@ -12,6 +12,6 @@ mod products;
 
 pub use epilogue::Epilogue;
 pub use int8::{BytePanel, QuantizedWeight, groups};
-pub use linear::{ConvertedInputs, Dense, linear, linear_unpacked};
+pub use linear::{ConvertedInputs, Dense, ObservedInputs, linear, linear_unpacked};
 pub use pack::{PackedWeights, UnpackedWeights, WeightPanel};
 pub use products::Products;

@@ -60,12 +60,13 @@ impl PackedWeights {
     ///
     /// # Panics
     ///
-    /// If the length of a weight is not a multiple of `k`, or the weights are not all of one type.
+    /// If the length of a weight is not a multiple of `k`, or the weights are not all of one type, or int8.
     pub fn new(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
         let rows = match weights.first() {
             None | Some(Numbers::F32(_)) => PackedRows::F32(pack(weights, k, Row::ZERO)),
             Some(Numbers::F16(_)) => PackedRows::F16(pack(weights, k, HalfRow::ZERO)),
             Some(Numbers::Bf16(_)) => PackedRows::Bf16(pack(weights, k, HalfRow::ZERO)),
+            Some(Numbers::Int8 { .. }) => panic!("int8 weights are packed by `PackedWeights::int8`"),
         };
         let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
         PackedWeights { rows, k, panels }
@@ -261,7 +262,7 @@ impl PackedRow for HalfRow {
     fn weights<'a>(weights: Numbers<'a>) -> &'a [u16] {
         match weights {
             Numbers::F16(x) | Numbers::Bf16(x) => x,
-            Numbers::F32(_) => panic!("weights of different types"),
+            Numbers::F32(_) | Numbers::Int8 { .. } => panic!("weights of different types"),
         }
     }
 }

@@ -6,11 +6,7 @@
 
 use crate::arch::{ByteDot, ByteTileKernel, Simd};
 use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View};
-
-/// How many inputs, and how many weights of an output, share a scale.
-///
-/// On MiniLM, the lowest cosine to float32 over 96 held-out paragraphs is 0.9990 with groups of 64.
-pub const GROUP: usize = 64;
+use crate::numbers::GROUP;
 
 /// How many quads of columns a panel has.
 pub const QUADS: usize = PANEL / 4;

@@ -18,7 +18,7 @@ mod shape;
 
 pub use bfloat16::PairTile;
 pub use float32::Tile;
-pub use int8::{ByteTile, GROUP, QUADS};
+pub use int8::{ByteTile, QUADS};
 pub use outer::{OuterTile, PairOuterTile};
 pub use registers::{REGISTER_ROWS, multiply_with_registers};
 pub use shape::{BLOCK_PANELS, tiles};

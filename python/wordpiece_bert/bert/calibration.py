@@ -1,0 +1,123 @@
+"""The rows of tokens that a model is run over before it is quantized, to see how large the inputs of its layers are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordpiece_bert.errors import InputError, MissingPackageError, ModelNotFoundError
+from wordpiece_bert.subword import tokenizer_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.config import BertConfig
+
+__all__ = ["TEXTS", "calibration_rows", "check_texts", "random_rows"]
+
+#: Texts of many kinds and in many languages, written for this package.
+TEXTS = (
+    "The bridge was closed for repairs, so the bus took the long way around the harbour.",
+    "How many litres of water does a household use on an ordinary day?",
+    "In 1911 the expedition reached the pole after a march of eight weeks over the ice.",
+    "Add the flour, two eggs and a pinch of salt; stir until the dough is smooth, then let it rest for half an hour.",
+    "The committee rejected the proposal by nine votes to four, but asked for a second report before the summer.",
+    "Return the index of the first element that is greater than the limit, or -1 if there is none.",
+    "My order arrived with a broken lid. I would like a replacement or my money back, please.",
+    "Prices rose by 2.4 % in March, the smallest increase since the autumn of last year.",
+    "She plays the cello in a quartet that meets on Thursdays above the bakery.",
+    "The enzyme binds to the receptor and slows the reaction, which lowers the pressure of the blood.",
+    "Terms: payment within 30 days of the date of the invoice; interest of 5 % a year is charged on late payments.",
+    "Best phone I have owned so far!!! battery lasts two days, camera is ok :)",
+    "The court held that the contract was void, because one of the parties had been misled about its object.",
+    "A triangle with sides of 3, 4 and 5 has a right angle.",
+    "http://example.org/docs/install.html#step-2 explains how to set the path on Windows 10.",
+    "Goal in the 89th minute! The home team wins 2-1 and moves up to third place.",
+    "Die Straßenbahn fährt sonntags nur alle zwanzig Minuten, deshalb nehmen viele das Fahrrad.",
+    "Quelle est la différence entre un lac et un étang ?",
+    "El mercado abre a las ocho y cierra cuando ya no queda pescado fresco.",
+    "Il treno per Torino parte dal binario sette con dieci minuti di ritardo.",
+    "W zimie rzeka zamarza i dzieci jeżdżą po niej na łyżwach.",
+    "Библиотека закрыта в понедельник, но книги можно вернуть через ящик у входа.",
+    "图书馆每周一闭馆，但可以把书放进门口的箱子里。",
+    "駅前の小さな店で、毎朝焼きたてのパンを売っています。",
+    "도서관은 월요일에 문을 닫습니다.",
+    "المكتبة مغلقة يوم الاثنين، لكن يمكن إعادة الكتب.",
+    "पुस्तकालय सोमवार को बंद रहता है।",
+    "Havalar ısınınca köyün bütün çocukları derede yüzmeye gider.",
+    "De molen draait alleen als de wind uit het westen komt.",
+    "word",
+    "yes, no, maybe",
+    "Table 3: mean temperature (°C) and rainfall (mm) by month, 1991–2020.",
+)
+
+#: The longest row of tokens that is used of a text.
+_LONGEST = 256
+
+
+def check_texts(texts: Sequence[str] | None, dtype: str) -> None:
+    """Refuse a value of ``calibrate`` that has no texts or that does nothing.
+
+    Raises
+    ------
+    InputError
+        `dtype` is not ``"int8"``, there is no text, or one is not a string.
+    """
+    if texts is None:
+        return
+    if dtype != "int8":
+        message = f"calibrate is for dtype='int8', not {dtype!r}: leave it out"
+        raise InputError(message)
+    if isinstance(texts, str | bytes) or not hasattr(texts, "__len__") or not hasattr(texts, "__getitem__"):
+        message = f"calibrate must be a list of texts, not {type(texts).__name__}"
+        raise InputError(message)
+    if len(texts) == 0:
+        message = "calibrate has no texts: pass a few dozen, or leave it out for those of the package"
+        raise InputError(message)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            message = f"calibrate[{index}] must be a string, not {type(text).__name__}"
+            raise InputError(message)
+
+
+def calibration_rows(
+    folder: str | os.PathLike[str], config: BertConfig, texts: Sequence[str] | None
+) -> list[npt.NDArray[np.int64]]:
+    """Return the rows of ids of texts, by the tokenizer of a model folder.
+
+    Parameters
+    ----------
+    folder
+        The model folder.
+    config
+        Its configuration.
+    texts
+        The texts; by default `TEXTS`, or `random_rows` if the folder has no tokenizer.
+
+    Raises
+    ------
+    ModelNotFoundError, MissingPackageError, TokenizerFormatError
+        Texts were given, and the tokenizer cannot be loaded.
+    """
+    try:
+        tokenizer = tokenizer_of(folder)
+    except (ModelNotFoundError, MissingPackageError):
+        if texts is not None:
+            raise
+        return random_rows(config)
+    longest = min(_LONGEST, config.usual_longest_row)
+    texts = TEXTS if texts is None else list(texts)
+    batch = tokenizer.encode_batch(texts, truncation=True, max_length=longest, padding=False)
+    rows = [np.asarray(row, np.int64) for row in np.split(batch.ids, batch.row_offsets[1:-1])]
+    return [row for row in rows if len(row) and row.max() < config.vocab_size] or random_rows(config)
+
+
+def random_rows(config: BertConfig) -> list[npt.NDArray[np.int64]]:
+    """Return rows of random ids, the same for each vocabulary size: for a model whose tokenizer is not known."""
+    random = np.random.default_rng(0)
+    length = min(32, config.usual_longest_row)
+    return list(random.integers(0, config.vocab_size, (len(TEXTS), length)))

@@ -1,0 +1,125 @@
+"""Packs the dense layers of a model for the kernels, in the dtype of its products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordpiece_bert import _core
+from wordpiece_bert.bert.engines.stored import PackedLayerWeight, stored, stored_dense
+from wordpiece_bert.bert.half_precision import widen
+from wordpiece_bert.bert.quantized import Int8Weight, input_factors
+from wordpiece_bert.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+
+    #: For each packed layer the number of rows of inputs that were observed, and the sums of the squares of each input.
+    Observations = Mapping[str, tuple[int, npt.NDArray[np.float64]]]
+
+__all__ = ["DensePacker", "quantized_table"]
+
+
+class DensePacker:
+    """Packs dense layers by name, and remembers which weights are packed.
+
+    Parameters
+    ----------
+    weights
+        The weights of the model, by BERT's names.
+    dtype
+        ``"float32"``, ``"bfloat16"`` or ``"int8"``.
+    instruction_set
+        The instructions that will multiply; None for the best.
+    observations
+        What the layers had as inputs, for int8 weights that are quantized here.
+    observed
+        Whether the layers remember their inputs.
+    """
+
+    def __init__(
+        self,
+        weights: Mapping[str, AnyArray],
+        dtype: str,
+        instruction_set: str | None,
+        observations: Observations | None = None,
+        *,
+        observed: bool = False,
+    ) -> None:
+        self._weights = weights
+        self._dtype = dtype
+        self._instruction_set = instruction_set
+        self._observations = observations
+        self._observed = observed
+        #: The packed layers, by the first of their names.
+        self.dense: dict[str, _core.PackedDense] = {}
+        #: The weights that are stored packed, by name.
+        self.packed: dict[str, PackedLayerWeight] = {}
+
+    def pack(self, *names: str, dtype: str | None = None) -> _core.PackedDense:
+        """Pack dense layers with the same input as one."""
+        dtype = self._dtype if dtype is None else dtype
+        key = names[0]
+        if dtype == "int8":
+            layer = self._quantized(key, names)
+        else:
+            layers = [stored_dense(self._weights, name) for name in names]
+            layer = _core.PackedDense(list(names), layers, dtype, self._instruction_set, observed=self._observed)
+        self.dense[key] = layer
+        for name in names:
+            weight = self._weights[f"{name}.weight"]
+            self.packed[f"{name}.weight"] = PackedLayerWeight(layer, name, weight, dtype)
+        return layer
+
+    def observations(self) -> Observations:
+        """Return what the layers had as inputs since they were packed; those of float layers that observe."""
+        found = {key: layer.observations() for key, layer in self.dense.items()}
+        return {key: seen for key, seen in found.items() if seen is not None}
+
+    def _quantized(self, key: str, names: Sequence[str]) -> _core.PackedDense:
+        stored_weights: list[AnyArray | Int8Weight] = [self._weights[f"{name}.weight"] for name in names]
+        if all(isinstance(weight, Int8Weight) for weight in stored_weights):
+            factors = stored_weights[0].factors  # type: ignore[union-attr]
+            if any(not np.array_equal(weight.factors, factors) for weight in stored_weights[1:]):  # type: ignore[union-attr]
+                message = f"{key}.weight has other factors than {names[-1]}.weight, which has the same input"
+                raise CheckpointError(message)
+        else:
+            assert self._observations is not None, "float weights are quantized after a calibration"
+            factors = input_factors(*self._observations[key], [widen(weight) for weight in stored_weights])
+        layers = []
+        for name, weight in zip(names, stored_weights, strict=True):
+            numbers = (weight.values, weight.scales) if isinstance(weight, Int8Weight) else quantized(name, weight, factors)
+            bias = self._weights.get(f"{name}.bias")
+            given = np.zeros(len(numbers[0]), np.float32) if bias is None else np.ascontiguousarray(widen(bias))
+            layers.append(((numbers, "int8"), given))
+        return _core.PackedDense(list(names), layers, "int8", self._instruction_set, factors)
+
+
+def quantized(
+    name: str, weight: AnyArray, factors: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    """Return a weight as int8 numbers and scales.
+
+    Raises
+    ------
+    CheckpointError
+        A number is NaN or infinite.
+    """
+    found = _core.quantize(stored(weight), factors)
+    if found is None:
+        message = f"{name}.weight has numbers that are NaN or infinite, which int8 does not have"
+        raise CheckpointError(message)
+    return found
+
+
+def quantized_table(table: AnyArray | Int8Weight) -> Int8Weight:
+    """Return an embedding table [V, E] as int8 numbers; one that is quantized already as it is."""
+    if isinstance(table, Int8Weight):
+        return table
+    factors = np.ones(table.shape[1], np.float32)
+    return Int8Weight(*quantized("embeddings.word_embeddings", table, factors), factors)

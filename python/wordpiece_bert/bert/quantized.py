@@ -1,0 +1,153 @@
+"""Weights as int8 numbers with scales, and the choice of the factors that keep their digits.
+
+A weight [N, K] is stored by groups of 64 along K. Each group of each output has a scale: its greatest magnitude divided
+by 127. Before that, the column of input j is divided by a factor fⱼ, and the input is multiplied by it when it is
+quantized, by token and group, in the same way. The product stays the same, and with factors that make inputs and weights
+about equally large, inputs that are much larger than others do not take the digits of their group (SmoothQuant, Xiao et
+al. 2022, with the root of the mean square in place of the maximum, which a single token does not change).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["GROUP", "Int8Weight", "input_factors", "joined_tensors", "split_tensors"]
+
+#: How many numbers along K share a scale; the same as in the kernels.
+GROUP = 64
+
+#: What the names of the scales and factors of a weight in a file end with, after the name of the weight.
+_SCALES, _FACTORS = ".int8_scales", ".int8_factors"
+
+#: Factors are rounded to these steps of a power of 2, so that they do not depend on the last bits of the observations.
+_STEPS = 8
+
+
+class Int8Weight(NamedTuple):
+    """A weight [N, K] as int8 numbers: number i, j is ``values[i, j] * scales[i, j // 64] * factors[j]``."""
+
+    values: npt.NDArray[np.int8]  # [N, K], from −127 to 127
+    scales: Array  # [N, ⌈K/64⌉]
+    factors: Array  # [K]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """[N, K]."""
+        return self.values.shape
+
+    @property
+    def ndim(self) -> int:
+        """2."""
+        return 2
+
+    @property
+    def size(self) -> int:
+        """N·K."""
+        return self.values.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """int8."""
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all three arrays in bytes."""
+        return self.values.nbytes + self.scales.nbytes + self.factors.nbytes
+
+    def rows(self, part: slice | npt.NDArray[np.integer[Any]]) -> Array:
+        """Return some rows as float32, [n, K]."""
+        columns = self.values.shape[1]
+        scales = np.repeat(self.scales[part], GROUP, axis=-1)[..., :columns]
+        return np.asarray(self.values[part] * scales * self.factors, dtype=np.float32)
+
+    def widen(self) -> Array:
+        """Return the weight as float32, [N, K]."""
+        return self.rows(slice(None))
+
+
+def input_factors(rows: int, squares: npt.NDArray[np.float64], weights: Sequence[Array]) -> Array:
+    """Return what the inputs of dense layers are multiplied by before they are quantized, [K].
+
+    Parameters
+    ----------
+    rows
+        How many rows of inputs were observed.
+    squares
+        The sum of the squares of each input over these rows, [K].
+    weights
+        The weights of the layers with this input, [N, K] each.
+
+    Returns
+    -------
+    array
+        √(r(Wⱼ) / r(Xⱼ)) with r the root of the mean square, rounded to eighths of a power of 2; float32.
+    """
+    of_weights = sum(np.einsum("nk,nk->k", w, w, dtype=np.float64) for w in weights)
+    mean = of_weights / sum(len(w) for w in weights)
+    tiny = 1e-10  # an input or a weight that is always 0 takes no digits, whatever its factor
+    ratio = np.maximum(mean, tiny) / np.maximum(squares / max(rows, 1), tiny)
+    steps = np.rint(np.log2(ratio) * (_STEPS / 4)).astype(np.int64)  # log₂ of the fourth root of the ratio, in steps
+    exponents, eighths = np.divmod(steps, _STEPS)
+    return np.ldexp((2.0 ** (np.arange(_STEPS) / _STEPS))[eighths], exponents).astype(np.float32)
+
+
+def split_tensors(weights: Mapping[str, npt.NDArray[Any] | Int8Weight]) -> dict[str, npt.NDArray[Any]]:
+    """Return weights as the tensors of a file: of an int8 weight the numbers, the scales and the factors."""
+    tensors: dict[str, npt.NDArray[Any]] = {}
+    for name, weight in weights.items():
+        if isinstance(weight, Int8Weight):
+            tensors |= {name: weight.values, name + _SCALES: weight.scales, name + _FACTORS: weight.factors}
+        else:
+            tensors[name] = weight
+    return tensors
+
+
+def joined_tensors(tensors: Mapping[str, npt.NDArray[Any]], file: str) -> dict[str, Any]:
+    """Reverse `split_tensors`: return the tensors of a file, those of an int8 weight as one `Int8Weight`.
+
+    Raises
+    ------
+    CheckpointError
+        The numbers, scales and factors of a weight do not fit together, or a scale or factor is not a number above 0.
+    """
+    weights: dict[str, Any] = {}
+    for name, tensor in tensors.items():
+        if name.endswith((_SCALES, _FACTORS)):
+            if name.removesuffix(_SCALES).removesuffix(_FACTORS) not in tensors:
+                message = f"{file}: {quoted(name)} belongs to an int8 weight that the file does not have"
+                raise CheckpointError(message)
+        elif name + _SCALES in tensors and name + _FACTORS in tensors:
+            weights[name] = _checked(name, Int8Weight(tensor, tensors[name + _SCALES], tensors[name + _FACTORS]), file)
+        else:
+            weights[name] = tensor
+    return weights
+
+
+def _checked(name: str, weight: Int8Weight, file: str) -> Int8Weight:
+    values, scales, factors = weight
+    groups = -(-values.shape[1] // GROUP) if values.ndim == 2 else 0
+    shapes = values.ndim == 2 and scales.shape == (len(values), groups) and factors.shape == (values.shape[1],)
+    if not shapes or values.dtype != np.int8 or scales.dtype != np.float32 or factors.dtype != np.float32:
+        found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in weight)
+        message = f"{file}: {quoted(name)} is not an int8 weight with scales and factors: {found}"
+        raise CheckpointError(message)
+    if not (np.isfinite(scales).all() and np.isfinite(factors).all() and (scales >= 0).all() and (factors > 0).all()):
+        message = f"{file}: scales or factors of {quoted(name)} are NaN, infinite or negative"
+        raise CheckpointError(message)
+    if (values == -128).any():
+        message = f"{file}: {quoted(name)} has the number -128; int8 weights are from -127 to 127"
+        raise CheckpointError(message)
+    return weight

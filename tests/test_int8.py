@@ -1,0 +1,284 @@
+"""`dtype="int8"`: quantized weights and inputs, their calibration, and saved models."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model_files import MODELS, with_tokenizer
+from wordpiece_bert import CrossEncoder, SentenceEncoder, _core, tasks
+from wordpiece_bert.bert import AutoModel, BertModel
+from wordpiece_bert.bert.calibration import TEXTS, calibration_rows, random_rows
+from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
+from wordpiece_bert.bert.quantized import Int8Weight, input_factors, joined_tensors, split_tensors
+from wordpiece_bert.cli import main
+from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: A folder of each kind of model that computes something differently.
+KINDS = [
+    "bert_model",
+    "albert_model",
+    "distilbert_model",
+    "electra_model",
+    "megatron_model",
+    "mobilebert_model",
+    "mpnet_model",
+    "nomic_model",
+    "roberta_model",
+]
+KINDS = [folder for folder in KINDS if (MODELS / folder).is_dir()]
+
+#: Every way of multiplying bytes that this CPU has: the best of each level, and the levels without their extensions.
+PATHS = [
+    name
+    for name in ("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "neon-plain", "sdot")
+    if name == "scalar" or any(name.startswith(level) or name in ("avx-vnni", "sdot") for level in _core.kernel_instruction_sets())
+]
+
+
+def available(path: str) -> bool:
+    try:
+        _core.describe_products("int8", path)
+    except InputError:
+        return False
+    return True
+
+
+def ids_for(model: Any, rows: int = 5, length: int = 21) -> Any:
+    return np.random.default_rng(6).integers(2, model.config.vocab_size, (rows, length))
+
+
+def cosine(x: Any, y: Any) -> float:
+    return float((x * y).sum() / np.linalg.norm(x) / np.linalg.norm(y))
+
+
+@pytest.mark.parametrize("folder", KINDS)
+def test_every_kind_of_model_is_close_and_has_the_same_bits_in_any_batch_on_every_path(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact: Any = AutoModel.from_pretrained(MODELS / folder)
+    ids = ids_for(exact)
+    expected = exact(ids).last_hidden_state
+    tested = []
+    for path in filter(available, PATHS):
+        monkeypatch.setattr(
+            RustEngine,
+            "prepare",
+            lambda _, config, weights, calibration=None, path=path: RustEncoder(
+                config, weights, path, "int8", calibration
+            ),
+        )
+        model: Any = AutoModel.from_pretrained(MODELS / folder, dtype="int8")
+        found = model(ids, threads=2).last_hidden_state
+        assert cosine(expected, found) > 0.999, path
+        assert not np.array_equal(expected, found), path
+        for i in (0, 4):
+            np.testing.assert_array_equal(model(ids[i : i + 1], threads=1).last_hidden_state[0], found[i], err_msg=path)
+        tested.append(path)
+    assert "scalar" in tested
+
+
+def test_a_masked_batch_equals_its_rows_without_padding() -> None:
+    model = BertModel.from_pretrained(MODELS / "bert_model", dtype="int8")
+    ids = ids_for(model, 3, 20)
+    mask = np.arange(20) < np.array([[20], [7], [1]])
+    found = model(ids, mask, visible_only=True).last_hidden_state
+    for row, length in enumerate((20, 7, 1)):
+        alone = model(ids[row : row + 1, :length]).last_hidden_state[0]
+        np.testing.assert_array_equal(found[row, :length], alone)
+
+
+def test_quantization_is_deterministic_and_follows_the_calibration() -> None:
+    folder = MODELS / "sentence_plain_folder"
+    first, again = (SentenceEncoder(folder, dtype="int8").encode(TEXTS) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    other = SentenceEncoder(folder, dtype="int8", calibrate=["one text", "and another"]).encode(TEXTS)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize(
+    ("calibrate", "dtype", "message"),
+    [
+        ([], "int8", "calibrate has no texts"),
+        ("one text", "int8", "calibrate must be a list of texts, not str"),
+        (7, "int8", "calibrate must be a list of texts, not int"),
+        (["a text", 3], "int8", r"calibrate\[1\] must be a string, not int"),
+        (["a text"], "float32", "calibrate is for dtype='int8', not 'float32'"),
+        (["a text"], "bfloat16", "calibrate is for dtype='int8', not 'bfloat16'"),
+    ],
+)
+def test_a_wrong_calibration_is_refused(calibrate: Any, dtype: str, message: str, tmp_path: Path) -> None:
+    ranker = with_tokenizer("cross_encoder_score", tmp_path)
+    loads: list[Any] = [BertModel.from_pretrained, AutoModel.from_pretrained, SentenceEncoder, tasks.load]
+    for load in loads:
+        with pytest.raises(InputError, match=message):
+            load(MODELS / "sentence_plain_folder", dtype=dtype, calibrate=calibrate)
+    with pytest.raises(InputError, match=message):
+        CrossEncoder(ranker, dtype=dtype, calibrate=calibrate)
+
+
+def test_other_engines_and_models_do_not_have_it() -> None:
+    with pytest.raises(ConfigError, match="dtype='int8': backend 'numpy' computes in 'float32', 'auto' only"):
+        BertModel.from_pretrained(MODELS / "bert_model", "numpy", "int8")
+    with pytest.raises(InputError, match="which a static model does not have"):
+        SentenceEncoder(MODELS / "static_st", calibrate=["a"])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_refused_by_name(bad: float) -> None:
+    plain = BertModel.from_pretrained(MODELS / "bert_model")
+    weights = {name: weight.copy() for name, weight in plain.named_parameters()}
+    for name in ("encoder.layer.1.output.dense.weight", "embeddings.word_embeddings.weight", "pooler.dense.bias"):
+        broken = {**weights, name: weights[name].copy()}
+        broken[name].flat[5] = bad
+        BertModel(plain.config, broken)  # float32 computes with it
+        with pytest.raises(CheckpointError, match=f"1 weights are NaN or infinite.*{name}"):
+            BertModel(plain.config, broken, dtype="int8")
+
+
+@pytest.mark.parametrize("folder", KINDS)
+def test_a_saved_model_is_loaded_without_the_float_weights_and_computes_the_same_bits(
+    folder: str, tmp_path: Path
+) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder, dtype="int8")
+    ids = ids_for(model)
+    expected = model(ids).last_hidden_state
+    model.save_pretrained(tmp_path)
+    stored = read_tensors(tmp_path / "model.safetensors")
+    assert any(tensor.dtype == np.int8 for tensor in stored.values())
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["quantization_config"] == {"quant_method": "wordpiece_bert_int8", "group_size": 64}
+    again: Any = AutoModel.from_pretrained(tmp_path, dtype="int8")
+    np.testing.assert_array_equal(again(ids).last_hidden_state, expected)
+    # Saving what was loaded changes nothing.
+    again.save_pretrained(tmp_path / "again")
+    for name, tensor in read_tensors(tmp_path / "again" / "model.safetensors").items():
+        np.testing.assert_array_equal(tensor, stored[name], err_msg=name)
+    for dtype in ("float32", "bfloat16"):
+        with pytest.raises(ConfigError, match="has int8 weights: load it with dtype='int8'"):
+            AutoModel.from_pretrained(tmp_path, dtype=dtype)
+
+
+def test_a_saved_head_computes_the_same_bits(tmp_path: Path) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "bert_masked_lm", dtype="int8")
+    ids = ids_for(model)
+    model.save_pretrained(tmp_path)
+    again: Any = AutoModel.from_pretrained(tmp_path, dtype="int8")
+    np.testing.assert_array_equal(model(ids).logits, again(ids).logits)
+    names = [name for name, _ in model.named_parameters()]
+    assert names == [name for name, _ in again.named_parameters()]
+
+
+def test_a_saved_sentence_encoder_gives_the_same_vectors(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(MODELS / "sentence_plain_folder", dtype="int8")
+    encoder.save_pretrained(tmp_path)
+    again = SentenceEncoder(tmp_path, dtype="int8")
+    np.testing.assert_array_equal(encoder.encode(TEXTS), again.encode(TEXTS))
+
+
+def test_a_model_is_pickled_and_copied() -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "bert_model", dtype="int8")
+    ids = ids_for(model)
+    expected = model(ids).last_hidden_state
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(other(ids).last_hidden_state, expected)
+
+
+def test_parts_of_an_int8_weight_that_do_not_fit_are_refused() -> None:
+    values = np.ones((3, 70), np.int8)
+    good = {"w": values, "w.int8_scales": np.ones((3, 2), np.float32), "w.int8_factors": np.ones(70, np.float32)}
+    (weight,) = joined_tensors(good, "file").values()
+    assert isinstance(weight, Int8Weight)
+    assert split_tensors({"w": weight}).keys() == good.keys()
+    lowest = values.copy()
+    lowest[1, 2] = -128
+    for name, value, message in (
+        ("w", values.astype(np.float32), "is not an int8 weight"),
+        ("w", lowest, "has the number -128"),
+        ("w.int8_scales", np.ones((3, 1), np.float32), "is not an int8 weight"),
+        ("w.int8_scales", np.full((3, 2), np.nan, np.float32), "NaN, infinite or negative"),
+        ("w.int8_factors", np.ones(71, np.float32), "is not an int8 weight"),
+        ("w.int8_factors", np.zeros(70, np.float32), "NaN, infinite or negative"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            joined_tensors({**good, name: value}, "file")
+    with pytest.raises(CheckpointError, match="belongs to an int8 weight that the file does not have"):
+        joined_tensors({"w.int8_scales": good["w.int8_scales"]}, "file")
+
+
+@given(st.integers(1, 200), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_quantized_numbers_are_within_half_a_step(columns: int, rows: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    weight = random.normal(size=(rows, columns)).astype(np.float32)
+    factors = np.exp2(random.integers(-3, 4, columns)).astype(np.float32)
+    quantized = _core.quantize((weight, "float32"), factors)
+    assert quantized is not None
+    found = Int8Weight(*quantized, factors)
+    assert found.values.min() >= -127
+    steps = np.repeat(found.scales, 64, axis=1)[:, :columns] * factors
+    assert (np.abs(found.widen() - weight) <= steps * 0.5001).all()
+    np.testing.assert_array_equal(found.rows(slice(0, 1)), found.widen()[:1])
+
+
+def test_factors_make_inputs_and_weights_equally_large() -> None:
+    random = np.random.default_rng(0)
+    size = np.exp2(np.array([-6.0, 0.0, 3.0, 5.0]))
+    x, w = random.normal(size=(500, 4)) * size, random.normal(size=(300, 4)).astype(np.float32)
+    factors = input_factors(500, (x**2).sum(0), [w[:100], w[100:]])
+    ratio = np.sqrt(((x * factors) ** 2).mean(0) / ((w / factors) ** 2).mean(0))
+    assert (np.abs(np.log2(ratio)) < 0.2).all()
+    # An input that is always 0 has a factor all the same.
+    assert np.isfinite(input_factors(10, np.zeros(4), [w])).all()
+
+
+def test_calibration_without_a_tokenizer_takes_random_rows(tmp_path: Path) -> None:
+    model = BertModel.from_pretrained(MODELS / "bert_model")
+    rows = calibration_rows(tmp_path, model.config, None)
+    np.testing.assert_array_equal(np.concatenate(rows), np.concatenate(random_rows(model.config)))
+
+
+def test_commands_take_the_dtype_and_the_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, lines = tmp_path / "texts.txt", tmp_path / "lines.txt"
+    texts.write_text("a cat\na dog\n")
+    lines.write_text("the first line\n\nand another\n")
+    model = str(MODELS / "sentence_plain_folder")
+    arrays = []
+    for index, options in enumerate((["--calibrate", str(lines)], [])):
+        output = tmp_path / f"{index}.npy"
+        command = ["embed", str(texts), "-o", str(output), "-m", model, "--dtype", "int8", *options]
+        assert main(command) == 0
+        arrays.append(np.load(output))
+    expected = SentenceEncoder(model, dtype="int8", calibrate=["the first line", "and another"]).encode(["a cat", "a dog"])
+    np.testing.assert_array_equal(arrays[0], expected)
+    capsys.readouterr()
+    command = ["embed", str(texts), "-o", str(tmp_path / "x.npy"), "-m", model, "--calibrate", str(lines)]
+    assert main(command) != 0
+    assert "calibrate is for dtype='int8'" in capsys.readouterr().err
+
+
+@pytest.mark.model
+def test_minilm_keeps_its_digits(tmp_path: Path) -> None:
+    """The bounds are those that the documentation promises, over texts that were not used for calibration."""
+    from pathlib import Path as File
+
+    sentences = [line for line in File("examples/texts/sentences.txt").read_text().splitlines() if line.strip()]
+    exact = SentenceEncoder("minilm").encode(sentences)
+    encoder = SentenceEncoder("minilm", dtype="int8")
+    found = encoder.encode(sentences)
+    cosines = (exact * found).sum(1) / np.linalg.norm(exact, axis=1) / np.linalg.norm(found, axis=1)
+    assert cosines.min() >= 0.999
+    assert np.median(cosines) >= 0.9997
+    encoder.save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").stat().st_size < 0.3 * 90_868_376
+    np.testing.assert_array_equal(SentenceEncoder(tmp_path, dtype="int8").encode(sentences[:20]), found[:20])
