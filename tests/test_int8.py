@@ -25,6 +25,8 @@ from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy.typing as npt
+
 #: A folder of each kind of model that computes something differently.
 KINDS = [
     "bert_model",
@@ -39,12 +41,8 @@ KINDS = [
 ]
 KINDS = [folder for folder in KINDS if (MODELS / folder).is_dir()]
 
-#: Every way of multiplying bytes that this CPU has: the best of each level, and the levels without their extensions.
-PATHS = [
-    name
-    for name in ("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "neon-plain", "sdot")
-    if name == "scalar" or any(name.startswith(level) or name in ("avx-vnni", "sdot") for level in _core.kernel_instruction_sets())
-]
+#: The ways of multiplying bytes: the best of each level, and the levels without their extensions.
+PATHS = ("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "neon-plain", "sdot", "smmla")
 
 
 def available(path: str) -> bool:
@@ -55,11 +53,11 @@ def available(path: str) -> bool:
     return True
 
 
-def ids_for(model: Any, rows: int = 5, length: int = 21) -> Any:
+def ids_for(model: Any, rows: int = 5, length: int = 21) -> npt.NDArray[np.int64]:  # noqa: ANN401
     return np.random.default_rng(6).integers(2, model.config.vocab_size, (rows, length))
 
 
-def cosine(x: Any, y: Any) -> float:
+def cosine(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> float:
     return float((x * y).sum() / np.linalg.norm(x) / np.linalg.norm(y))
 
 
@@ -118,7 +116,7 @@ def test_quantization_is_deterministic_and_follows_the_calibration() -> None:
         (["a text"], "bfloat16", "calibrate is for dtype='int8', not 'bfloat16'"),
     ],
 )
-def test_a_wrong_calibration_is_refused(calibrate: Any, dtype: str, message: str, tmp_path: Path) -> None:
+def test_a_wrong_calibration_is_refused(calibrate: object, dtype: str, message: str, tmp_path: Path) -> None:
     ranker = with_tokenizer("cross_encoder_score", tmp_path)
     loads: list[Any] = [BertModel.from_pretrained, AutoModel.from_pretrained, SentenceEncoder, tasks.load]
     for load in loads:
@@ -259,7 +257,9 @@ def test_commands_take_the_dtype_and_the_calibration(tmp_path: Path, capsys: pyt
         command = ["embed", str(texts), "-o", str(output), "-m", model, "--dtype", "int8", *options]
         assert main(command) == 0
         arrays.append(np.load(output))
-    expected = SentenceEncoder(model, dtype="int8", calibrate=["the first line", "and another"]).encode(["a cat", "a dog"])
+    expected = SentenceEncoder(model, dtype="int8", calibrate=["the first line", "and another"]).encode(
+        ["a cat", "a dog"]
+    )
     np.testing.assert_array_equal(arrays[0], expected)
     capsys.readouterr()
     command = ["embed", str(texts), "-o", str(tmp_path / "x.npy"), "-m", model, "--calibrate", str(lines)]

@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 #: int8 numbers [out, in] and float32 scales [out, groups].
-_Int8 = tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]
+_Int8: TypeAlias = tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]
 
 __version__: Final[str]
 UNICODE_VERSIONS: Final[str]
@@ -251,7 +251,7 @@ class PackedDense:
     def __new__(
         cls,
         names: list[str],
-        layers: Sequence[tuple[tuple[npt.NDArray[np.generic] | _Int8, str], npt.NDArray[np.float32]]],
+        layers: Sequence[tuple[_Stored, npt.NDArray[np.float32]]],
         dtype: str,
         instruction_set: str | None = None,
         factors: npt.NDArray[np.float32] | None = None,
@@ -291,12 +291,12 @@ class BertEncoder:
         cls,
         layers: list[PackedLayer],
         bottlenecks: list[PackedBottleneck],
-        words: tuple[npt.NDArray[np.generic], str],
-        positions: tuple[npt.NDArray[np.generic], str] | None,
-        types: tuple[npt.NDArray[np.generic], str] | None,
+        words: _Stored,
+        positions: _Stored | None,
+        types: _Stored | None,
         transformation: PackedDense | None,
         embedding_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None] | None,
-        projection: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]] | None,
+        projection: tuple[_Stored, npt.NDArray[np.float32]] | None,
         last_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
         distances: npt.NDArray[np.float32] | None,
         rotary: npt.NDArray[np.float32] | None,
@@ -344,9 +344,7 @@ def dense(
     threads: int | None = None,
     instruction_set: str | None = None,
 ) -> npt.NDArray[np.float32]: ...
-def quantize(
-    weight: tuple[npt.NDArray[np.generic], str], factors: npt.NDArray[np.float32]
-) -> _Int8 | None: ...
+def quantize(weight: _Stored, factors: npt.NDArray[np.float32]) -> _Int8 | None: ...
 def kernel_instruction_sets() -> list[str]: ...
 def describe_products(dtype: str, instruction_set: str | None = None) -> tuple[str, str, bool, str]: ...
 def num_threads(threads: int | None = None) -> int: ...
@@ -376,10 +374,10 @@ def maxsim_pairwise(
 class VocabularyHead:
     def __new__(
         cls,
-        dense: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        dense: tuple[_Stored, npt.NDArray[np.float32]],
         activation: str,
         norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None],
-        decoder: tuple[tuple[npt.NDArray[np.generic], str], npt.NDArray[np.float32]],
+        decoder: tuple[_Stored, npt.NDArray[np.float32]],
         dtype: str = "float32",
         instruction_set: str | None = None,
     ) -> Self: ...

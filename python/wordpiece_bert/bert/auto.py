@@ -102,7 +102,13 @@ class AutoModel:
         """
         folder = find_model(name, revision=revision, download=download)
         return _class_of(folder).from_pretrained(
-            folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head, calibrate=calibrate
+            folder,
+            backend,
+            dtype,
+            keep_half=keep_half,
+            check_finite=check_finite,
+            new_head=new_head,
+            calibrate=calibrate,
         )
 
     @staticmethod
@@ -158,7 +164,13 @@ class AutoModel:
             message = f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
             raise ConfigError(message)
         return base.from_pretrained(
-            folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head, calibrate=calibrate
+            folder,
+            backend,
+            dtype,
+            keep_half=keep_half,
+            check_finite=check_finite,
+            new_head=new_head,
+            calibrate=calibrate,
         )
 
 

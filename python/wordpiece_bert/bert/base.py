@@ -68,8 +68,8 @@ class Model:
     dtype
         The dtype of the matrix products, whose sums are float32: ``"float32"``; in the Rust engine also ``"bfloat16"``,
         which rounds the weights to 8 significant bits and, where the CPU multiplies such numbers faster than float32,
-        the other factors as well; ``"int8"``, for which weights and inputs are int8 numbers, each 64 of them with a scale;
-        or ``"auto"``, the fastest on this CPU of those that keep a cosine of 0.9999 (`engine` has the reason).
+        the other factors as well; ``"int8"``, for which weights and inputs are int8 numbers with a scale for each 64 of
+        them; or ``"auto"``, the fastest on this CPU that keeps a cosine of 0.9999 (`engine` has the reason).
     source
         Where the weights came from, for messages.
     new_head
@@ -244,9 +244,7 @@ class Model:
             raise CheckpointError(message)
         rows = calibration_rows(folder, config, calibrate) if chosen == "int8" else None
         weights = joined_tensors(tensors, str(file))
-        return cls(
-            config, weights, backend=backend, dtype=dtype, source=str(file), new_head=new_head, calibrate=rows
-        )
+        return cls(config, weights, backend=backend, dtype=dtype, source=str(file), new_head=new_head, calibrate=rows)
 
     @property
     def engine(self) -> EngineInfo:
@@ -329,6 +327,6 @@ def _refuse_non_finite(resolved: Resolved, source: str) -> None:
         raise CheckpointError(message)
 
 
-def _read(weight: AnyArray | Int8Weight | PackedWeight) -> AnyArray | Int8Weight:
+def _read(weight: AnyArray | PackedWeight) -> AnyArray | Int8Weight:
     """Return a weight as an array, unpacked if the engine stores it."""
-    return weight if isinstance(weight, np.ndarray | Int8Weight) else weight.unpack()
+    return weight if isinstance(weight, np.ndarray) else weight.unpack()

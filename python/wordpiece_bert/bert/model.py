@@ -72,7 +72,8 @@ class BertModel(Model):
         self.has_pooler = POOLER[0] in weights
         if self.dtype == "int8":
             table = "embeddings.word_embeddings.weight"
-            weights[table] = self._weights[names[table]] = quantized_table(weights[table])
+            self._weights[names[table]] = quantized = quantized_table(weights[table])
+            weights[table] = quantized  # type: ignore[assignment]  # the Rust engine takes it as a table
         rows = self._calibration
         self._encoder = engine.prepare(self.config, weights, **({} if rows is None else {"calibration": rows}))
         # The encoder stores these weights itself: drop the arrays, so that each weight is in memory once.

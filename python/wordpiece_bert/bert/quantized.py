@@ -2,9 +2,9 @@
 
 A weight [N, K] is stored by groups of 64 along K. Each group of each output has a scale: its greatest magnitude divided
 by 127. Before that, the column of input j is divided by a factor fⱼ, and the input is multiplied by it when it is
-quantized, by token and group, in the same way. The product stays the same, and with factors that make inputs and weights
-about equally large, inputs that are much larger than others do not take the digits of their group (SmoothQuant, Xiao et
-al. 2022, with the root of the mean square in place of the maximum, which a single token does not change).
+quantized, by token and group, in the same way. The product stays the same, and with factors that make inputs and
+weights about equally large, inputs that are much larger than others do not take the digits of their group (SmoothQuant,
+Xiao et al. 2022, with the root of the mean square in place of the maximum, which a single token does not change).
 """
 
 from __future__ import annotations
@@ -72,6 +72,10 @@ class Int8Weight(NamedTuple):
         columns = self.values.shape[1]
         scales = np.repeat(self.scales[part], GROUP, axis=-1)[..., :columns]
         return np.asarray(self.values[part] * scales * self.factors, dtype=np.float32)
+
+    def unpack(self) -> Int8Weight:
+        """Return it, as other weights that an engine stores."""
+        return self
 
     def widen(self) -> Array:
         """Return the weight as float32, [N, K]."""

@@ -162,15 +162,15 @@ def add_dtype(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         default="float32",
         metavar="DTYPE",
-        help="the numbers that are multiplied: float32 (default), bfloat16, int8, or auto for the fastest on this CPU that "
-        "keeps a cosine of 0.9999 to float32",
+        help="the numbers that are multiplied: float32 (default), bfloat16, int8, or auto for the fastest on this CPU "
+        "that keeps a cosine of 0.9999 to float32",
     )
     parser.add_argument(
         "--calibrate",
         type=Path,
         metavar="FILE",
-        help="for --dtype int8: a text file with a few dozen lines like the texts that the model is for (default: texts "
-        "of the package)",
+        help="for --dtype int8: a text file with a few dozen lines like the texts that the model is for (default: "
+        "texts of the package)",
     )
 
 

@@ -144,7 +144,9 @@ class SentenceEncoder(QueryAndDocumentCalls):
             found = find_model(model, revision=revision, download=download)
             folder = read_folder(found)
             options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
-            source = Source.of(model, found, revision, **options, calibrate=None if calibrate is None else tuple(calibrate))
+            source = Source.of(
+                model, found, revision, **options, calibrate=None if calibrate is None else tuple(calibrate)
+            )
             model = AutoModel.base_from_pretrained(
                 folder.transformer, backend, dtype, keep_half=keep_half, calibrate=calibrate
             )

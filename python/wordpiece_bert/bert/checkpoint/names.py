@@ -277,7 +277,7 @@ def _expected(shape: Shape, config: BertConfig) -> tuple[int, ...]:
     return tuple(int(getattr(config, size)) if isinstance(size, str) else size for size in shape)
 
 
-def _checked(tensor: AnyArray | Int8Weight, name: str, shape: Shape, config: BertConfig, where: str) -> AnyArray | Int8Weight:
+def _checked(tensor: AnyArray, name: str, shape: Shape, config: BertConfig, where: str) -> AnyArray:
     expected = _expected(shape, config)
     if tensor.shape != expected:
         wrong = [i for i in range(len(shape)) if tensor.ndim != len(shape) or tensor.shape[i] != expected[i]]

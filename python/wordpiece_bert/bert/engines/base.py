@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
+    from wordpiece_bert.bert.quantized import Int8Weight
 
 __all__ = ["CsrArrays", "Dense", "Encoder", "Engine", "HeadLayers", "PackedWeight", "VocabularyHead"]
 
@@ -41,7 +42,7 @@ class PackedWeight(Protocol):
     def nbytes(self) -> int:
         """Size of its numbers in bytes, without the padding of the layout."""
 
-    def unpack(self) -> AnyArray:
+    def unpack(self) -> AnyArray | Int8Weight:
         """Return it in the layout of a checkpoint, as a new array."""
 
 

@@ -93,7 +93,9 @@ class DensePacker:
             factors = input_factors(*self._observations[key], [widen(weight) for weight in stored_weights])
         layers = []
         for name, weight in zip(names, stored_weights, strict=True):
-            numbers = (weight.values, weight.scales) if isinstance(weight, Int8Weight) else quantized(name, weight, factors)
+            numbers = (
+                (weight.values, weight.scales) if isinstance(weight, Int8Weight) else quantized(name, weight, factors)
+            )
             bias = self._weights.get(f"{name}.bias")
             given = np.zeros(len(numbers[0]), np.float32) if bias is None else np.ascontiguousarray(widen(bias))
             layers.append(((numbers, "int8"), given))

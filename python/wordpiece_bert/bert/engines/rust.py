@@ -18,6 +18,7 @@ from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.bottleneck import FIXED_EPS
 from wordpiece_bert.bert.calibration import random_rows
+from wordpiece_bert.bert.engines.packing import DensePacker
 from wordpiece_bert.bert.engines.rust_bottleneck import (
     bottleneck_layers,
     bottleneck_norm,
@@ -25,7 +26,6 @@ from wordpiece_bert.bert.engines.rust_bottleneck import (
     pack_bottlenecks,
     padded_neighbours,
 )
-from wordpiece_bert.bert.engines.packing import DensePacker
 from wordpiece_bert.bert.engines.stored import stored, stored_dense, stored_norm
 from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
@@ -317,7 +317,9 @@ def _packed_layer(
 
 
 def _layer_weights(weights: Mapping[str, AnyArray]) -> list[AnyArray]:
-    return [weight for name, weight in weights.items() if name.endswith(".dense.weight") and name.startswith("encoder.")]
+    return [
+        weight for name, weight in weights.items() if name.endswith(".dense.weight") and name.startswith("encoder.")
+    ]
 
 
 def _observe(config: BertConfig, weights: Mapping[str, AnyArray], rows: Sequence[Ids]) -> Observations:

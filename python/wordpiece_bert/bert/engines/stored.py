@@ -36,7 +36,7 @@ class PackedLayerWeight:
         self.nbytes = weight.size * self.dtype.itemsize
 
     def unpack(self) -> AnyArray | Int8Weight:
-        """Return the weight [out, in]: the numbers that were packed, rounded to bfloat16 or int8 if the engine computes so."""
+        """Return the weight [out, in] as it was packed: rounded to bfloat16 or int8 if the engine computes so."""
         weight = self._layer.weight(self._name)
         if isinstance(weight, tuple):
             factors = self._layer.factors()
