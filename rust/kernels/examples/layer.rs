@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wordpiece_kernels::activation::{self, Activation};
 use wordpiece_kernels::attention::{AttentionInputs, AttentionScratch, attention};
-use wordpiece_kernels::gemm::{Dense, Epilogue, Products, linear};
+use wordpiece_kernels::gemm::{ConvertedInputs, Dense, Epilogue, Products, linear};
 use wordpiece_kernels::norm::{LayerNorm, layer_norm};
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::{Execution, InstructionSet, Matrix, pad_to_panels};
@@ -78,10 +78,10 @@ fn product(execution: Execution, products: Products, rows: usize, k: usize, n: u
     let weight: Vec<f32> = (0..k * n).map(|i| (i * 7 % 13) as f32 * 0.01 - 0.06).collect();
     let dense = Dense::new(&[(Numbers::F32(&weight), &vec![0.0; n])], k, products);
     each(rows, || {
-        let (x, mut y, mut rounded) = (filled(rows, k), Matrix::default(), Vec::new());
+        let (x, mut y, mut converted) = (filled(rows, k), Matrix::default(), ConvertedInputs::default());
         move || {
             let to = y.reshape(rows, n).view_mut();
-            linear(execution, x.view(), &dense, Epilogue::Bias, to, &mut rounded);
+            linear(execution, x.view(), &dense, Epilogue::Bias, to, &mut converted);
         }
     })
 }

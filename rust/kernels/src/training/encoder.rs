@@ -275,7 +275,7 @@ impl EncoderTraining {
             pool,
             || self.scratch.check_out(),
             |worker, task: &mut Task| {
-                let Worker { layer: LayerScratch { rounded, states, .. }, line, .. } = &mut **worker;
+                let Worker { layer: LayerScratch { converted, states, .. }, line, .. } = &mut **worker;
                 let Task { tokens, embedded, unprojected, x, .. } = task;
                 let rows = tokens.rows;
                 line.resize(2 * embedding, 0.0);
@@ -294,7 +294,7 @@ impl EncoderTraining {
                 pass.drop(mask, tokens, y, embedding, states);
                 if let Some(dense) = &projection {
                     let to = x.reshape(rows, hidden).view_mut();
-                    linear(pass.execution, unprojected.view(), dense, Epilogue::Bias, to, rounded);
+                    linear(pass.execution, unprojected.view(), dense, Epilogue::Bias, to, converted);
                 }
             },
         );
@@ -365,14 +365,14 @@ impl EncoderTraining {
             pool,
             || self.scratch.check_out(),
             |worker, (task, vectors): (&mut Task, &mut [f32])| {
-                let Worker { layer: LayerScratch { rounded, states, .. }, next, .. } = &mut **worker;
+                let Worker { layer: LayerScratch { converted, states, .. }, next, .. } = &mut **worker;
                 let Task { tokens, embedded, dx, projection: bias, norm: sums, .. } = task;
                 if let Some(dense) = &projection {
                     bias.clear();
                     bias.resize(panels(hidden), Row::ZERO);
                     add_column_sums(pass.execution, dx.view(), bias);
                     let to = next.reshape(tokens.rows, embedding).view_mut();
-                    linear(pass.execution, dx.view(), dense, Epilogue::Bias, to, rounded);
+                    linear(pass.execution, dx.view(), dense, Epilogue::Bias, to, converted);
                 } else {
                     next.reshape(tokens.rows, embedding).data_mut().copy_from_slice(dx.data());
                 }

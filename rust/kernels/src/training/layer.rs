@@ -12,8 +12,8 @@ use super::products::add_column_sums;
 use crate::activation::{Activation, apply};
 use crate::attention::RelativeBias;
 use crate::execution::Execution;
-use crate::gemm::{Dense, Epilogue, Products, linear};
-use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, panels};
+use crate::gemm::{ConvertedInputs, Dense, Epilogue, Products, linear};
+use crate::matrix::{Matrix, PANEL, Row, View, panels};
 
 /// The sizes of an encoder that is trained, and what is the same in all its layers.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +116,7 @@ pub(super) struct LayerScratch {
     /// The gradient with respect to a [rows, H].
     da: Matrix,
     dcontext: Matrix,
-    pub rounded: Vec<HalfRow>,
+    pub converted: ConvertedInputs,
     attention: AttentionScratch,
     pub states: Vec<u64>,
 }
@@ -160,16 +160,16 @@ impl Pass<'_> {
         x: View<'_>,
         residual: View<'_>,
         to: &mut Matrix,
-        rounded: &mut Vec<HalfRow>,
+        converted: &mut ConvertedInputs,
         states: &mut Vec<u64>,
     ) {
         to.reshape(tokens.rows, self.config.hidden);
         let mask = self.mask(site, index);
         if mask.is_none() {
-            linear(self.execution, x, dense, Epilogue::Residual(residual), to.view_mut(), rounded);
+            linear(self.execution, x, dense, Epilogue::Residual(residual), to.view_mut(), converted);
             return;
         }
-        linear(self.execution, x, dense, Epilogue::Bias, to.view_mut(), rounded);
+        linear(self.execution, x, dense, Epilogue::Bias, to.view_mut(), converted);
         self.drop(mask, tokens, to, self.config.hidden, states);
         for panel in 0..panels(self.config.hidden) {
             for (to, x) in to.view_mut().panel(panel).iter_mut().zip(residual.panel(panel)) {
@@ -191,7 +191,7 @@ impl Pass<'_> {
         scratch: &mut LayerScratch,
     ) {
         let TrainingConfig { hidden, intermediate, activation, eps, .. } = self.config;
-        let LayerScratch { a, h, rounded, attention, states, .. } = scratch;
+        let LayerScratch { a, h, converted, attention, states, .. } = scratch;
         let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
         let width = panels(hidden) * PANEL;
         linear(
@@ -200,7 +200,7 @@ impl Pass<'_> {
             &layer.qkv,
             Epilogue::Bias,
             kept.qkv.reshape(rows, 3 * width).view_mut(),
-            rounded,
+            converted,
         );
         let heads = self.heads(index);
         kept.statistics.resize(heads.count * rows, [0.0; 2]);
@@ -211,7 +211,7 @@ impl Pass<'_> {
             attend(instruction_set, heads, sequence, positions, qkv, &mut context, &mut kept.statistics, attention);
         }
         let (c, y) = (kept.context.view(), &mut kept.attention.x_hat);
-        self.project(Site::AttentionOutput, index, tokens, &layer.output, c, x.view(), y, rounded, states);
+        self.project(Site::AttentionOutput, index, tokens, &layer.output, c, x.view(), y, converted, states);
         let norm = layer.norms.output.with_eps(eps, hidden);
         normalize(instruction_set, norm, &mut kept.attention, &mut a.reshape(rows, hidden).view_mut());
         linear(
@@ -220,12 +220,12 @@ impl Pass<'_> {
             &layer.inner,
             Epilogue::Bias,
             kept.z.reshape(rows, intermediate).view_mut(),
-            rounded,
+            converted,
         );
         h.reshape(rows, intermediate).data_mut().copy_from_slice(kept.z.data());
         apply(instruction_set, activation, h.data_mut());
         let y = &mut kept.output.x_hat;
-        self.project(Site::Output, index, tokens, &layer.outer, h.view(), a.view(), y, rounded, states);
+        self.project(Site::Output, index, tokens, &layer.outer, h.view(), a.view(), y, converted, states);
         let norm = layer.norms.outer.with_eps(eps, hidden);
         normalize(instruction_set, norm, &mut kept.output, &mut to.reshape(rows, hidden).view_mut());
     }
@@ -244,7 +244,7 @@ impl Pass<'_> {
         scratch: &mut LayerScratch,
     ) {
         let TrainingConfig { hidden, intermediate, activation, eps, .. } = self.config;
-        let LayerScratch { da, dcontext, rounded, attention, states, .. } = scratch;
+        let LayerScratch { da, dcontext, converted, attention, states, .. } = scratch;
         let Gradients { dqkv, doutput, dz, douter, a, h, sums } = gradients;
         let (rows, instruction_set, execution) = (tokens.rows, self.execution.instruction_set, self.execution);
         sums.clear(hidden, intermediate);
@@ -266,7 +266,7 @@ impl Pass<'_> {
             &layer.outer,
             Epilogue::Bias,
             dz.reshape(rows, intermediate).view_mut(),
-            rounded,
+            converted,
         );
         let h = h.reshape(rows, intermediate).data_mut();
         activation_backward(instruction_set, activation, kept.z.data(), dz.data_mut(), h);
@@ -274,7 +274,7 @@ impl Pass<'_> {
         let norm = layer.norms.output.with_eps(eps, hidden);
         scale_and_shift(instruction_set, norm, kept.attention.x_hat.view(), &mut a.reshape(rows, hidden).view_mut());
         let residual = Epilogue::Residual(dx.view());
-        linear(execution, dz.view(), &layer.inner, residual, da.reshape(rows, hidden).view_mut(), rounded);
+        linear(execution, dz.view(), &layer.inner, residual, da.reshape(rows, hidden).view_mut(), converted);
         // a = LN(dropout(W·c + b) + x)
         normalize_backward(
             instruction_set,
@@ -292,7 +292,7 @@ impl Pass<'_> {
             &layer.output,
             Epilogue::Bias,
             dcontext.reshape(rows, hidden).view_mut(),
-            rounded,
+            converted,
         );
         // c = softmax(q·kᵀ/√d)·v
         dqkv.reshape(rows, 3 * panels(hidden) * PANEL).data_mut().fill(Row::ZERO);
@@ -315,7 +315,7 @@ impl Pass<'_> {
         }
         add_column_sums(execution, dqkv.view(), &mut sums.qkv);
         let residual = Epilogue::Residual(da.view());
-        linear(execution, dqkv.view(), &layer.qkv, residual, dx.view_mut(), rounded);
+        linear(execution, dqkv.view(), &layer.qkv, residual, dx.view_mut(), converted);
     }
 }
 
