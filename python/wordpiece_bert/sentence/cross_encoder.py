@@ -100,11 +100,11 @@ class CrossEncoder:
                 raise InputError(message)
             folder = find_model(model, revision=revision, download=download)
             options = {"activation_fn": activation_fn, "threads": threads, "backend": backend, "dtype": dtype}
+            self._prompts, self._default_prompt_name = read_prompts(folder)
+            loaded = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half, calibrate=calibrate)
             texts = None if calibrate is None else tuple(calibrate)
             source = Source.of(model, folder, revision, **options, keep_half=keep_half, calibrate=texts)
             activation_fn = activation_fn or _activation_of(folder)
-            self._prompts, self._default_prompt_name = read_prompts(folder)
-            loaded = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half, calibrate=calibrate)
             if not isinstance(loaded, SequenceClassification):
                 kind = type(loaded).__name__
                 message = f"{folder}: a cross encoder is a model for sequence classification, not {kind}"

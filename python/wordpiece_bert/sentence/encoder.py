@@ -144,12 +144,12 @@ class SentenceEncoder(QueryAndDocumentCalls):
             found = find_model(model, revision=revision, download=download)
             folder = read_folder(found)
             options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
-            source = Source.of(
-                model, found, revision, **options, calibrate=None if calibrate is None else tuple(calibrate)
-            )
+            name = model
             model = AutoModel.base_from_pretrained(
                 folder.transformer, backend, dtype, keep_half=keep_half, calibrate=calibrate
             )
+            texts = None if calibrate is None else tuple(calibrate)
+            source = Source.of(name, found, revision, **options, calibrate=texts)
             tokenizer = tokenizer_of(folder.transformer)
         else:
             if tokenizer is None or folder is None:
