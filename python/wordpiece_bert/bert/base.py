@@ -32,7 +32,7 @@ from wordpiece_bert.bert.engines import (
     get_engine,
 )
 from wordpiece_bert.bert.half_precision import BFLOAT16, widen
-from wordpiece_bert.bert.quantized import GROUP, Int8Weight, joined_tensors, split_tensors
+from wordpiece_bert.bert.quantized import QUANTIZATION, Int8Weight, joined_tensors, split_tensors
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
 from wordpiece_bert.hub import find_model
 
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
 
 __all__ = ["Model"]
-
-#: What the configuration of a quantized model says; transformers refuses a method that it does not know, by name.
-QUANTIZATION = {"quant_method": "wordpiece_bert_int8", "group_size": GROUP}
 
 
 class Model:

@@ -17,6 +17,7 @@ import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.functional import ACTIVATIONS
+from wordpiece_bert.bert.quantized import QUANTIZATION
 from wordpiece_bert.errors import ConfigError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
 
@@ -326,7 +327,8 @@ class BertConfig:
         """
         values = cls._in_present_form(values)
         for name, allowed in cls._must_be.items():
-            if values.get(name, allowed) not in (allowed, None):
+            own = QUANTIZATION if name == "quantization_config" else None
+            if values.get(name, allowed) not in (allowed, own, None):
                 refuse(name, values[name], "models that need it are not supported; results would be wrong")
         in_file = {name: cls._in_file(name) for name in cls._read_fields()}
         known = {name: values[key] for name, key in in_file.items() if key in values}

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["GROUP", "Int8Weight", "input_factors", "joined_tensors", "split_tensors"]
+__all__ = ["GROUP", "QUANTIZATION", "Int8Weight", "input_factors", "joined_tensors", "split_tensors"]
 
 #: How many numbers along K share a scale; the same as in the kernels.
 GROUP = 64
+
+#: What the configuration of a quantized model says; transformers refuses a method that it does not know, by name.
+QUANTIZATION = {"quant_method": "wordpiece_bert_int8", "group_size": GROUP}
 
 #: What the names of the scales and factors of a weight in a file end with, after the name of the weight.
 _SCALES, _FACTORS = ".int8_scales", ".int8_factors"
