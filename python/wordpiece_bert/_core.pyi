@@ -65,6 +65,8 @@ __all__ = [
 
 #: int8 numbers [out, in] and float32 scales [out, groups].
 _Int8: TypeAlias = tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]
+#: Numbers and the name of their type.
+_Stored: TypeAlias = tuple[npt.NDArray[np.generic] | _Int8, str]
 
 __version__: Final[str]
 UNICODE_VERSIONS: Final[str]
