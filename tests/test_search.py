@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model_files import MODELS
 from tiny_models import make_ranker, make_sentences
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder, retrieve_and_rerank, semantic_search
+from wordpiece_bert.sentence import (
+    CrossEncoder,
+    MultiVectorEncoder,
+    SentenceEncoder,
+    SparseEncoder,
+    retrieve_and_rerank,
+    semantic_search,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -208,6 +216,30 @@ def test_a_single_query_gives_its_list_and_parts_may_be_left_out(
     ]
     assert retrieve_and_rerank([], DOCUMENTS, encoder, ranker) == []
     assert retrieve_and_rerank(QUERIES[:2], [], encoder, ranker) == [[], []]
+
+
+@pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")  # documents of 20 tokens
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(SparseEncoder, "splade_max"), (SparseEncoder, "splade_log1p"), (MultiVectorEncoder, "colbert_st")],
+)
+def test_the_first_stage_may_have_sparse_or_many_vectors(
+    models: tuple[SentenceEncoder, CrossEncoder], kind: type[Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, ranker = kind(MODELS / name), models[1]
+    vectors = encoder.encode_document(DOCUMENTS)
+    scores = encoder.similarity(encoder.encode_query(QUERIES), vectors)
+    monkeypatch.setattr("wordpiece_bert.sentence.retrieval._SCORES", 7)  # one query at a time
+    for computed in (None, vectors):
+        found = retrieve_and_rerank(QUERIES, DOCUMENTS, encoder, top_k=4, document_embeddings=computed)
+        for row, answers in zip(scores, found, strict=True):
+            assert [answer["corpus_id"] for answer in answers] == np.argsort(-row, kind="stable")[:4].tolist()
+            np.testing.assert_allclose([a["score"] for a in answers], np.sort(row)[::-1][:4], rtol=1e-5)
+    ranked = retrieve_and_rerank(QUERIES[0], DOCUMENTS, encoder, ranker, retrieve_top_k=3, top_k=2)
+    assert len(ranked) == 2
+    assert {a["corpus_id"] for a in ranked} <= set(np.argsort(-scores[0], kind="stable")[:3].tolist())
+    with pytest.raises(InputError, match="has 2 vectors, but there are 6 documents"):
+        retrieve_and_rerank(QUERIES, DOCUMENTS, encoder, document_embeddings=vectors[:2])
 
 
 def test_pairs_are_scored_in_groups(

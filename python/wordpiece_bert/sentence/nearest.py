@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Found", "as_rows", "by_groups", "nearest"]
+__all__ = ["Found", "as_rows", "best_of_scores", "by_groups", "nearest"]
 
 #: Rows, int64 [n, k], and scores, float64 [n, k], the nearest first.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -78,6 +78,18 @@ def by_groups(queries: npt.NDArray[Any], hits: int, search: Callable[[Any], Foun
         return search(queries)
     found = [search(queries[start : start + step]) for start in range(0, len(queries), step)]
     return np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found])
+
+
+def best_of_scores(scores: Array, top_k: int) -> Found:
+    """Return the columns of the highest scores of each row, [n, m] -> [n, k], of equal ones the lower column first."""
+    count = min(top_k, scores.shape[1])
+    rows = np.zeros((len(scores), count), np.int64)
+    for row, best in zip(scores, rows, strict=True):
+        # All that equal the last of the best are candidates; the stable sort chooses the lower ones.
+        last = np.partition(row, len(row) - count)[len(row) - count] if count < len(row) else -np.inf
+        candidates = np.flatnonzero(row >= last)
+        best[:] = candidates[np.argsort(-row[candidates], kind="stable")[:count]]
+    return rows, np.take_along_axis(scores, rows, axis=1).astype(np.float64)
 
 
 def as_rows(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:

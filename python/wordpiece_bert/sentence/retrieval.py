@@ -12,11 +12,11 @@ from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.encoder import SentenceEncoder
-from wordpiece_bert.sentence.nearest import as_rows, nearest
+from wordpiece_bert.sentence.multi_vector import MultiVectorEncoder
+from wordpiece_bert.sentence.nearest import as_rows, best_of_scores, nearest
+from wordpiece_bert.sentence.sparse import SparseEncoder
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from wordpiece_bert.sentence.arguments import Texts
     from wordpiece_bert.sentence.nearest import Found
 
@@ -25,14 +25,17 @@ __all__ = ["retrieve_and_rerank"]
 #: So many pairs of a query and a candidate are scored in one call of the cross encoder: enough to sort them by length.
 _PAIRS = 4096
 
+#: The most scores of sparse or many vectors that are in memory at once (for one query at least those of all documents).
+_SCORES = 1 << 22
+
 
 def retrieve_and_rerank(
     queries: str | Texts,
     documents: Texts,
-    retriever: SentenceEncoder,
+    retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder,
     reranker: CrossEncoder | None = None,
     *,
-    document_embeddings: npt.ArrayLike | None = None,
+    document_embeddings: Any = None,  # noqa: ANN401
     retrieve_top_k: int = 100,
     top_k: int = 10,
     return_documents: bool = True,
@@ -51,14 +54,15 @@ def retrieve_and_rerank(
     documents
         The texts to search.
     retriever
-        The model of the first stage: its `encode_query` and `encode_document` make the vectors, which are compared by
-        its `similarity_fn_name`.
+        The model of the first stage, with dense, sparse or many vectors for a text: its `encode_query` and
+        `encode_document` make them, and its `similarity_fn_name` compares them.
     reranker
         The model of the second stage, with one label; None to keep the order of the first.
     document_embeddings
-        The vectors of the documents, [m, d], if they have been computed; they may be memory-mapped.
+        The vectors of the documents, [m, d], if they have been computed; they may be memory-mapped. `SparseVectors`
+        and `MultiVectors` for the other encoders.
     retrieve_top_k
-        How many candidates the first stage finds for each query.
+        How many candidates the first stage finds for each query, at least `top_k`.
     top_k
         How many documents to return for each query.
     return_documents
@@ -84,7 +88,10 @@ def retrieve_and_rerank(
     TruncationWarning
         Queries or documents were truncated when they were encoded.
     """
-    check_instance("retriever", retriever, SentenceEncoder)
+    if not isinstance(retriever, SentenceEncoder | SparseEncoder | MultiVectorEncoder):
+        kinds = "SentenceEncoder, SparseEncoder or MultiVectorEncoder"
+        message = f"retriever must be a {kinds}, not {type(retriever).__name__}: {retriever!r:.80}"
+        raise InputError(message)
     top_k = whole_number("top_k", top_k, 1)
     candidates = whole_number("retrieve_top_k", retrieve_top_k, 1)
     checked_flag("return_documents", return_documents)
@@ -121,8 +128,8 @@ def retrieve_and_rerank(
 def _retrieved(
     queries: list[str],
     documents: list[str],
-    retriever: SentenceEncoder,
-    embeddings: npt.ArrayLike | None,
+    retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder,
+    embeddings: Any,  # noqa: ANN401
     count: int,
     *,
     batch_size: int,
@@ -131,14 +138,24 @@ def _retrieved(
     """Return the rows and similarities of the candidates of each query."""
     if embeddings is None:
         embeddings = retriever.encode_document(documents, batch_size=batch_size, show_progress_bar=show)
-    vectors = as_rows("document_embeddings", embeddings)
-    if len(vectors) != len(documents) and not len(documents) == vectors.size == 0:
+    dense = isinstance(retriever, SentenceEncoder)
+    vectors = as_rows("document_embeddings", embeddings) if dense else embeddings
+    if len(vectors) != len(documents) and not len(documents) == np.size(vectors) == 0:
         message = f"document_embeddings has {len(vectors)} vectors, but there are {len(documents)} documents"
         raise InputError(message)
     if not queries or not documents:
         return [[] for _ in queries]
     asked = retriever.encode_query(queries, batch_size=batch_size)
-    found: Found = nearest(asked, vectors, retriever.similarity_fn_name, count, retriever._threads)
+    found: Found
+    if isinstance(retriever, SentenceEncoder):
+        found = nearest(asked, vectors, retriever.similarity_fn_name, count, retriever._threads)
+    else:
+        step = max(1, _SCORES // len(documents))
+        parts = [
+            best_of_scores(retriever.similarity(asked[start : start + step], vectors), count)
+            for start in range(0, len(queries), step)
+        ]
+        found = np.concatenate([rows for rows, _ in parts]), np.concatenate([scores for _, scores in parts])
     return [list(zip(*one, strict=True)) for one in zip(found[0].tolist(), found[1].tolist(), strict=True)]
 
 
