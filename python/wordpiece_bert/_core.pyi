@@ -38,6 +38,7 @@ __all__ = [
     "TokenStoreWriter",
     "Tokenizer",
     "Trained",
+    "VocabularyHead",
     "WordCounts",
     "__version__",
     "_arrow_array",
@@ -54,13 +55,19 @@ __all__ = [
     "kernel_instruction_sets",
     "keyed_draws",
     "linear_backward",
+    "maxsim",
+    "maxsim_pairwise",
     "num_threads",
     "pack_sequences",
     "quantize",
+    "search_floats",
+    "search_packed_bits",
+    "search_small_integers",
     "set_num_threads",
     "split_sentences",
     "sums_of_squares",
     "text_document_id",
+    "token_states",
 ]
 
 #: int8 numbers [out, in] and float32 scales [out, groups].
