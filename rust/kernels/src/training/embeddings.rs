@@ -1,4 +1,4 @@
-//! The gradient of a lookup, y = table[ids]: row i gets the sum of dy over the tokens with id i.
+//! The gradient of a lookup, of rows of a table by ids: row i gets the sum of dy over the tokens with id i.
 
 /// Adds dy [tokens, columns] to the rows `ids` of a table [rows, columns], in the order of the tokens; the row `without` gets
 /// nothing (`padding_idx` in torch).

@@ -33,7 +33,7 @@ const TASK_ROWS: usize = 128;
 /// The tokens of a batch, one sequence after the other; in each, those that may be attended to come first.
 #[derive(Clone, Copy)]
 pub struct Batch<'a> {
-    /// Sequence b has the tokens offsets[b] to offsets[b + 1] − 1.
+    /// Where each sequence begins, and the number of tokens, `[B + 1]`.
     pub offsets: &'a [usize],
     /// How many tokens of each sequence may be attended to, at least 1.
     pub keys: &'a [usize],
