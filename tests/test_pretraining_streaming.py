@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("torch", reason="torch is not installed")
-streaming = pytest.importorskip("streaming", reason="mosaicml-streaming is not installed", exc_type=ImportError)
+try:
+    streaming: Any = importlib.import_module("streaming")
+except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision of another torch
+    pytest.skip(f"mosaicml-streaming cannot be imported: {error}", allow_module_level=True)
 
 # Its own warnings, and those of what it imports, are not errors of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore")
