@@ -532,6 +532,10 @@ fn rounded_weights_are_multiplied_by_inputs_as_they_are() {
             numbers(&y, rows, n)
         };
         assert_eq!(run(&weight, Products::RoundedWeights), run(&near, Products::Float32), "{}", set.name());
+        let dense =
+            Dense::new(&[(Numbers::F32(&weight), &bias), (Numbers::F32(&near), &bias)], k, Products::RoundedWeights);
+        let bits = UnpackedWeights::Bf16(weight.iter().map(|x| f32_to_bf16(*x)).collect());
+        assert_eq!([0, panels(n)].map(|first| dense.weights().unpack(first, n)), [bits.clone(), bits]);
         assert_ne!(run(&weight, Products::RoundedWeights), run(&weight, Products::Float32), "{}", set.name());
     }
 }

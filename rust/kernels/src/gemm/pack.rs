@@ -33,6 +33,8 @@ pub struct PackedWeights {
     k: usize,
     /// The number of panels of outputs, those of all layers.
     panels: usize,
+    /// Whether the weights were rounded to bfloat16, so that float32 rows unpack as such.
+    is_rounded: bool,
 }
 
 /// The rows of all panels, one panel after the other: K rows for each, or 16·⌈K/32⌉ rows of pairs.
@@ -69,34 +71,29 @@ impl PackedWeights {
             Some(Numbers::Int8 { .. }) => panic!("int8 weights are packed by `PackedWeights::int8`"),
         };
         let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
-        PackedWeights { rows, k, panels }
+        PackedWeights { rows, k, panels, is_rounded: false }
     }
 
     /// Packs weights as [`PackedWeights::new`], rounded to bfloat16, to be multiplied by float32 inputs.
+    ///
+    /// They are stored as float32: in 16 bits, each panel would have to be widened whenever it is used.
     ///
     /// # Panics
     ///
     /// If the length of a weight is not a multiple of `k`.
     pub fn rounded(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
-        let (mut rows, mut count) = (Vec::new(), 0);
-        let mut bits = Vec::new();
+        let mut rows = Vec::new();
+        let mut numbers = Vec::new();
         for weight in weights {
-            let rounded = match weight {
-                Numbers::Bf16(x) => *x,
-                _ => {
-                    bits.clear();
-                    let mut line = vec![0.0; k];
-                    for start in (0..weight.len()).step_by(k.max(1)) {
-                        weight.read(start, &mut line);
-                        bits.extend(line.iter().map(|x| f32_to_bf16(*x)));
-                    }
-                    &bits[..]
-                }
-            };
-            rows.extend(pack(&[Numbers::Bf16(rounded)], k, HalfRow::ZERO));
-            count += panels(weight.len() / k.max(1));
+            numbers.resize(weight.len(), 0.0);
+            weight.read(0, &mut numbers);
+            for x in &mut numbers {
+                *x = bf16_to_f32(f32_to_bf16(*x));
+            }
+            rows.extend(pack(&[Numbers::F32(&numbers)], k, Row::ZERO));
         }
-        PackedWeights { rows: PackedRows::Bf16(rows), k, panels: count }
+        let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
+        PackedWeights { rows: PackedRows::F32(rows), k, panels, is_rounded: true }
     }
 
     /// Packs weights as [`PackedWeights::new`], rounded to bfloat16, to be multiplied by inputs that are rounded as well.
@@ -122,7 +119,7 @@ impl PackedWeights {
             }
         }
         let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
-        PackedWeights { rows: PackedRows::Pairs(rows), k, panels }
+        PackedWeights { rows: PackedRows::Pairs(rows), k, panels, is_rounded: true }
     }
 
     /// Packs int8 weights, the values [N, K] and scales [N, ⌈K/64⌉] of [`QuantizedWeight`]s; `factors` `[K]` are those with
@@ -134,7 +131,7 @@ impl PackedWeights {
     pub fn int8(weights: &[(&[i8], &[f32])], factors: &[f32]) -> PackedWeights {
         let k = factors.len();
         let panels = weights.iter().map(|weight| panels(weight.0.len() / k.max(1))).sum();
-        PackedWeights { rows: PackedRows::Bytes(PackedBytes::new(weights, factors)), k, panels }
+        PackedWeights { rows: PackedRows::Bytes(PackedBytes::new(weights, factors)), k, panels, is_rounded: false }
     }
 
     /// Returns what the inputs of int8 weights are multiplied by before they are quantized, by panels, 0 beyond the last;
@@ -189,6 +186,10 @@ impl PackedWeights {
     /// `n` is N.
     pub fn unpack(&self, first_panel: usize, n: usize) -> UnpackedWeights {
         match &self.rows {
+            PackedRows::F32(rows) if self.is_rounded => {
+                let numbers = unpack(&rows[first_panel * self.k..], self.k, n);
+                UnpackedWeights::Bf16(numbers.into_iter().map(f32_to_bf16).collect())
+            }
             PackedRows::F32(rows) => UnpackedWeights::F32(unpack(&rows[first_panel * self.k..], self.k, n)),
             PackedRows::F16(rows) => UnpackedWeights::F16(unpack(&rows[first_panel * self.k..], self.k, n)),
             PackedRows::Bf16(rows) => UnpackedWeights::Bf16(unpack(&rows[first_panel * self.k..], self.k, n)),

@@ -10,7 +10,7 @@ use crate::arch::{InstructionSet, TileUnit};
 pub enum Products {
     /// float32 products. Weights in 16 bits are widened when they are used.
     Float32,
-    /// float32 products of weights that were rounded to bfloat16, which halves their memory, and unrounded inputs.
+    /// float32 products of weights that were rounded to bfloat16, and unrounded inputs.
     RoundedWeights,
     /// Products of pairs of bfloat16 numbers, inputs rounded as well, summed in float32.
     Bfloat16Pairs,
