@@ -194,9 +194,8 @@ def test_arrays_by_columns_are_refused_instead_of_read_as_their_transpose() -> N
         with pytest.raises(InputError, match=r"an array \[2, 2\] is not stored row by row"):
             _core.dense(x, weight, bias, "identity")
     weight = ((np.asfortranarray(square), "float32"), bias)
-    norm = (bias, bias)
     with pytest.raises(InputError, match="not stored row by row"):
-        _core.PackedLayer([weight, weight, weight], weight, norm, weight, None, weight, norm, False)
+        _core.PackedDense(["dense"], [weight], "float32")
 
 
 def test_validity_of_arrow_strings_is_any_byte_but_zero() -> None:

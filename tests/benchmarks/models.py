@@ -29,7 +29,7 @@ BUILD = ROOT / "build" / "bench"
 GROUP = 64  # rows in a turn
 
 #: The contestants: label -> what the engine loads.
-OURS = {"ours": "rust", "ours bfloat16": "rust bfloat16", "ours, AVX2": "rust avx2"}
+OURS = {"ours": "rust", "ours bfloat16": "rust bfloat16", "ours int8": "rust int8", "ours, AVX2": "rust avx2"}
 THEIRS = {
     "ONNX Runtime": "plain",
     "ONNX Runtime, fused": "fused",
