@@ -504,13 +504,13 @@ def test_an_unfinished_file_of_another_call_is_replaced(
 ) -> None:
     from wordpiece_bert.pretraining import example_stream
 
-    monkeypatch.setattr(example_stream, "CHECKPOINT_BYTES", 200_000)
+    monkeypatch.setattr(example_stream, "CHECKPOINT_BYTES", 600_000)
     build_examples(to_kill, tmp_path / "whole.jsonl", TOK, seed=1)
     shown = [0]
 
     def stop(self: Any, done: int, **_: Any) -> None:  # noqa: ANN401
         shown[0] += 1
-        if shown[0] == 20:
+        if shown[0] == 6:
             raise KeyboardInterrupt
 
     path = tmp_path / "rows.jsonl"
@@ -520,7 +520,7 @@ def test_an_unfinished_file_of_another_call_is_replaced(
             build_examples(to_kill, path, TOK, seed=9, show_progress_bar=True)
         assert not path.exists()
         assert {entry.name for entry in tmp_path.glob("rows*")} == {"rows.jsonl.part", "rows.jsonl.journal.jsonl"}
-        shown[0] = 19
+        shown[0] = 5
         with pytest.raises(KeyboardInterrupt):  # nothing is safe yet, so nothing stays
             build_examples(to_kill, tmp_path / "early.jsonl", TOK, seed=9, show_progress_bar=True)
         assert not list(tmp_path.glob("early*"))
