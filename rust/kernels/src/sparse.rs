@@ -193,6 +193,9 @@ impl VocabularyHead {
     ) -> SparseRows {
         let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
         let (texts, tokens) = (offsets.len() - 1, last - first);
+        if tokens == 0 {
+            return SparseRows { counts: vec![0; texts], ..SparseRows::default() };
+        }
         let Scratch { x: input, hidden, converted, pooled } = scratch;
         input.fill_rows(tokens, self.hidden, &x[first * self.hidden..last * self.hidden]);
         let to = hidden.reshape(tokens, self.width).view_mut();
