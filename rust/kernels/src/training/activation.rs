@@ -108,7 +108,9 @@ fn gelu<S: Simd>(simd: S, x: S::V) -> [S::V; 2] {
 fn swish<S: Simd>(simd: S, x: S::V, w: S::V, slope: S::V) -> [S::V; 2] {
     let one = simd.splat(1.0);
     let s = sigmoid(simd, w);
-    let inner = simd.mul(simd.mul(x, slope), simd.sub(one, s));
+    // Beyond ±100, σ is 0 or 1, and x·w′ might overflow.
+    let near = simd.min(simd.splat(100.0), simd.max(simd.splat(-100.0), x));
+    let inner = simd.mul(simd.mul(near, slope), simd.sub(one, s));
     [simd.mul(x, s), simd.fma(s, inner, s)]
 }
 
