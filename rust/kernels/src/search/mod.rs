@@ -53,7 +53,7 @@ fn search_parts(
     let row_bytes = row_bytes.max(1);
     let least = (MIN_PART_BYTES / row_bytes / queries.max(1)).max(64);
     let rows = count.div_ceil(threads * PARTS_PER_THREAD).max(least);
-    let step = (CHECKPOINT_BYTES / row_bytes / queries.max(1)).max(64);
+    let step = (CHECKPOINT_BYTES / row_bytes / queries.max(1)).max(16);
     let parts: Vec<Range<usize>> = (0..count).step_by(rows).map(|start| start..count.min(start + rows)).collect();
     let found = map_with(
         parts,
