@@ -226,9 +226,10 @@ masking, seed
     check_instance("frame", frame, import_package("pyspark.sql", "spark").DataFrame)
     arrow.check_columns(frame.columns, [column, id_column], ())
     shuffle = "spark.sql.shuffle.partitions"
-    count = (
-        int(frame.sparkSession.conf.get(shuffle)) if partitions is None else whole_number("partitions", partitions, 1)
-    )
+    if partitions is None:
+        count = int(frame.sparkSession.conf.get(shuffle) or 1)
+    else:
+        count = whole_number("partitions", partitions, 1)
     # In backticks, so that Spark does not read dots in a name as a path.
     documents = frame.select(frame[f"`{id_column}`"].alias("id"), frame[f"`{column}`"].alias("text"))
     return documents.repartition(count, "id").sortWithinPartitions("id").mapInArrow(examples, examples.schema)

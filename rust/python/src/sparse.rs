@@ -63,6 +63,7 @@ impl VocabularyHead {
     ///
     /// `pooling` is max or sum; with `twice` the logarithm is taken twice; `max_values` keeps the greatest values of each
     /// row.
+    #[allow(clippy::too_many_arguments, reason = "a Python signature")]
     fn encode<'py>(
         &self,
         py: Python<'py>,

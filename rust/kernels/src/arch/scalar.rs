@@ -4,8 +4,8 @@
 //! guarantees (SSE2 on x86-64).
 
 use super::simd::{
-    ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairTileKernel, Simd, TileKernel, WidenedPairs,
-    run_pair_tile_of_rows, run_tile_of_rows,
+    ByteDot, ByteTileKernel, Kernel, PairTileKernel, Simd, TileKernel, WidenedPairs, run_pair_tile_of_rows,
+    run_tile_of_rows,
 };
 use crate::matrix::{ByteRow, PairRow, QuadRow, Row, SumRow};
 
@@ -23,7 +23,11 @@ fn zip(x: V, y: V, f: impl Fn(f32, f32) -> f32) -> V {
     std::array::from_fn(|i| f(x[i], y[i]))
 }
 
-impl ByteDot<Scalar> for MultipliedBytes {
+/// Products of four bytes, one after the other.
+#[derive(Clone, Copy)]
+struct ByteLoop;
+
+impl ByteDot<Scalar> for ByteLoop {
     type Sums = [i32; LANES];
     type Inputs = [i8; 4];
     type Quads = [[i8; 4]; LANES];
@@ -193,6 +197,6 @@ impl Simd for Scalar {
 
     #[inline]
     fn run_byte_tile<T: ByteTileKernel>(self, tile: T) {
-        run_pair_tile_of_rows!(self, MultipliedBytes, tile, 1, 1 2 3 4);
+        run_pair_tile_of_rows!(self, ByteLoop, tile, 1, 1 2 3 4);
     }
 }
