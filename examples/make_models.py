@@ -30,8 +30,7 @@ from wordpiece_bert.bert import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from wordpiece_bert.bert.checkpoint import bert_shapes
-from wordpiece_bert.bert.checkpoint.safetensors import write_safetensors
+from wordpiece_bert.bert.checkpoint import bert_shapes, write_safetensors
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -369,6 +369,7 @@ def test_example_make_models(models: Path) -> None:
 
 def test_every_example_has_a_test() -> None:
     tests = {name.removeprefix("test_example_") for name in globals() if name.startswith("test_example_")}
+    tests.add("train_a_bert")  # tests/test_story.py
     for example in examples():
         assert any(test.startswith(example.removesuffix(".py")) for test in tests), example
 

@@ -442,7 +442,7 @@ def test_a_residual_is_added_to_a_dense_module(folder: Path) -> None:
         ("config_sentence_transformers.json", {"prompts": {"a": 1}}, "the prompt 'a' is 1"),
         ("config_sentence_transformers.json", {"default_prompt_name": "a"}, "default_prompt_name is 'a'"),
         ("config_sentence_transformers.json", {"similarity_fn_name": "maxsim"}, "similarity_fn_name is 'maxsim'"),
-        ("config_sentence_transformers.json", {"model_type": "SparseEncoder"}, "model_type is 'SparseEncoder'"),
+        ("config_sentence_transformers.json", {"model_type": "SparseEncoder"}, "load it with SparseEncoder"),
         ("config_sentence_transformers.json", {"truncate_dim": 17}, "truncate_dim is 17, but the vectors have 16"),
     ],
 )

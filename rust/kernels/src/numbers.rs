@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn int8_numbers_are_multiplied_by_the_scale_of_their_group() {
         let columns = 70;
-        let values: Vec<i8> = (0..2 * columns).map(|i| i as i8 - 70).collect();
+        let values: Vec<i8> = (0..2 * columns as i16).map(|i| (i - 70) as i8).collect();
         let numbers = Numbers::Int8 { values: &values, scales: &[1.0, 2.0, 0.5, 4.0], columns };
         let mut row = [0.0; 70];
         numbers.read(columns, &mut row);

@@ -9,7 +9,7 @@ use crate::arch::{InstructionSet, Kernel, Simd, run};
 use crate::matrix::{PANEL, Row, panels};
 
 /// How many tokens ahead of the current one are prefetched.
-const PREFETCH_DISTANCE: usize = 4;
+const PREFETCH_DISTANCE: usize = 16;
 
 /// An id that no token has.
 const NONE: u32 = u32::MAX;
