@@ -73,7 +73,7 @@ CALLS = {
         texts = [sentence * 4] * 3 + ["the"] * 30_000
         call = lambda: [tok(texts, padding="max_length", max_length=512, truncation=True) for _ in range(50)]
     """,
-    "pairs": "texts = [(sentence * 9, sentence)] * 200_000; call = lambda: tok.encode_batch(texts, threads=1)",
+    "pairs": "texts = [(sentence * 9, sentence)] * 1_000_000; call = lambda: tok.encode_batch(texts, threads=1)",
     "one long text": "text = sentence * 8_000_000; call = lambda: tok.encode_ids(text)",
     "one long text of added tokens": "text = '[MASK]' * 20_000_000; call = lambda: tok.encode_ids(text)",
     "encodings": "texts = [sentence * 40] * 50_000; call = lambda: tok.encodings(texts, threads=1)",

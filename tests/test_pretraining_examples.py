@@ -438,7 +438,11 @@ def test_killed_runs_go_on_and_give_the_same_bytes(name: str, to_kill: Path, tmp
             process.send_signal(signal.SIGKILL)
             process.wait()
             killed += 1
-    subprocess.run([*command, str(tmp_path / "killed" / name)], check=True)
+    last = subprocess.run(
+        [*command, str(tmp_path / "killed" / name)], stderr=subprocess.PIPE, encoding="utf-8", check=False
+    )
+    # A kill may come when everything has been written and the process is about to end.
+    assert last.returncode == 0 or "has a data set already" in last.stderr, last.stderr
     assert killed
     assert bytes_of(tmp_path / "killed" / name) == bytes_of(tmp_path / "whole" / name)
     assert [path.name for path in (tmp_path / "killed").iterdir()] == [name]  # no part, no journal
