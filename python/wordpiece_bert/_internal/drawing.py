@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.figures import new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,14 +106,10 @@ class Drawing:
         InputError
             matplotlib is not installed.
         """
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError as cause:
-            message = "a PNG picture needs matplotlib: pip install 'wordpiece-bert[plot]', or save it as .svg"
-            raise InputError(message) from cause
-        figure = Figure(figsize=(self.width / 100, self.height / 100), dpi=100 * scale, facecolor=GROUND)
-        canvas: Any = FigureCanvasAgg(figure)
+        size = (self.width / 100, self.height / 100)
+        figure, canvas = new_figure(
+            "a PNG picture", ", or save it as .svg", figsize=size, dpi=100 * scale, facecolor=GROUND
+        )
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_xlim(0, self.width)
         axes.set_ylim(self.height, 0)

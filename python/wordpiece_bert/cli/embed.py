@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.blocks import encode_blocks
 from wordpiece_bert.cli.embed_lists import run_lists
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
@@ -202,42 +203,28 @@ def embed_texts(
     blocks : list, optional
         A list to which the blocks that are read are added.
     """
-    import numpy as np
-
-    from wordpiece_bert._internal.progress import observed, reading_progress
     from wordpiece_bert.bert import functional
     from wordpiece_bert.sentence import StaticEncoder
 
-    truncated: list[str] = []
-    tokens = done = 0
     encode = encoder.encode_document if as_documents else encoder.encode
     # Without a prompt a static model takes the texts where the file has them.
     in_place = isinstance(encoder, StaticEncoder) and not (as_documents and any(encoder.prompts.values()))
-    with reading_progress(texts, show=not options.quiet) as show:
 
-        def count(rows: int, new_tokens: int) -> None:
-            nonlocal tokens, done
-            tokens += new_tokens
-            done += rows
-            show(tokens, of_block=done)
+    def encode_block(block: _core.TextBlock) -> tuple[npt.NDArray[np.bool_], int]:
+        if blocks is not None:
+            blocks.append(block)
+        tokens = 0
+        if in_place:
+            vectors, cut, tokens = cast("StaticEncoder", encoder)._encode_block(block)
+            vectors = functional.normalize(vectors) if options.normalize else vectors
+        else:
+            vectors, cut = encode(
+                block.texts(),
+                batch_size=options.batch_size,
+                normalize_embeddings=options.normalize,
+                return_truncated=True,
+            )
+        writer.append(vectors)
+        return cut, tokens
 
-        with observed(count):
-            for block in texts:
-                done = 0
-                if blocks is not None:
-                    blocks.append(block)
-                if in_place:
-                    vectors, cut, more = cast("StaticEncoder", encoder)._encode_block(block)
-                    tokens += more
-                    vectors = functional.normalize(vectors) if options.normalize else vectors
-                else:
-                    vectors, cut = encode(
-                        block.texts(),
-                        batch_size=options.batch_size,
-                        normalize_embeddings=options.normalize,
-                        return_truncated=True,
-                    )
-                writer.append(vectors)
-                truncated += map(block.location, np.flatnonzero(cut).tolist())
-                show(tokens)
-    return truncated, tokens
+    return encode_blocks(texts, encode_block, show_progress=not options.quiet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert.cli.blocks import encode_blocks
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import numpy as np
+    import numpy.typing as npt
+
+    from wordpiece_bert import _core
     from wordpiece_bert.corpus.list_vectors import ListWriter
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.sentence import MultiVectorEncoder, SparseEncoder
@@ -87,31 +92,17 @@ def _embed(
     texts: TextReader, encoder: SparseEncoder | MultiVectorEncoder, writer: ListWriter, options: argparse.Namespace
 ) -> tuple[list[str], int]:
     """Write the vectors of all texts; return the locations of truncated texts and the number of tokens."""
-    import numpy as np
-
-    from wordpiece_bert._internal.progress import observed, reading_progress
     from wordpiece_bert.sentence import MultiVectors
 
     encode: Callable[..., Any] = encoder.encode_document if options.documents else encoder.encode
     more = {"normalize_embeddings": True} if options.normalize else {}
-    truncated: list[str] = []
-    tokens = done = 0
-    with reading_progress(texts, show=not options.quiet) as show:
 
-        def count(rows: int, new_tokens: int) -> None:
-            nonlocal tokens, done
-            tokens += new_tokens
-            done += rows
-            show(tokens, of_block=done)
+    def encode_block(block: _core.TextBlock) -> tuple[npt.NDArray[np.bool_], int]:
+        vectors, cut = encode(block.texts(), batch_size=options.batch_size, return_truncated=True, **more)
+        if isinstance(vectors, MultiVectors):
+            writer.append(vectors.offsets, {"vectors": vectors.vectors})
+        else:
+            writer.append(vectors.indptr, {"indices": vectors.indices, "values": vectors.values})
+        return cut, 0
 
-        with observed(count):
-            for block in texts:
-                done = 0
-                vectors, cut = encode(block.texts(), batch_size=options.batch_size, return_truncated=True, **more)
-                if isinstance(vectors, MultiVectors):
-                    writer.append(vectors.offsets, {"vectors": vectors.vectors})
-                else:
-                    writer.append(vectors.indptr, {"indices": vectors.indices, "values": vectors.values})
-                truncated += map(block.location, np.flatnonzero(cut).tolist())
-                show(tokens)
-    return truncated, tokens
+    return encode_blocks(texts, encode_block, show_progress=not options.quiet)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
-from wordpiece_bert.corpus.vectors import open_output
+from wordpiece_bert.corpus.row_writer import ArrowRowWriter, RowWriter, open_output
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     import numpy.typing as npt
 
-    from wordpiece_bert.corpus.vectors import Output
+    from wordpiece_bert.corpus.row_writer import Output
 
 __all__ = ["LIST_FORMATS", "ListColumn", "ListWriter", "list_writer"]
 
@@ -36,7 +35,7 @@ class ListColumn(NamedTuple):
     width: int | None = None
 
 
-class ListWriter:
+class ListWriter(RowWriter):
     """Writes rows of lists. A context manager: `begin` opens the output, `append` writes rows, `commit` finishes.
 
     Parameters
@@ -53,18 +52,9 @@ class ListWriter:
     """
 
     def __init__(self, output: Output, columns: Sequence[ListColumn]) -> None:
-        self._output = output
+        super().__init__(output)
         self._columns = columns
-        self.rows = 0
         self.values = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def begin(self) -> None:
-        """Open the output. Call it inside the context."""
-        self._output.begin()
-        self._head()
 
     def append(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
         """Write rows; row i has the values ``offsets[i]`` to ``offsets[i + 1]`` of each column."""
@@ -73,25 +63,8 @@ class ListWriter:
         self.rows += len(offsets) - 1
         self.values += int(offsets[-1])
 
-    def commit(self) -> None:
-        """Finish the output; a file appears under its name."""
-        with self._output.naming_errors():
-            self._finish()
-        self._output.commit()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._output.__exit__(kind, error, trace)
-
-    def _head(self) -> None:
-        """Write what precedes the rows."""
-
     def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
         raise NotImplementedError
-
-    def _finish(self) -> None:
-        """Write what follows the rows."""
 
 
 class _JsonLines(ListWriter):
@@ -117,7 +90,7 @@ def _json(array: npt.NDArray[Any]) -> str:
     return json.dumps(array.tolist())
 
 
-class _Arrow(ListWriter):
+class _Arrow(ListWriter, ArrowRowWriter):
     """Columns of lists, in Parquet, an Arrow file or an Arrow stream."""
 
     def __init__(self, output: Output, columns: Sequence[ListColumn], kind: str) -> None:
@@ -130,13 +103,6 @@ class _Arrow(ListWriter):
             return number if column.width is None else pyarrow.list_(number, column.width)
 
         self._schema = pyarrow.schema([(column.name, pyarrow.list_(item(column))) for column in columns])
-
-    def __enter__(self) -> Self:
-        self._writer.__enter__()
-        return super().__enter__()
-
-    def _head(self) -> None:
-        self._writer.begin(self._output.file, self._schema)
 
     def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
         pyarrow = self._writer.pyarrow
@@ -151,15 +117,6 @@ class _Arrow(ListWriter):
                 flat = pyarrow.FixedSizeListArray.from_arrays(flat, column.width)
             arrays.append(pyarrow.ListArray.from_arrays(starts, flat))
         self._writer.write(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
-
-    def _finish(self) -> None:
-        self._writer.close()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.__exit__(kind, error, trace)
-        super().__exit__(kind, error, trace)
 
 
 def list_writer(path: Path | None, columns: Sequence[ListColumn], kind: str) -> ListWriter:

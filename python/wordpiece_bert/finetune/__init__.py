@@ -13,6 +13,7 @@ from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier, cached_v
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
 from wordpiece_bert.finetune.frozen_tokens import fit_token_head
 from wordpiece_bert.finetune.gradient import ValueAndGrad, value_and_grad
+from wordpiece_bert.finetune.loop import StepOutput, TrainOutput
 from wordpiece_bert.finetune.optimizer import (
     AdamW,
     clip_grad_norm_,
@@ -23,8 +24,9 @@ from wordpiece_bert.finetune.optimizer import (
     get_linear_schedule_with_warmup,
 )
 from wordpiece_bert.finetune.pretraining import PretrainingRows, PretrainingTrainer, held_out_rows, new_model
+from wordpiece_bert.finetune.sentence_trainer import SentenceTrainer
 from wordpiece_bert.finetune.start import model_for
-from wordpiece_bert.finetune.trainer import EvalPrediction, SentenceTrainer, StepOutput, Trainer, TrainOutput
+from wordpiece_bert.finetune.trainer import EvalPrediction, Trainer
 
 __all__ = [
     "AdamW",

@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.figures import new_figure
 from wordpiece_bert._internal.notebook import table_html
-from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import os
@@ -221,14 +221,7 @@ class ExamplesReport:
         InputError
             matplotlib is not installed.
         """
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError as cause:
-            message = "plot needs matplotlib: pip install 'wordpiece-bert[plot]'"
-            raise InputError(message) from cause
-        figure = Figure(figsize=(13, 4), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure, _ = new_figure("plot", figsize=(13, 4), layout="constrained")
         by_share, by_use, by_length = figure.subplots(1, 3)
         shares = self.shares()
         positions = range(len(shares))

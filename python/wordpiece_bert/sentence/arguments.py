@@ -1,4 +1,4 @@
-"""Arguments that `SentenceEncoder` and `CrossEncoder` share."""
+"""Arguments that the encoders share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
 
-__all__ = ["OutputValue", "Texts", "Vectors", "one_of", "prompt_text", "tensors"]
+__all__ = ["OutputValue", "Texts", "Vectors", "one_of", "prompt_text", "role_prompt_name", "tensors"]
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"] | None
 Vectors = npt.NDArray[Any]
@@ -23,6 +23,9 @@ Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
 
 # Prompts that every model of sentence-transformers has; they are empty unless the model's folder has others.
 _USUAL_PROMPTS = ("query", "document")
+
+# The names of the prompt for each role; the first of them that the model has is used.
+_ROLE_PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
 def one_of(**arguments: Any) -> Any:  # noqa: ANN401
@@ -35,6 +38,15 @@ def one_of(**arguments: Any) -> Any:  # noqa: ANN401
     else:
         message = f"{' and '.join(given)} are names of one argument: give one of them"
     raise InputError(message)
+
+
+def role_prompt_name(
+    role: Literal["query", "document"], prompt: str | None, name: str | None, prompts: Mapping[str, str]
+) -> str | None:
+    """Return the name of the prompt for queries or documents: `name`, or without it and `prompt` that of the role."""
+    if prompt is not None or name is not None:
+        return name
+    return next((known for known in _ROLE_PROMPTS[role] if known in prompts), None)
 
 
 def prompt_text(prompt: str | None, name: str | None, prompts: Mapping[str, str], default: str | None) -> str:

@@ -30,7 +30,7 @@ from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
 from wordpiece_bert.sentence.roles import QueryAndDocumentCalls
 from wordpiece_bert.sentence.save import write_modules
-from wordpiece_bert.sentence.source import Source
+from wordpiece_bert.sentence.source import Source, load
 from wordpiece_bert.sentence.static_folder import is_static_folder
 from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, cut_into_windows
 from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
@@ -889,8 +889,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
 
 def _restore(cls: type[SentenceEncoder], source: Source, max_seq_length: int) -> SentenceEncoder:
     """Load the encoder of a pickle."""
-    name, options = source.arguments()
-    encoder = cls.from_pretrained(name, **options)
+    encoder: SentenceEncoder = load(cls, source)
     encoder.max_seq_length = max_seq_length
     return encoder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,14 +15,14 @@ from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.arguments import Texts, one_of, prompt_text
+from wordpiece_bert.sentence.arguments import Texts, one_of, prompt_text, role_prompt_name
 from wordpiece_bert.sentence.encoder import TOKENS_PER_CALL, check_pool
 from wordpiece_bert.sentence.folder import Dense
 from wordpiece_bert.sentence.late_interaction import maxsim, maxsim_pairwise
 from wordpiece_bert.sentence.multi_vector_folder import read_multi_vector_folder
 from wordpiece_bert.sentence.multi_vector_loading import load_encoder, marked_tokenizer, token_ids
 from wordpiece_bert.sentence.multi_vectors import MultiVectors
-from wordpiece_bert.sentence.source import Source
+from wordpiece_bert.sentence.source import PickledBySource, Source
 
 if TYPE_CHECKING:
     import os
@@ -34,13 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MultiVectorEncoder"]
 
-#: The prompt that encode_document uses is the first of these that the model has.
-_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 _TASKS = (None, "query", "document")
 
 
-class MultiVectorEncoder:
+class MultiVectorEncoder(PickledBySource):
     """A multi-vector encoder: texts to the vectors of their tokens, which late interaction compares one by one.
 
     A query is compared with a document by MaxSim: for each vector of the query the greatest dot product with one of the
@@ -383,8 +381,7 @@ class MultiVectorEncoder:
         MultiVectors
             As from `encode`.
         """
-        if prompt is None and prompt_name is None and "query" in self.prompts:
-            prompt_name = "query"
+        prompt_name = role_prompt_name("query", prompt, prompt_name, self.prompts)
         return self.encode(
             texts,
             prompt_name,
@@ -430,8 +427,7 @@ class MultiVectorEncoder:
         MultiVectors
             As from `encode`.
         """
-        if prompt is None and prompt_name is None:
-            prompt_name = next((name for name in _DOCUMENT_PROMPTS if name in self.prompts), None)
+        prompt_name = role_prompt_name("document", prompt, prompt_name, self.prompts)
         return self.encode(
             texts,
             prompt_name,
@@ -446,15 +442,6 @@ class MultiVectorEncoder:
             task="document",
             return_truncated=return_truncated,
         )
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
-        return _restore, (type(self), self._source)
 
     def __repr__(self) -> str:
         lengths = f"queries of {self.query_length}, documents of at most {self.document_length} tokens"
@@ -542,9 +529,3 @@ class _Rows(NamedTuple):
     #: How many tokens of each row, from the first on, may be attended to.
     visible: npt.NDArray[np.int64]
     truncated: npt.NDArray[np.bool_]
-
-
-def _restore(cls: type[MultiVectorEncoder], source: Source) -> MultiVectorEncoder:
-    """Load the encoder of a pickle."""
-    name, options = source.arguments()
-    return cls.from_pretrained(name, **options)

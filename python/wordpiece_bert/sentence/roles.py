@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from wordpiece_bert.sentence.arguments import role_prompt_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -11,9 +13,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.windows import Combination
 
 __all__ = ["QueryAndDocumentCalls"]
-
-# The prompt that encode_document uses is the first of these that the model has.
-_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 class QueryAndDocumentCalls:
@@ -162,8 +161,7 @@ class QueryAndDocumentCalls:
             Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
             first.
         """
-        if prompt is None and prompt_name is None and "query" in self.prompts:
-            prompt_name = "query"
+        prompt_name = role_prompt_name("query", prompt, prompt_name, self.prompts)
         return self.encode(
             texts=texts,
             prompt_name=prompt_name,
@@ -321,8 +319,7 @@ class QueryAndDocumentCalls:
             Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
             first.
         """
-        if prompt is None and prompt_name is None:
-            prompt_name = next((name for name in _DOCUMENT_PROMPTS if name in self.prompts), None)
+        prompt_name = role_prompt_name("document", prompt, prompt_name, self.prompts)
         return self.encode(
             texts=texts,
             prompt_name=prompt_name,

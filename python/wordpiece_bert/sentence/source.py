@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Source"]
+__all__ = ["PickledBySource", "Source", "load"]
 
 
 @dataclass(frozen=True)
@@ -48,3 +48,24 @@ class Source:
         if Path(self.folder).is_dir():
             return self.folder, dict(self.options)
         return self.name, {**dict(self.options), "revision": self.revision}
+
+
+class PickledBySource:
+    """An encoder that never changes: a copy is the encoder itself, and its pickle has only where it was loaded from."""
+
+    _source: Source
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
+        return load, (type(self), self._source)
+
+
+def load(cls: Any, source: Source, **more: object) -> Any:  # noqa: ANN401
+    """Load the encoder of a pickle, with the `from_pretrained` of its class."""
+    name, options = source.arguments()
+    return cls.from_pretrained(name, **options, **more)

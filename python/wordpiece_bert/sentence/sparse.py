@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.arguments import Texts, one_of, prompt_text
+from wordpiece_bert.sentence.arguments import Texts, one_of, prompt_text, role_prompt_name
 from wordpiece_bert.sentence.encoder import check_pool
-from wordpiece_bert.sentence.source import Source
+from wordpiece_bert.sentence.source import PickledBySource, Source
 from wordpiece_bert.sentence.sparse_folder import SparseFolder, read_sparse_folder
 from wordpiece_bert.sentence.sparse_routes import RunsRoute, load_route
 from wordpiece_bert.sentence.sparse_vectors import (
@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SparseEncoder"]
 
-#: The prompt that encode_document uses is the first of these that the model has.
-_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
-
-class SparseEncoder:
+class SparseEncoder(PickledBySource):
     """A sparse encoder: texts to vectors with a number for each token of the vocabulary, most of them 0.
 
     SPLADE models compute them with a masked-language model, and weigh tokens that a text does not have too. Queries of
@@ -266,6 +263,8 @@ class SparseEncoder:
             Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
             first.
         """
+        check_device(device)
+        check_pool(pool)
         vectors, truncated, longest = self._encoded(
             one_of(texts=texts, sentences=sentences, inputs=inputs),
             prompt_text(prompt, prompt_name, self._folder.prompts, self._folder.default_prompt_name),
@@ -274,8 +273,6 @@ class SparseEncoder:
             self._most(max_active_dims),
             progress=bool(show_progress_bar),
         )
-        check_device(device)
-        check_pool(pool)
         if not return_truncated:
             warn_truncated(np.atleast_1d(truncated), longest or 0)
             return vectors
@@ -310,8 +307,7 @@ class SparseEncoder:
         SparseVectors
             As from `encode`.
         """
-        if prompt is None and prompt_name is None and "query" in self.prompts:
-            prompt_name = "query"
+        prompt_name = role_prompt_name("query", prompt, prompt_name, self.prompts)
         return self.encode(
             texts,
             prompt_name,
@@ -357,8 +353,7 @@ class SparseEncoder:
         SparseVectors
             As from `encode`.
         """
-        if prompt is None and prompt_name is None:
-            prompt_name = next((name for name in _DOCUMENT_PROMPTS if name in self.prompts), None)
+        prompt_name = role_prompt_name("document", prompt, prompt_name, self.prompts)
         return self.encode(
             texts,
             prompt_name,
@@ -413,15 +408,6 @@ class SparseEncoder:
         size = len(known)
         return [str(known.convert_ids_to_tokens(i)) if i < size else f"[{i}]" for i in ids.tolist()]
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
-        return _restore, (type(self), self._source)
-
     def __repr__(self) -> str:
         parts = [f"{name}: {route!r}" if name else repr(route) for name, route in self._routes.items()]
         most = "" if self._max_active_dims is None else f", at most {self._max_active_dims} values"
@@ -449,9 +435,3 @@ class SparseEncoder:
         if single:
             return vectors[0], np.asarray(truncated[0]), route.max_seq_length
         return vectors, truncated, route.max_seq_length
-
-
-def _restore(cls: type[SparseEncoder], source: Source) -> SparseEncoder:
-    """Load the encoder of a pickle."""
-    name, options = source.arguments()
-    return cls.from_pretrained(name, **options)

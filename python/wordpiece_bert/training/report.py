@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.figures import new_figure
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert.errors import InputError, TrainingWarning
 
@@ -199,16 +200,9 @@ class VocabReport:
         TrainingWarning
             As for `text`.
         """
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError as cause:
-            message = "plot needs matplotlib: pip install 'wordpiece-bert[plot]'"
-            raise InputError(message) from cause
+        figure, _ = new_figure("plot", figsize=(13, 4), layout="constrained")
         reports = (self, *others)
         _warn_unless_comparable(reports)
-        figure = Figure(figsize=(13, 4), layout="constrained")
-        FigureCanvasAgg(figure)
         by_rank, by_pieces, by_length = figure.subplots(1, 3)
         for i, report in enumerate(reports):
             counts = sorted(report.token_counts.values(), reverse=True)

@@ -1,0 +1,441 @@
+"""The loop of a training, with evaluation, checkpoints and resumption.
+
+The names and meanings are those of transformers' Trainer where it has them. A trainer owns float32 copies of the
+parameters; models and encoders never change.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from wordpiece_bert._internal.progress import Progress, shows_bars
+from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError
+from wordpiece_bert.finetune import checkpoints
+from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, fingerprint, rows_of
+from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.memory import check_memory
+from wordpiece_bert.finetune.optimizer import clip_factor
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.finetune.arguments import TrainingArguments
+    from wordpiece_bert.finetune.engines import TrainingEngine
+    from wordpiece_bert.finetune.network import Parameters
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+
+__all__ = ["StepOutput", "TrainOutput", "TrainingLoop"]
+
+#: What a trainer trains: a model, or a sentence encoder.
+Trained = TypeVar("Trained", "Model", "SentenceEncoder")
+
+
+@dataclass(frozen=True)
+class StepOutput:
+    """One step of the optimizer.
+
+    Attributes
+    ----------
+    loss : float
+        The mean loss of its micro-batches, before the step.
+    grad_norm : float
+        The norm of the gradient before clipping.
+    learning_rate : float
+        The learning rate of the step.
+    """
+
+    loss: float
+    grad_norm: float
+    learning_rate: float
+
+
+@dataclass(frozen=True)
+class TrainOutput:
+    """The result of a training.
+
+    Attributes
+    ----------
+    global_step : int
+        Steps of the optimizer, those before a resumption among them.
+    training_loss : float
+        The mean loss of the steps of this call.
+    metrics : dict of str to float
+        ``train_runtime`` in seconds, ``train_samples_per_second``, ``train_steps_per_second``.
+    """
+
+    global_step: int
+    training_loss: float
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class TrainingLoop(Generic[Trained]):
+    """The loop of a training, of which `Trainer` and `SentenceTrainer` are the two kinds."""
+
+    args: TrainingArguments
+    train_dataset: Dataset | None
+    eval_dataset: Dataset | None
+    log_history: list[dict[str, float]]
+    global_step: int
+
+    def __init__(
+        self,
+        args: TrainingArguments,
+        parameters: Parameters,
+        layers: int,
+        train_dataset: Dataset | None,
+        eval_dataset: Dataset | None,
+        engine: TrainingEngine,
+    ) -> None:
+        self.args = args
+        self._engine = engine
+        self.train_dataset, self.eval_dataset = train_dataset, eval_dataset
+        self.log_history = []
+        self.global_step = 0
+        self._parameters = parameters
+        self._frozen = {name for name in parameters if _matches(name, args.freeze)}
+        self._trained_from = self._lowest_trained(layers)
+        unmatched = [pattern for pattern in args.freeze if not any(_matches(name, [pattern]) for name in parameters)]
+        if unmatched:
+            message = f"freeze has {unmatched[0]!r}, but no parameter has this in its name"
+            raise InputError(message)
+        self._optimizer = engine.optimizer(
+            {name: array for name, array in parameters.items() if name not in self._frozen},
+            lr=args.learning_rate,
+            betas=(args.adam_beta1, args.adam_beta2),
+            eps=args.adam_epsilon,
+            weight_decay=args.weight_decay,
+            correct_bias=args.optim == "adamw",
+        )
+        self._schedule = args.schedule(self._total_steps())
+        self._best: dict[str, Any] | None = None
+        self._recent: list[float] = []  # the losses since the last entry of the history
+        self._data: str | None = None
+
+    # --- what the two trainers define
+
+    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:  # noqa: ANN401
+        """Return loss and gradients of one micro-batch."""
+        raise NotImplementedError
+
+    def _batch(self, rows: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Make a micro-batch of rows."""
+        raise NotImplementedError
+
+    def _write_model(self, output: AtomicFolder) -> None:
+        """Write the files with which the model is loaded."""
+        raise NotImplementedError
+
+    def _description(self) -> dict[str, Any]:
+        """Return what a checkpoint must share with this trainer: the model and the loss."""
+        raise NotImplementedError
+
+    def _config(self) -> BertConfig:
+        """Return the configuration of the encoder."""
+        raise NotImplementedError
+
+    def _sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
+        """Return the tokens of rows, and for how many of them a head computes scores of the vocabulary."""
+        raise NotImplementedError
+
+    def evaluate(self, eval_dataset: Dataset | None = None) -> dict[str, float]:
+        """Compute loss and metrics over a data set.
+
+        Parameters
+        ----------
+        eval_dataset
+            The rows; those of the trainer by default.
+        """
+        raise NotImplementedError
+
+    # --- steps
+
+    def training_step(self, micro_batches: Sequence[Any]) -> StepOutput:
+        """Make one step of the optimizer.
+
+        Parameters
+        ----------
+        micro_batches
+            Batches; the gradient is that of the mean of their losses.
+
+        Raises
+        ------
+        NonFiniteError
+            A loss or a gradient is NaN or infinite; the message names the step and the parameter. Nothing has changed.
+        """
+        if not micro_batches:
+            message = "a step needs at least one micro-batch"
+            raise InputError(message)
+        step, count = self.global_step, len(micro_batches)
+        total, gradients = 0.0, dict[str, Any]()
+        for number, batch in enumerate(micro_batches):
+            loss, found = self._gradients(batch, KeyedDropout(self.args.seed, step, number))
+            if not math.isfinite(loss):
+                message = f"step {step}, micro-batch {number}: the loss is {loss}; the last checkpoint is kept"
+                raise NonFiniteError(message)
+            total += loss / count
+            for name, gradient in found.items():
+                if name in self._frozen:
+                    continue
+                part = gradient if count == 1 else gradient * np.float32(1 / count)
+                gradients[name] = gradients[name] + part if name in gradients else part
+        try:
+            norm = self._engine.norm({name: gradients[name] for name in sorted(gradients)})
+        except NonFiniteError as error:
+            message = f"step {step}: {error}; the last checkpoint is kept"
+            raise NonFiniteError(message) from None
+        rate = self.args.learning_rate * self._schedule(step)
+        self._optimizer.step(gradients, lr=rate, scale=clip_factor(norm, self.args.max_grad_norm))
+        self.global_step += 1
+        self._changed()
+        return StepOutput(total, norm, rate)
+
+    def train(self, resume_from_checkpoint: str | os.PathLike[str] | bool | None = None) -> TrainOutput:  # noqa: FBT001
+        """Train to the end.
+
+        Parameters
+        ----------
+        resume_from_checkpoint
+            The folder of a checkpoint, or True for the newest in `output_dir`. The training goes on from it with the
+            same bits as if it had not been interrupted.
+
+        Returns
+        -------
+        TrainOutput
+            The number of steps, the mean loss and the speed.
+
+        Raises
+        ------
+        CheckpointError
+            There is no complete checkpoint, or it is of other settings, another model or other data.
+        NonFiniteError
+            A loss or a gradient is NaN or infinite; the last checkpoint is kept.
+        InputError
+            There is no data, or a batch needs more memory than is free.
+        """
+        if self.train_dataset is None or len(self.train_dataset) == 0:
+            message = "there is nothing to train on: train_dataset is empty or missing"
+            raise InputError(message)
+        if resume_from_checkpoint:
+            output = Path(self.args.output_dir)
+            known = isinstance(resume_from_checkpoint, bool)
+            self.load_checkpoint(checkpoints.newest(output) if known else Path(resume_from_checkpoint))  # type: ignore[arg-type]
+        trained = sum(array.size for name, array in self._parameters.items() if name not in self._frozen)
+        check_memory(self._config(), trained, self.train_dataset, self.args, self._sizes)
+        start, first, losses = time.perf_counter(), self.global_step, []
+        stopped = False
+        with self._progress() as bar:
+            for micro_batches, ends_epoch in self._steps():
+                result = self.training_step([self._batch(rows_of(self.train_dataset, rows)) for rows in micro_batches])
+                losses.append(result.loss)
+                self._recent.append(result.loss)
+                bar.update(self.global_step)
+                last = self.global_step == self._total_steps()
+                if self.global_step % self.args.logging_steps == 0 or last:
+                    self._log(
+                        loss=float(np.mean(self._recent)),
+                        grad_norm=result.grad_norm,
+                        learning_rate=result.learning_rate,
+                    )
+                    self._recent = []
+                if self._due(self.args.eval_strategy, self.args.eval_steps, ends_epoch=ends_epoch, last=last):
+                    stopped = self._evaluated(self.evaluate())
+                if self._due(self.args.save_strategy, self.args.save_steps, ends_epoch=ends_epoch, last=last):
+                    self._save()
+                if stopped:
+                    break
+        if self.args.load_best_model_at_end and self._best is not None:
+            best = checkpoints.read(Path(self.args.output_dir) / self._best["checkpoint"])
+            self._set_parameters(best.parameters)
+        seconds = time.perf_counter() - start
+        rows = self._batch_rows() * (self.global_step - first)
+        metrics = {
+            "train_runtime": seconds,
+            "train_samples_per_second": rows / max(seconds, 1e-9),
+            "train_steps_per_second": (self.global_step - first) / max(seconds, 1e-9),
+        }
+        return TrainOutput(self.global_step, float(np.mean(losses)) if losses else math.nan, metrics)
+
+    def _batch_rows(self) -> int:
+        return self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps
+
+    def _steps_per_epoch(self) -> int:
+        rows = 0 if self.train_dataset is None else len(self.train_dataset)
+        batches = math.ceil(rows / self.args.per_device_train_batch_size)
+        return math.ceil(batches / self.args.gradient_accumulation_steps)
+
+    def _total_steps(self) -> int:
+        if self.args.max_steps > 0:
+            return self.args.max_steps
+        return max(1, math.ceil(self.args.num_train_epochs * self._steps_per_epoch()))
+
+    def _steps(self) -> Iterator[tuple[list[list[int]], bool]]:
+        """Yield the rows of each step's micro-batches from `global_step` on, and whether the step ends an epoch."""
+        assert self.train_dataset is not None
+        per_epoch, total = self._steps_per_epoch(), self._total_steps()
+        done = self.global_step
+        while done < total:
+            epoch, skipped = divmod(done, per_epoch)
+            if (set_epoch := getattr(self.train_dataset, "set_epoch", None)) is not None:
+                set_epoch(epoch)  # rows may be masked anew in each epoch
+            batches = list(batches_of_epoch(self.train_dataset, self.args, epoch))
+            count = self.args.gradient_accumulation_steps
+            for start in range(skipped * count, len(batches), count):
+                if done == total:
+                    return
+                done += 1
+                yield batches[start : start + count], done % per_epoch == 0
+
+    def _due(self, when: str, steps: int, *, ends_epoch: bool, last: bool) -> bool:
+        if when == "no":
+            return False
+        return last or (ends_epoch if when == "epoch" else self.global_step % steps == 0)
+
+    def _progress(self) -> Progress:
+        import sys
+
+        show = self.args.show_progress_bar
+        visible = shows_bars(sys.stderr) if show is None else show
+        return Progress(self._total_steps(), "step") if visible else _Silent(self._total_steps(), "step")
+
+    def _log(self, **values: float) -> None:
+        epoch = self.global_step / max(1, self._steps_per_epoch())
+        self.log_history.append({"step": self.global_step, "epoch": epoch, **values})
+
+    def _evaluated(self, metrics: dict[str, float]) -> bool:
+        """Record an evaluation; return whether the training shall stop early."""
+        name = self.args.metric_for_best_model
+        key = name if name.startswith("eval_") else f"eval_{name}"
+        if key not in metrics:
+            message = f"metric_for_best_model is {name!r}, but the metrics are {', '.join(metrics)}"
+            raise InputError(message)
+        value = metrics[key] if not key.endswith("loss") else -metrics[key]
+        if self._best is None or value > self._best["value"]:
+            self._best = {"value": value, "step": self.global_step, "checkpoint": f"checkpoint-{self.global_step}"}
+            self._best["evaluations_since"] = 0
+        else:
+            self._best["evaluations_since"] += 1
+        patience = self.args.early_stopping_patience
+        return patience is not None and self._best["evaluations_since"] >= patience
+
+    # --- parameters
+
+    def _changed(self) -> None:
+        """Note that the parameters have changed."""
+
+    def _lowest_trained(self, layers: int) -> int | None:
+        """Return the lowest encoder layer that needs a backward pass; None for the embeddings."""
+        trained = [name for name in self._parameters if name not in self._frozen]
+        if any("embeddings" in name for name in trained):
+            return None
+        for index in range(layers):
+            if any(f".layer.{index}." in f".{name}" for name in trained):
+                return index
+        shared = any("albert_layer_groups" in name or "relative_attention_bias" in name for name in trained)
+        return 0 if shared else layers
+
+    def _set_parameters(self, values: Mapping[str, Array]) -> None:
+        if values.keys() != self._parameters.keys():
+            message = "the checkpoint has other parameters than the model"
+            raise CheckpointError(message)
+        for name, array in values.items():
+            if array.shape != self._parameters[name].shape:
+                message = f"the checkpoint's {name} has shape {list(array.shape)}, the model's another"
+                raise CheckpointError(message)
+            self._parameters[name][...] = array
+        self._changed()
+
+    # --- checkpoints
+
+    def save_checkpoint(self, folder: str | os.PathLike[str]) -> None:
+        """Write everything that the next step depends on; the folder appears only when it is complete.
+
+        Parameters
+        ----------
+        folder
+            The folder.
+
+        Raises
+        ------
+        OSError
+            A file cannot be written; then no folder of this name has appeared.
+        """
+        if self._data is None and self.train_dataset is not None:
+            self._data = fingerprint(self.train_dataset)
+        state = {
+            "step": self.global_step,
+            "arguments": self.args.fixed(),
+            "model": self._description(),
+            "data": self._data,
+            "best": self._best,
+            "recent_losses": self._recent,
+            "history": self.log_history,
+        }
+        optimizer = self._optimizer.state_dict()
+        checkpoints.write(Path(folder), state, self._parameters, optimizer["moments"], self._write_model)
+
+    def load_checkpoint(self, folder: str | os.PathLike[str]) -> None:
+        """Restore what `save_checkpoint` wrote.
+
+        Parameters
+        ----------
+        folder
+            The folder.
+
+        Raises
+        ------
+        CheckpointError
+            It is incomplete, or of other settings, another model or other data; the message names the difference.
+        """
+        found = checkpoints.read(Path(folder))
+        if self._data is None and self.train_dataset is not None:
+            self._data = fingerprint(self.train_dataset)
+        expected = {"arguments": self.args.fixed(), "model": self._description(), "data": self._data}
+        for part, own in expected.items():
+            _compare(folder, part, found.state.get(part), own)
+        self._set_parameters(found.parameters)
+        self.global_step = int(found.state["step"])
+        self._optimizer.load_state_dict({"steps": self.global_step, "moments": found.moments})
+        self._best = found.state["best"]
+        self._recent = list(found.state["recent_losses"])
+        self.log_history = list(found.state["history"])
+
+    def _save(self) -> None:
+        output = Path(self.args.output_dir)
+        self.save_checkpoint(output / f"checkpoint-{self.global_step}")
+        if self.args.save_total_limit is not None:
+            keep = None if self._best is None else output / self._best["checkpoint"]
+            checkpoints.remove_old(output, self.args.save_total_limit, keep)
+
+
+class _Silent(Progress):
+    """Progress that shows nothing."""
+
+    def update(self, done: int, *, texts: int | None = None, tokens: int | None = None) -> None:
+        """Do nothing."""
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a parameter's name has one of the patterns as whole parts between dots."""
+    return any(f".{pattern}." in f".{name}." for pattern in patterns)
+
+
+def _compare(folder: str | os.PathLike[str], part: str, stored: Any, own: Any) -> None:  # noqa: ANN401
+    """Raise an error that names the first difference."""
+    if isinstance(stored, dict) and isinstance(own, dict):
+        for name in [*own, *stored]:
+            _compare(folder, f"{part}.{name}" if part != "arguments" else name, stored.get(name), own.get(name))
+        return
+    if stored != own:
+        message = f"{folder}: the checkpoint has {part} {stored!r}, but this training has {own!r}"
+        raise CheckpointError(message)
