@@ -3,6 +3,8 @@
 //! The mean is subtracted before the variance is computed, from the differences, in two passes: exact enough for rows whose
 //! mean is large against their spread.
 
+use std::ops::Range;
+
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{PANEL, Row, ViewMut};
 
@@ -44,58 +46,64 @@ struct NormalizeRows<'a, 'x> {
 }
 
 /// Rows that are normalized together, which hides the latency of adding up a row.
-const ROWS: usize = 8;
+pub(crate) const ROWS: usize = 8;
 
 impl Kernel for NormalizeRows<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let LayerNorm { weight, bias, eps, columns } = self.norm;
+        let LayerNorm { weight, bias, columns, .. } = self.norm;
         if columns == 0 {
             return;
         }
-        let scale = 1.0 / columns as f32;
-        let in_last_panel = columns - (weight.len() - 1) * PANEL;
         let all = self.x.len();
         for start in (0..all).step_by(ROWS) {
             let rows = start..(start + ROWS).min(all);
-            let mut sums = [simd.splat(0.0); ROWS];
-            for p in 0..weight.len() {
-                for (row, sum) in self.x.panel(p)[rows.clone()].iter().zip(&mut sums) {
-                    for at in (0..PANEL).step_by(S::LANES) {
-                        *sum = simd.add(*sum, simd.load(row, at));
-                    }
-                }
-            }
-            let mut means = sums;
-            for mean in &mut means {
-                *mean = simd.splat(simd.sum(*mean) * scale);
-            }
-            let mut squares = [simd.splat(0.0); ROWS];
-            for p in 0..weight.len() {
-                let valid = if p + 1 == weight.len() { in_last_panel } else { PANEL };
-                let rows = self.x.panel(p)[rows.clone()].iter_mut();
-                for ((row, mean), sum) in rows.zip(means).zip(&mut squares) {
-                    for at in (0..PANEL).step_by(S::LANES) {
-                        let difference = simd.sub(simd.load(row, at), mean);
-                        let difference = simd.first(valid.saturating_sub(at), difference, simd.splat(0.0));
-                        simd.store(row, at, difference);
-                        *sum = simd.fma(difference, difference, *sum);
-                    }
-                }
-            }
-            let mut factors = squares;
-            for factor in &mut factors {
-                *factor = simd.splat(1.0 / (simd.sum(*factor) * scale + eps).sqrt());
-            }
+            let factors = center(simd, self.norm, self.x, rows.clone());
             for (p, (weight, bias)) in weight.iter().zip(bias).enumerate() {
                 for (row, factor) in self.x.panel(p)[rows.clone()].iter_mut().zip(factors) {
-                    scale_and_shift(simd, row, factor, weight, bias);
+                    scale_and_shift(simd, row, simd.splat(factor), weight, bias);
                 }
             }
         }
     }
+}
+
+/// Subtracts its mean from each of at most [`ROWS`] rows; returns 1/√(variance + ε) of each.
+#[inline(always)]
+pub(crate) fn center<S: Simd>(simd: S, norm: LayerNorm<'_>, x: &mut ViewMut<'_>, rows: Range<usize>) -> [f32; ROWS] {
+    let LayerNorm { weight, eps, columns, .. } = norm;
+    let scale = 1.0 / columns as f32;
+    let mut sums = [simd.splat(0.0); ROWS];
+    for p in 0..weight.len() {
+        for (row, sum) in x.panel(p)[rows.clone()].iter().zip(&mut sums) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                *sum = simd.add(*sum, simd.load(row, at));
+            }
+        }
+    }
+    let mut means = sums;
+    for mean in &mut means {
+        *mean = simd.splat(simd.sum(*mean) * scale);
+    }
+    let mut squares = [simd.splat(0.0); ROWS];
+    for p in 0..weight.len() {
+        let valid = (columns - p * PANEL).min(PANEL);
+        for ((row, mean), sum) in x.panel(p)[rows.clone()].iter_mut().zip(means).zip(&mut squares) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let difference = simd.sub(simd.load(row, at), mean);
+                let difference = simd.first(valid.saturating_sub(at), difference, simd.splat(0.0));
+                simd.store(row, at, difference);
+                *sum = simd.fma(difference, difference, *sum);
+            }
+        }
+    }
+    let mut factors = [0.0; ROWS];
+    for (factor, sum) in factors.iter_mut().zip(squares) {
+        *factor = 1.0 / (simd.sum(sum) * scale + eps).sqrt();
+    }
+    factors
 }
 
 /// Computes x·γ + β for each row, in place: the NoNorm of MobileBERT, which has no mean and no variance.

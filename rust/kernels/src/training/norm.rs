@@ -6,10 +6,7 @@
 
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut};
-use crate::norm::LayerNorm;
-
-/// Rows that are summed up together, which hides the latency of adding.
-const ROWS: usize = 8;
+use crate::norm::{LayerNorm, ROWS, center};
 
 /// What the forward pass keeps.
 #[derive(Default)]
@@ -69,40 +66,12 @@ impl Kernel for Standardize<'_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let LayerNorm { weight, eps, columns, .. } = self.norm;
-        let scale = 1.0 / columns as f32;
         let all = self.x.len();
         for start in (0..all).step_by(ROWS) {
             let rows = start..(start + ROWS).min(all);
-            let mut sums = [simd.splat(0.0); ROWS];
-            for p in 0..weight.len() {
-                for (row, sum) in self.x.panel(p)[rows.clone()].iter().zip(&mut sums) {
-                    for at in (0..PANEL).step_by(S::LANES) {
-                        *sum = simd.add(*sum, simd.load(row, at));
-                    }
-                }
-            }
-            let mut means = sums;
-            for mean in &mut means {
-                *mean = simd.splat(simd.sum(*mean) * scale);
-            }
-            let mut squares = [simd.splat(0.0); ROWS];
-            for p in 0..weight.len() {
-                let valid = (columns - p * PANEL).min(PANEL);
-                let rows = self.x.panel(p)[rows.clone()].iter_mut();
-                for ((row, mean), sum) in rows.zip(means).zip(&mut squares) {
-                    for at in (0..PANEL).step_by(S::LANES) {
-                        let difference = simd.sub(simd.load(row, at), mean);
-                        let difference = simd.first(valid.saturating_sub(at), difference, simd.splat(0.0));
-                        simd.store(row, at, difference);
-                        *sum = simd.fma(difference, difference, *sum);
-                    }
-                }
-            }
-            for (r, sum) in self.r[rows.clone()].iter_mut().zip(squares) {
-                *r = 1.0 / (simd.sum(sum) * scale + eps).sqrt();
-            }
-            for p in 0..weight.len() {
+            let factors = center(simd, self.norm, self.x, rows.clone());
+            self.r[rows.clone()].copy_from_slice(&factors[..rows.len()]);
+            for p in 0..self.norm.weight.len() {
                 for (row, r) in self.x.panel(p)[rows.clone()].iter_mut().zip(&self.r[rows.clone()]) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(*r)));
