@@ -24,7 +24,7 @@ from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS, ActivationFn, identity
 from wordpiece_bert.sentence.arguments import one_of, prompt_text
 from wordpiece_bert.sentence.folder import read_prompts
-from wordpiece_bert.sentence.source import Source, load
+from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
@@ -369,8 +369,8 @@ class CrossEncoder:
 
 def _restore(cls: type[CrossEncoder], source: Source, max_length: int) -> CrossEncoder:
     """Load the encoder of a pickle."""
-    encoder: CrossEncoder = load(cls, source, max_length=max_length)
-    return encoder
+    name, options = source.arguments()
+    return cls(name, max_length=max_length, **options)
 
 
 def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:  # noqa: ANN401

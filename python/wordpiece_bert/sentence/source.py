@@ -65,7 +65,7 @@ class PickledBySource:
         return load, (type(self), self._source)
 
 
-def load(cls: Any, source: Source, **more: object) -> Any:  # noqa: ANN401
+def load(cls: Any, source: Source) -> Any:  # noqa: ANN401
     """Load the encoder of a pickle, with the `from_pretrained` of its class."""
     name, options = source.arguments()
-    return cls.from_pretrained(name, **options, **more)
+    return cls.from_pretrained(name, **options)
