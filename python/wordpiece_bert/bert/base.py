@@ -230,7 +230,7 @@ class Model:
         """
         # Report wrong options before reading hundreds of megabytes.
         chosen = choose_dtype(backend, dtype)
-        check_texts(calibrate, chosen)
+        check_texts(calibrate, dtype)
         folder = find_model(name, revision=revision, download=download)
         config = cls.config_class.from_folder(folder)
         file = find_weights(folder)

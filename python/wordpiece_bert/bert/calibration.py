@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,7 +73,8 @@ def check_texts(texts: Sequence[str] | None, dtype: str) -> None:
     if dtype != "int8":
         message = f"calibrate is for dtype='int8', not {dtype!r}: leave it out"
         raise InputError(message)
-    if isinstance(texts, str | bytes) or not hasattr(texts, "__len__") or not hasattr(texts, "__getitem__"):
+    listed = hasattr(texts, "__len__") and hasattr(texts, "__getitem__")
+    if isinstance(texts, str | bytes | Mapping) or not listed:
         message = f"calibrate must be a list of texts, not {type(texts).__name__}"
         raise InputError(message)
     if len(texts) == 0:

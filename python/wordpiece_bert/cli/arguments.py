@@ -41,6 +41,7 @@ __all__ = [
     "files_of",
     "input_files",
     "load_tokenizer",
+    "loading_options",
     "natural",
     "natural_or_all",
     "positive",
@@ -172,6 +173,17 @@ def add_dtype(parser: argparse.ArgumentParser) -> None:
         help="for --dtype int8: a text file with a few dozen lines like the texts that the model is for (default: "
         "texts of the package)",
     )
+
+
+def loading_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return ``dtype``, ``calibrate`` and ``threads`` for the classes that load a model.
+
+    Raises
+    ------
+    InputError
+        As for `calibration_texts`.
+    """
+    return {"dtype": options.dtype, "calibrate": calibration_texts(options), "threads": options.threads}
 
 
 def calibration_texts(options: argparse.Namespace) -> list[str] | None:

@@ -100,18 +100,14 @@ def run(options: argparse.Namespace) -> None:
     if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
         message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
         raise InputError(message)
-    texts = TextReader(files, block_texts=block_texts(options), **arguments.reading_options(options))
-    other = other_class(find_model(options.model, download=options.download))
+    folder = find_model(options.model, download=options.download)
+    block = block_texts(folder, options.batch_size)
+    texts = TextReader(files, block_texts=block, **arguments.reading_options(options))
+    other = other_class(folder)
     if other in ("SparseEncoder", "MultiVectorEncoder"):
-        run_lists(options, texts, path, kind, other)
+        run_lists(options, folder, texts, path, kind, other)
         return
-    encoder = SentenceEncoder.from_pretrained(
-        options.model,
-        dtype=options.dtype,
-        threads=options.threads,
-        download=options.download,
-        calibrate=arguments.calibration_texts(options),
-    )
+    encoder = SentenceEncoder.from_pretrained(folder, **arguments.loading_options(options))
     loaded = time.perf_counter()
     cut = "" if encoder.max_seq_length == sys.maxsize else f", at most {encoder.max_seq_length} tokens a text"
     what = "static embeddings, " if isinstance(encoder, StaticEncoder) else ""
@@ -172,13 +168,11 @@ class Appendable(Protocol):
         """Add vectors [n, width]."""
 
 
-def block_texts(options: argparse.Namespace) -> int | None:
+def block_texts(folder: Path, batch_size: int) -> int | None:
     """Return the most texts of a block that is read; None for the usual size, which static models take."""
-    from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence.static_folder import is_static_folder
 
-    static = is_static_folder(find_model(options.model, download=options.download))
-    return None if static else BATCHES_PER_GROUP * options.batch_size
+    return None if is_static_folder(folder) else BATCHES_PER_GROUP * batch_size
 
 
 def embed_texts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.blocks import encode_blocks
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 __all__ = ["run_lists"]
 
 
-def run_lists(options: argparse.Namespace, texts: TextReader, path: Path | None, kind: str, model: str) -> None:
+def run_lists(
+    options: argparse.Namespace, folder: Path, texts: TextReader, path: Path | None, kind: str, model: str
+) -> None:
     """Embed files with the class `model`, and report what was written.
 
     Parameters
     ----------
     options : argparse.Namespace
         The options of ``embed``.
+    folder : Path
+        The folder of the model.
     texts : TextReader
         What is read.
     path : Path or None
@@ -45,7 +50,7 @@ def run_lists(options: argparse.Namespace, texts: TextReader, path: Path | None,
     from wordpiece_bert.sentence import MultiVectorEncoder, SparseEncoder
 
     start = time.perf_counter()
-    settings: Any = {"dtype": options.dtype, "threads": options.threads, "download": options.download}
+    settings = arguments.loading_options(options)
     encoder: SparseEncoder | MultiVectorEncoder
     if model == "SparseEncoder":
         if options.normalize:
@@ -53,13 +58,14 @@ def run_lists(options: argparse.Namespace, texts: TextReader, path: Path | None,
                 "--normalize is for dense vectors: the vectors of a sparse model are compared by their dot product"
             )
             raise InputError(message)
-        encoder = SparseEncoder.from_pretrained(options.model, **settings)
+        encoder = SparseEncoder.from_pretrained(folder, **settings)
         columns, what = [ListColumn("indices", "int32"), ListColumn("values", "float32")], "sparse encoder"
     else:
-        encoder = MultiVectorEncoder.from_pretrained(options.model, **settings)
+        encoder = MultiVectorEncoder.from_pretrained(folder, **settings)
         columns, what = [ListColumn("vectors", "float32", encoder.dimension)], "multi-vector encoder"
     loaded = time.perf_counter()
     print_verbose(options, f"{options.model}: {what}, {encoder.dimension} dimensions, loaded in {loaded - start:.2f} s")
+    print_verbose(options, str(encoder.engine))
     with list_writer(path, columns, kind) as writer:
         writer.begin()
         truncated, tokens = _embed(texts, encoder, writer, options)

@@ -108,20 +108,24 @@ class _Collection(NamedTuple):
 def run(options: argparse.Namespace) -> None:
     """Load the models, read the texts, make the vectors if need be, and answer the queries."""
     from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
 
     start = time.perf_counter()
     files = arguments.input_files(options.files)
     _check(options, files)
-    reader = TextReader(files, block_texts=block_texts(options), **arguments.reading_options(options))
-    loading = {"dtype": options.dtype, "threads": options.threads, "download": options.download}
-    encoder = SentenceEncoder.from_pretrained(options.model, **loading)
+    folder = find_model(options.model, download=options.download)
+    block = block_texts(folder, options.batch_size)
+    reader = TextReader(files, block_texts=block, **arguments.reading_options(options))
+    loading = arguments.loading_options(options)
+    encoder = SentenceEncoder.from_pretrained(folder, **loading)
     ranker = None
     if options.rerank is not None:
-        ranker = CrossEncoder.from_pretrained(options.rerank, **loading)
+        ranker = CrossEncoder.from_pretrained(options.rerank, download=options.download, **loading)
         if ranker.num_labels != 1:
             message = f"{options.rerank}: has {ranker.num_labels} labels; --rerank needs a cross encoder with one"
             raise InputError(message)
+    print_verbose(options, str(encoder.engine))
     collection = _collect(options, reader, encoder)
     print_verbose(
         options,

@@ -103,10 +103,8 @@ def run(options: argparse.Namespace) -> None:
         models[name] = load_model(
             model,
             backend=options.backend,
-            dtype=options.dtype,
-            threads=options.threads,
             download=options.download,
-            calibrate=arguments.calibration_texts(options),
+            **arguments.loading_options(options),
         )
         print_verbose(options, f"{name}: {models[name]!r}, {models[name].engine}")
     if options.host not in ("127.0.0.1", "::1", "localhost") and not settings.api_keys:

@@ -11,7 +11,8 @@ from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_progress
 from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
 from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
-from wordpiece_bert.bert.engines import get_engine
+from wordpiece_bert.bert.calibration import check_texts as check_calibration
+from wordpiece_bert.bert.engines import choose_dtype, get_engine
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
@@ -26,10 +27,12 @@ from wordpiece_bert.sentence.source import PickledBySource, Source
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
     from wordpiece_bert.batch import RaggedBatch
+    from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["MultiVectorEncoder"]
@@ -50,7 +53,7 @@ class MultiVectorEncoder(PickledBySource):
     ----------
     model : str or os.PathLike
         The model's name or folder, as for `from_pretrained`.
-    backend, dtype, revision, download, keep_half
+    backend, dtype, revision, download, keep_half, calibrate
         As for `BertModel.from_pretrained`.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
@@ -76,12 +79,15 @@ class MultiVectorEncoder(PickledBySource):
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> None:
         check_device(device)
+        choose_dtype(backend, dtype)  # refuses an unknown one before anything is read
+        check_calibration(calibrate, dtype)
         found = find_model(model, revision=revision, download=download)
         self._folder = folder = read_multi_vector_folder(found)
         self._threads = threads
-        self._model, projection = load_encoder(folder, backend, dtype, keep_half=keep_half)
+        self._model, projection = load_encoder(folder, backend, dtype, keep_half=keep_half, calibrate=calibrate)
         self._tokenizer = marked_tokenizer(folder)
         if any(self._tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
             message = f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text"
@@ -93,7 +99,8 @@ class MultiVectorEncoder(PickledBySource):
         self._dimension = widths[-1] if widths else self._model.config.hidden_size
         self._skipped, self._filling = token_ids(folder, self._tokenizer)
         options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
-        self._source = Source.of(model, found, revision, **options)
+        given = None if calibrate is None else tuple(calibrate)
+        self._source = Source.of(model, found, revision, **options, calibrate=given)
 
     @classmethod
     def from_pretrained(
@@ -106,6 +113,7 @@ class MultiVectorEncoder(PickledBySource):
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> Self:
         """Load a multi-vector encoder from this machine.
 
@@ -114,7 +122,7 @@ class MultiVectorEncoder(PickledBySource):
         name
             A folder, or ``"org/name"`` in the local Hugging Face cache: in the layout of sentence-transformers, of
             PyLate, or of ColBERT's own code. An encoder without a projection that was trained for it is refused.
-        backend, dtype, revision, download, keep_half
+        backend, dtype, revision, download, keep_half, calibrate
             As for `BertModel.from_pretrained`.
         threads
             As for the class.
@@ -132,6 +140,7 @@ class MultiVectorEncoder(PickledBySource):
             revision=revision,
             download=download,
             keep_half=keep_half,
+            calibrate=calibrate,
         )
 
     @property
@@ -142,6 +151,11 @@ class MultiVectorEncoder(PickledBySource):
     def get_sentence_embedding_dimension(self) -> int:
         """Return `dimension`, under the name of sentence-transformers."""
         return self.dimension
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the encoder computes on this machine: CPU, dtype, instructions, threads, and the reason."""
+        return self._model.engine.with_threads(self._threads)
 
     @property
     def tokenizer(self) -> Tokenizer:

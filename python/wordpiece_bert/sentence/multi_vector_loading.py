@@ -8,7 +8,9 @@ import numpy as np
 
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.bert.auto import AutoModel, base_class
+from wordpiece_bert.bert.calibration import calibration_rows
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.bert.engines import choose_dtype
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.errors import CheckpointError, ConfigError
@@ -18,6 +20,8 @@ from wordpiece_bert.sentence.folder import Dense
 from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from wordpiece_bert.sentence.multi_vector_folder import MultiVectorFolder
@@ -27,7 +31,12 @@ __all__ = ["load_encoder", "marked_tokenizer", "token_ids"]
 
 
 def load_encoder(
-    folder: MultiVectorFolder, backend: str, dtype: str, *, keep_half: bool
+    folder: MultiVectorFolder,
+    backend: str,
+    dtype: str,
+    *,
+    keep_half: bool,
+    calibrate: Sequence[str] | None = None,
 ) -> tuple[BertModel, tuple[Dense, ...]]:
     """Load the encoder, and the projection that its file has, if the folder is one of ColBERT's own code.
 
@@ -38,7 +47,7 @@ def load_encoder(
     """
     home = folder.transformer
     if not folder.own_projection:
-        return AutoModel.base_from_pretrained(home, backend, dtype, keep_half=keep_half), ()
+        return AutoModel.base_from_pretrained(home, backend, dtype, keep_half=keep_half, calibrate=calibrate), ()
     base = base_class(home)
     assert issubclass(base, BertModel)
     config = base.config_class.from_folder(home)
@@ -50,7 +59,9 @@ def load_encoder(
         message = f"{file}: linear.weight, the projection, must have shape [d, {config.hidden_size}], not {found}"
         raise CheckpointError(message)
     projection = Dense(np.ascontiguousarray(widen(weight)), np.zeros(len(weight), np.float32), identity)
-    return base(config, tensors, backend=backend, dtype=dtype, source=str(file)), (projection,)
+    chosen = choose_dtype(backend, dtype)
+    rows = calibration_rows(home, config, calibrate) if chosen == "int8" else None
+    return base(config, tensors, backend=backend, dtype=dtype, source=str(file), calibrate=rows), (projection,)
 
 
 def marked_tokenizer(folder: MultiVectorFolder) -> Tokenizer:

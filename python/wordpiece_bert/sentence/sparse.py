@@ -8,13 +8,15 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
+from wordpiece_bert.bert.calibration import check_texts as check_calibration
+from wordpiece_bert.bert.engines import choose_dtype
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import Texts, one_of, prompt_text, role_prompt_name
 from wordpiece_bert.sentence.encoder import check_pool
 from wordpiece_bert.sentence.source import PickledBySource, Source
-from wordpiece_bert.sentence.sparse_folder import SparseFolder, read_sparse_folder
-from wordpiece_bert.sentence.sparse_routes import RunsRoute, load_route
+from wordpiece_bert.sentence.sparse_folder import SparseFolder, SpladeFolder, read_sparse_folder
+from wordpiece_bert.sentence.sparse_routes import RunsRoute, SpladeRoute, load_route
 from wordpiece_bert.sentence.sparse_vectors import (
     SparseVectors,
     as_sparse,
@@ -24,9 +26,11 @@ from wordpiece_bert.sentence.sparse_vectors import (
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tokenizer import Tokenizer
 
@@ -46,8 +50,8 @@ class SparseEncoder(PickledBySource):
         The model's name or folder, as for `from_pretrained`.
     max_active_dims : int, optional
         How many values of a vector are kept, the greatest; by default those that the folder says, or all.
-    backend, dtype, revision, download, keep_half
-        As for `BertModel.from_pretrained`.
+    backend, dtype, revision, download, keep_half, calibrate
+        As for `BertModel.from_pretrained`; a model of token weights alone takes no `calibrate`.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
     threads : int, optional
@@ -73,16 +77,22 @@ class SparseEncoder(PickledBySource):
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> None:
         check_device(device)
+        choose_dtype(backend, dtype)  # refuses an unknown one before anything is read
+        check_calibration(calibrate, dtype)
         folder = find_model(model, revision=revision, download=download)
         self._folder: SparseFolder = read_sparse_folder(folder)
         self._threads = threads
         self._max_active_dims = self._folder.max_active_dims
         if max_active_dims is not None:
             self._max_active_dims = whole_number("max_active_dims", max_active_dims, 1)
+        if calibrate is not None and not any(isinstance(route, SpladeFolder) for route in self._folder.routes.values()):
+            message = f"{folder}: calibrate is for the layers of a model, and this one has token weights alone"
+            raise InputError(message)
         routes = {
-            name: load_route(route, threads, backend, dtype, keep_half=keep_half)
+            name: load_route(route, threads, backend, dtype, keep_half=keep_half, calibrate=calibrate)
             for name, route in self._folder.routes.items()
         }
         self._routes: dict[str, RunsRoute] = routes
@@ -91,7 +101,8 @@ class SparseEncoder(PickledBySource):
             message = f"{folder}: the vectors of the routes differ in width: {widths}"
             raise ConfigError(message)
         options = {"backend": backend, "dtype": dtype, "keep_half": keep_half, "max_active_dims": max_active_dims}
-        self._source = Source.of(model, folder, revision, **options, threads=threads)
+        given = None if calibrate is None else tuple(calibrate)
+        self._source = Source.of(model, folder, revision, **options, threads=threads, calibrate=given)
 
     @classmethod
     def from_pretrained(
@@ -105,6 +116,7 @@ class SparseEncoder(PickledBySource):
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
+        calibrate: Sequence[str] | None = None,
     ) -> Self:
         """Load a sparse encoder from this machine.
 
@@ -113,7 +125,7 @@ class SparseEncoder(PickledBySource):
         name
             A folder, or ``"org/name"`` in the local Hugging Face cache: in the layout of sentence-transformers (SPLADE,
             inference-free queries behind a router, folders of version 5), or a masked-language model.
-        backend, dtype, revision, download, keep_half
+        backend, dtype, revision, download, keep_half, calibrate
             As for `BertModel.from_pretrained`.
         max_active_dims, threads
             As for the class.
@@ -132,6 +144,7 @@ class SparseEncoder(PickledBySource):
             revision=revision,
             download=download,
             keep_half=keep_half,
+            calibrate=calibrate,
         )
 
     @property
@@ -142,6 +155,13 @@ class SparseEncoder(PickledBySource):
     def get_sentence_embedding_dimension(self) -> int:
         """Return `dimension`, under the name of sentence-transformers."""
         return self.dimension
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the encoder computes on this machine; with several routes, that of the first that runs a model."""
+        routes = [*self._routes.values()]
+        route = next((route for route in routes if isinstance(route, SpladeRoute)), routes[0])
+        return route.engine.with_threads(self._threads)
 
     @property
     def max_active_dims(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_p
 from wordpiece_bert._internal.progress import notify
 from wordpiece_bert._internal.texts import check_tokens
 from wordpiece_bert.bert.auto import AutoModel
+from wordpiece_bert.bert.engines import describe_engine
 from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.encoder import with_lowercase
@@ -18,13 +20,16 @@ from wordpiece_bert.sentence.sparse_vectors import SparseVectors
 from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
+    from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.engines.base import VocabularyHead
     from wordpiece_bert.sentence.sparse_folder import Route
     from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["RunsRoute", "load_route"]
+__all__ = ["RunsRoute", "SpladeRoute", "load_route"]
 
 #: The most tokens of one call of the Rust engine: half as many as in `SentenceEncoder`, because the head doubles the
 #: work of a small model.
@@ -45,6 +50,10 @@ class RunsRoute(Protocol):
     @property
     def max_seq_length(self) -> int | None:
         """The longest row in tokens; None for no limit."""
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the route computes on this machine."""
 
     def run(
         self, texts: list[str], batch_size: int, most: int | None, *, progress: bool
@@ -71,9 +80,15 @@ class SpladeRoute(NamedTuple):
         """The longest row in tokens."""
         return self.folder.max_seq_length
 
+    @property
+    def engine(self) -> EngineInfo:
+        """That of the model."""
+        return self.model.engine
+
     def run(
         self, texts: list[str], batch_size: int, most: int | None, *, progress: bool
     ) -> tuple[SparseVectors, npt.NDArray[np.bool_]]:
+        """Run the model over texts, as `RunsRoute.run`."""
         rows = self.tokenizer.encode_batch(
             texts,
             truncation=True,
@@ -125,6 +140,12 @@ class StaticRoute(NamedTuple):
         """The most tokens of a text that count."""
         return self.weights.max_seq_length
 
+    @property
+    def engine(self) -> EngineInfo:
+        """That of a table of weights, which are copied and not multiplied."""
+        engine = describe_engine("rust", "float32", requested="float32")
+        return replace(engine, reason="the weights of tokens are read from a table in float32")
+
     def run(
         self, texts: list[str], batch_size: int, most: int | None, *, progress: bool
     ) -> tuple[SparseVectors, npt.NDArray[np.bool_]]:
@@ -153,11 +174,19 @@ class StaticRoute(NamedTuple):
         return f"weights of {self.dimension} tokens"
 
 
-def load_route(route: Route, threads: int | None, backend: str, dtype: str, *, keep_half: bool) -> RunsRoute:
+def load_route(
+    route: Route,
+    threads: int | None,
+    backend: str,
+    dtype: str,
+    *,
+    keep_half: bool,
+    calibrate: Sequence[str] | None = None,
+) -> RunsRoute:
     """Load what computes a route."""
     if isinstance(route, StaticWeights):
         return StaticRoute(route, threads)
-    model = AutoModel.from_pretrained(route.transformer, backend, dtype, keep_half=keep_half)
+    model = AutoModel.from_pretrained(route.transformer, backend, dtype, keep_half=keep_half, calibrate=calibrate)
     if not isinstance(model, MaskedLM):
         message = f"{route.transformer}: a sparse encoder is a masked-language model, not {type(model).__name__}"
         raise ConfigError(message)
