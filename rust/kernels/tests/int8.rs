@@ -2,9 +2,12 @@
 //!
 //! `WORDPIECE_REQUIRE_BYTE_PATHS=avx512-vnni,avx512-plain,avx-vnni,avx2-plain,scalar` makes the tests fail where one is missing.
 
+mod common;
+
 use std::io::Write;
 use std::sync::Once;
 
+use common::{Random, matrix};
 use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::gemm::{Dense, Epilogue, PackedWeights, QuantizedWeight, UnpackedWeights, groups, linear};
 use wordpiece_kernels::numbers::Numbers;
@@ -32,26 +35,6 @@ fn paths() -> Vec<(&'static str, InstructionSet)> {
         assert!(all.iter().any(|path| path.0 == name), "{name}: required, but not available here");
     }
     all
-}
-
-/// A linear congruential generator of numbers from −1 to 1.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    fn numbers(&mut self, n: usize) -> Vec<f32> {
-        (0..n).map(|_| self.next()).collect()
-    }
-}
-
-fn matrix(x: &[f32], rows: usize, columns: usize) -> Matrix {
-    let mut matrix = Matrix::default();
-    matrix.fill_rows(rows, columns, x);
-    matrix
 }
 
 fn product(set: InstructionSet, pool: Option<Workers>, x: View<'_>, dense: &Dense, n: usize) -> Vec<f32> {

@@ -3,6 +3,9 @@
 //! Sizes lie on both sides of every edge: of a vector, a panel, a tile and a block. A failure begins with the name of its
 //! instruction set. `WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,avx2,avx512` makes the tests fail where one is missing.
 
+mod common;
+
+use common::{Random, matrix, numbers, wide};
 use wordpiece_kernels::activation::{self, Activation};
 use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
@@ -43,38 +46,6 @@ mod ulps {
 fn distance(x: f32, y: f64, scale: f64) -> f64 {
     let unit = f64::from(f32::EPSILON) * 2f64.powi(scale.abs().max(1e-30).log2().floor() as i32);
     (f64::from(x) - y).abs() / unit
-}
-
-/// A linear congruential generator of numbers from −1 to 1.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    fn numbers(&mut self, n: usize) -> Vec<f32> {
-        (0..n).map(|_| self.next()).collect()
-    }
-}
-
-fn wide(x: &[f32]) -> Vec<f64> {
-    x.iter().map(|x| f64::from(*x)).collect()
-}
-
-fn matrix(x: &[f32], rows: usize, columns: usize) -> Matrix {
-    let mut matrix = Matrix::default();
-    matrix.fill_rows(rows, columns, x);
-    matrix
-}
-
-fn numbers(matrix: &Matrix, rows: usize, columns: usize) -> Vec<f32> {
-    let mut x = vec![0.0; rows * columns];
-    for (row, to) in x.chunks_mut(columns).enumerate() {
-        matrix.copy_row(row, to);
-    }
-    x
 }
 
 /// Sizes at the edges of vectors (4, 8, 16), panels (32) and blocks of K (512).

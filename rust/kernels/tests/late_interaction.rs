@@ -1,6 +1,9 @@
 //! Sparse vectors and MaxSim on every instruction set, against plain loops in float64, and their bits on any number of
 //! threads and in any batch.
 
+mod common;
+
+use common::{Random, wide};
 use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::encoder::{LayerNormWeights, Norm};
 use wordpiece_kernels::gemm::Products;
@@ -11,18 +14,8 @@ use wordpiece_kernels::{Execution, reference};
 use wordpiece_parallel::testing::instruction_sets;
 use wordpiece_parallel::thread_pool;
 
-/// A linear congruential generator of numbers from −1 to 1.
 fn numbers(seed: u64, n: usize) -> Vec<f32> {
-    let mut state = seed;
-    let next = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..n).map(next).collect()
-}
-
-fn wide(x: &[f32]) -> Vec<f64> {
-    x.iter().map(|x| f64::from(*x)).collect()
+    Random(seed).numbers(n)
 }
 
 const HIDDEN: usize = 40;

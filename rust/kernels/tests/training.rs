@@ -2,40 +2,15 @@
 //!
 //! The encoder as a whole is compared with the one in NumPy, and with torch's gradients, by `tests/test_finetune_*.py`.
 
+mod common;
+
+use common::{Random, matrix, numbers};
 use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::norm::LayerNorm;
 use wordpiece_kernels::training::*;
 use wordpiece_kernels::{Execution, Matrix, PANEL, Row, pad_to_panels, panels, reference};
 use wordpiece_parallel::testing::instruction_sets;
 use wordpiece_parallel::thread_pool;
-
-/// A linear congruential generator of numbers from −1 to 1.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    fn numbers(&mut self, n: usize) -> Vec<f32> {
-        (0..n).map(|_| self.next()).collect()
-    }
-}
-
-fn matrix(x: &[f32], rows: usize, columns: usize) -> Matrix {
-    let mut matrix = Matrix::default();
-    matrix.fill_rows(rows, columns, x);
-    matrix
-}
-
-fn numbers(matrix: &Matrix, rows: usize, columns: usize) -> Vec<f32> {
-    let mut x = vec![0.0; rows * columns];
-    for (row, to) in x.chunks_mut(columns).enumerate() {
-        matrix.copy_row(row, to);
-    }
-    x
-}
 
 #[test]
 fn slopes_equal_central_differences() {

@@ -30,20 +30,11 @@ pub fn maxsim<'py>(
     instruction_set: Option<&str>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
-        let (instruction_set, tiles) = kernels_for(instruction_set)?;
-        let [starts, offsets] = [offsets_of(&queries)?, offsets_of(&documents)?];
-        let shape = [starts.len() - 1, offsets.len() - 1];
-        let scores = zeros::<Ix2>(py, shape, shape[0], "scores")?;
-        {
-            let mut borrowed = scores.readwrite();
-            let to = borrowed.as_slice_mut()?;
-            let (width, vectors, documents) = (queries.0.shape()[1], by_rows(&queries.0)?, by_rows(&documents.0)?);
-            detached(py, || {
-                let execution = Execution { instruction_set, tiles, pool: threads::pool(threads) };
-                let queries = kernels::Queries::new(vectors, width, &starts);
-                kernels::maxsim(execution, &queries, documents, &offsets, to);
-            })?;
-        }
+        let [n, m] = [&queries, &documents].map(|tokens| tokens.1.len() - 1);
+        let scores = zeros::<Ix2>(py, [n, m], n, "scores")?;
+        let mut borrowed = scores.readwrite();
+        score(py, [&queries, &documents], threads, instruction_set, borrowed.as_slice_mut()?, kernels::maxsim)?;
+        drop(borrowed);
         Ok(scores)
     })
 }
@@ -59,20 +50,37 @@ pub fn maxsim_pairwise<'py>(
     instruction_set: Option<&str>,
 ) -> PyResult<Bound<'py, PyArray1<f32>>> {
     guarded(|| {
-        let (instruction_set, tiles) = kernels_for(instruction_set)?;
-        let [starts, offsets] = [offsets_of(&queries)?, offsets_of(&documents)?];
-        let scores = PyArray1::<f32>::zeros(py, starts.len() - 1, false);
-        {
-            let mut borrowed = scores.readwrite();
-            let to = borrowed.as_slice_mut()?;
-            let (width, vectors, documents) = (queries.0.shape()[1], by_rows(&queries.0)?, by_rows(&documents.0)?);
-            detached(py, || {
-                let execution = Execution { instruction_set, tiles, pool: threads::pool(threads) };
-                let queries = kernels::Queries::new(vectors, width, &starts);
-                kernels::maxsim_pairwise(execution, &queries, documents, &offsets, to);
-            })?;
-        }
+        let scores = PyArray1::<f32>::zeros(py, queries.1.len() - 1, false);
+        let mut borrowed = scores.readwrite();
+        score(
+            py,
+            [&queries, &documents],
+            threads,
+            instruction_set,
+            borrowed.as_slice_mut()?,
+            kernels::maxsim_pairwise,
+        )?;
+        drop(borrowed);
         Ok(scores)
+    })
+}
+
+/// Runs a kernel over the token vectors of queries and documents, with the interpreter detached.
+fn score(
+    py: Python<'_>,
+    [queries, documents]: [&Tokens<'_>; 2],
+    threads: Option<usize>,
+    instruction_set: Option<&str>,
+    to: &mut [f32],
+    kernel: impl Fn(Execution, &kernels::Queries, &[f32], &[usize], &mut [f32]) + Sync,
+) -> PyResult<()> {
+    let (instruction_set, tiles) = kernels_for(instruction_set)?;
+    let [starts, offsets] = [offsets_of(queries)?, offsets_of(documents)?];
+    let (width, vectors, documents) = (queries.0.shape()[1], by_rows(&queries.0)?, by_rows(&documents.0)?);
+    detached(py, || {
+        let execution = Execution { instruction_set, tiles, pool: threads::pool(threads) };
+        let queries = kernels::Queries::new(vectors, width, &starts);
+        kernel(execution, &queries, documents, &offsets, to);
     })
 }
 
