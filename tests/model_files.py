@@ -37,6 +37,22 @@ def reference_cases(folder: str) -> dict[str, tuple[dict[str, Any], dict[str, An
     return cases
 
 
+def reference_vectors(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the texts and settings, and the arrays, that the reference program gave for an encoder."""
+    listing = json.loads((MODELS / name / "reference.json").read_text(encoding="utf-8"))
+    return listing, dict(np.load(MODELS / name / "reference.npz"))
+
+
+def copied(name: str, parent: Path, file: str = "", **fields: Any) -> Path:
+    """Copy a model's folder and change fields of one of its files; the value ... removes a field."""
+    folder = parent / name
+    shutil.copytree(MODELS / name, folder)
+    if file:
+        merged = json.loads((folder / file).read_text()) | fields
+        (folder / file).write_text(json.dumps({key: value for key, value in merged.items() if value is not ...}))
+    return folder
+
+
 def sentence_folder(name: str, parent: Path) -> Path:
     """Copy a sentence_* folder over sentence_plain_folder, from which it has its weights and vocabulary."""
     folder = parent / name

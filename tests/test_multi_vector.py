@@ -1,20 +1,17 @@
 """Multi-vector encoders: token vectors and scores against sentence-transformers' numbers, and all forms of folders."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import copy
 import json
 import pickle
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import wordpiece_bert as wb
-from model_files import MODELS, write_safetensors
+from model_files import MODELS, copied, reference_vectors, write_safetensors
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
 from wordpiece_bert.sentence import MultiVectorEncoder, MultiVectors, SentenceEncoder, SparseEncoder
@@ -28,21 +25,6 @@ TEXTS = ["New dog", "", "the river is good!", "☃", "people of the city on a da
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")
 
 
-def reference(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    listing = json.loads((MODELS / name / "reference.json").read_text(encoding="utf-8"))
-    return listing, dict(np.load(MODELS / name / "reference.npz"))
-
-
-def copied(name: str, parent: Path, file: str = "", **fields: Any) -> Path:
-    """Copy a model's folder and change fields of one of its files; the value ... removes a field."""
-    folder = parent / name
-    shutil.copytree(MODELS / name, folder)
-    if file:
-        merged = json.loads((folder / file).read_text()) | fields
-        (folder / file).write_text(json.dumps({key: value for key, value in merged.items() if value is not ...}))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def encoder() -> MultiVectorEncoder:
     return MultiVectorEncoder(MODELS / "colbert_st")
@@ -51,7 +33,7 @@ def encoder() -> MultiVectorEncoder:
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_vectors_are_those_of_the_reference_program(name: str, backend: str) -> None:
-    listing, expected = reference(name)
+    listing, expected = reference_vectors(name)
     encoder = MultiVectorEncoder.from_pretrained(MODELS / name, backend)
     few = listing["documents"][: len(expected["encode.offsets"]) - 1]
     for key, vectors in (
@@ -68,7 +50,7 @@ def test_vectors_are_those_of_the_reference_program(name: str, backend: str) -> 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_scores_are_those_of_the_reference_program(name: str) -> None:
-    listing, expected = reference(name)
+    listing, expected = reference_vectors(name)
     encoder = MultiVectorEncoder(MODELS / name)
     queries, documents = encoder.encode_query(listing["queries"]), encoder.encode_document(listing["documents"])
     scores = encoder.similarity(queries, documents)

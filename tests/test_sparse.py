@@ -8,7 +8,6 @@ import copy
 import itertools
 import json
 import pickle
-import shutil
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_bert as wb
-from model_files import MODELS, write_safetensors
+from model_files import MODELS, copied, reference_vectors, write_safetensors
 from wordpiece_bert import _core
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead, RustVocabularyHead
@@ -36,21 +35,6 @@ TEXTS = ["New dog", "", "the river is good!", "☃", "people of the city on a da
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")
 
 
-def reference(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    listing = json.loads((MODELS / name / "reference.json").read_text(encoding="utf-8"))
-    return listing, dict(np.load(MODELS / name / "reference.npz"))
-
-
-def copied(name: str, parent: Path, file: str = "", **fields: Any) -> Path:
-    """Copy a model's folder and change fields of one of its files; the value ... removes a field."""
-    folder = parent / name
-    shutil.copytree(MODELS / name, folder)
-    if file:
-        merged = json.loads((folder / file).read_text()) | fields
-        (folder / file).write_text(json.dumps({key: value for key, value in merged.items() if value is not ...}))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def encoder() -> SparseEncoder:
     return SparseEncoder(MODELS / "splade_max")
@@ -59,7 +43,7 @@ def encoder() -> SparseEncoder:
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_vectors_are_those_of_the_reference_program(name: str, backend: str) -> None:
-    listing, expected = reference(name)
+    listing, expected = reference_vectors(name)
     encoder = SparseEncoder.from_pretrained(MODELS / name, backend)
     for call in listing["calls"]:
         vectors = getattr(encoder, call["method"])(listing["texts"], **call["options"])
@@ -76,7 +60,7 @@ def test_vectors_are_those_of_the_reference_program(name: str, backend: str) -> 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_scores_and_tokens_are_those_of_the_reference_program(name: str) -> None:
-    listing, expected = reference(name)
+    listing, expected = reference_vectors(name)
     encoder = SparseEncoder(MODELS / name)
     documents = encoder.encode_document(listing["texts"])
     queries = encoder.encode_query(listing["texts"][: len(expected["similarity"])])
