@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use crate::numbers::GROUP;
+
 /// How many columns a panel has.
 pub const PANEL: usize = 32;
 
@@ -42,14 +44,14 @@ impl HalfRow {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairRow(pub [u32; PANEL]);
 
-/// One row of one panel of int8 numbers: a matrix of inputs of quantized layers.
-#[repr(C, align(32))]
+/// One row of one group of int8 numbers, two panels wide: one cache line. A matrix of inputs of quantized layers.
+#[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ByteRow(pub [u8; PANEL]);
+pub struct ByteRow(pub [u8; GROUP]);
 
 impl ByteRow {
-    /// 32 zeros.
-    pub const ZERO: ByteRow = ByteRow([0; PANEL]);
+    /// 64 zeros.
+    pub const ZERO: ByteRow = ByteRow([0; GROUP]);
 
     /// Returns columns 4i to 4i + 3, the first in the lowest byte.
     #[inline(always)]

@@ -9,6 +9,7 @@ use super::simd::{
     run_pair_tile_of_rows, run_tile_of_rows,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
+use crate::numbers::GROUP;
 
 #[target_feature(enable = "avx2,fma,popcnt")]
 fn run_with_features<K: Kernel>(token: Avx2, kernel: K) -> K::Output {
@@ -270,7 +271,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn store_bytes(self, row: &mut ByteRow, at: usize, x: __m256, bias: u8) {
-        assert!(at <= PANEL - Self::LANES);
+        assert!(at <= GROUP - Self::LANES);
         // SAFETY: `self` proves AVX2 and FMA; the assertion leaves 8 bytes from `at` on.
         unsafe {
             let x = _mm256_cvtps_epi32(x);

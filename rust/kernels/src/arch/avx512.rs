@@ -11,6 +11,7 @@ use super::simd::{
     run_pair_tile_of_rows, run_tile_of_rows,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
+use crate::numbers::GROUP;
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,popcnt")]
 fn run_with_features<K: Kernel>(token: Avx512, kernel: K) -> K::Output {
@@ -286,7 +287,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn store_bytes(self, row: &mut ByteRow, at: usize, x: __m512, bias: u8) {
-        assert!(at <= PANEL - Self::LANES);
+        assert!(at <= GROUP - Self::LANES);
         // SAFETY: `self` proves AVX-512; the assertion leaves 16 bytes from `at` on.
         unsafe {
             let x = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x));

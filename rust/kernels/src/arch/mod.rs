@@ -85,6 +85,7 @@ mod tests {
 
     use super::{Kernel, PairDot, PairTileKernel, Simd, run};
     use crate::matrix::{ByteRow, PANEL, PairRow, Row};
+    use crate::numbers::GROUP;
 
     fn panics(f: impl FnOnce()) -> bool {
         catch_unwind(AssertUnwindSafe(f)).is_err()
@@ -98,13 +99,18 @@ mod tests {
 
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> bool {
-            [PANEL - S::LANES + 1, PANEL, usize::MAX - S::LANES + 1, usize::MAX].into_iter().all(|at| {
-                let mut row = Row::ZERO;
-                panics(|| _ = simd.load(&row, at))
-                    && panics(|| simd.store(&mut row, at, simd.splat(1.0)))
-                    && panics(|| _ = simd.load_pairs(&PairRow([0; PANEL]), at))
-                    && row == Row::ZERO
-            })
+            let is_checked = [GROUP - S::LANES + 1, GROUP, usize::MAX].into_iter().all(|at| {
+                let mut bytes = ByteRow::ZERO;
+                panics(|| simd.store_bytes(&mut bytes, at, simd.splat(1.0), 0)) && bytes == ByteRow::ZERO
+            });
+            is_checked
+                && [PANEL - S::LANES + 1, PANEL, usize::MAX - S::LANES + 1, usize::MAX].into_iter().all(|at| {
+                    let mut row = Row::ZERO;
+                    panics(|| _ = simd.load(&row, at))
+                        && panics(|| simd.store(&mut row, at, simd.splat(1.0)))
+                        && panics(|| _ = simd.load_pairs(&PairRow([0; PANEL]), at))
+                        && row == Row::ZERO
+                })
         }
     }
 
@@ -134,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Rounds numbers of a row to bytes.
+    /// Rounds the numbers of a row to bytes, then their negatives.
     struct StoreBytes<'a>(&'a Row, u8, &'a mut ByteRow);
 
     impl Kernel for StoreBytes<'_> {
@@ -143,7 +149,9 @@ mod tests {
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) {
             for at in (0..PANEL).step_by(S::LANES) {
-                simd.store_bytes(self.2, at, simd.load(self.0, at), self.1);
+                let x = simd.load(self.0, at);
+                simd.store_bytes(self.2, at, x, self.1);
+                simd.store_bytes(self.2, PANEL + at, simd.sub(simd.splat(0.0), x), self.1);
             }
         }
     }
@@ -156,8 +164,10 @@ mod tests {
                 for bias in [0, 128] {
                     let mut bytes = ByteRow::ZERO;
                     run(set, StoreBytes(&x, bias, &mut bytes));
-                    let expected = x.0.map(|x| x.round_ties_even() as i8 as u8 ^ bias);
-                    assert_eq!(bytes.0, expected, "{}: {x:?}", set.name());
+                    for (panel, sign) in bytes.0.chunks(PANEL).zip([1.0, -1.0]) {
+                        let expected = x.0.map(|x| (sign * x).round_ties_even() as i8 as u8 ^ bias);
+                        assert_eq!(panel, expected, "{}: {sign} times {x:?}", set.name());
+                    }
                 }
             }
         }

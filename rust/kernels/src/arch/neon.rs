@@ -12,6 +12,7 @@ use super::simd::{
     run_pair_tile_of_rows, run_tile_of_rows,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
+use crate::numbers::GROUP;
 
 #[target_feature(enable = "neon")]
 fn run_with_features<K: Kernel>(token: Neon, kernel: K) -> K::Output {
@@ -273,7 +274,7 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn store_bytes(self, row: &mut ByteRow, at: usize, x: float32x4_t, bias: u8) {
-        assert!(at <= PANEL - Self::LANES);
+        assert!(at <= GROUP - Self::LANES);
         // SAFETY: `self` proves NEON; the assertion leaves 4 bytes from `at` on.
         unsafe {
             let x = vmovn_s32(vcvtnq_s32_f32(x));

@@ -101,7 +101,7 @@ fn scale_of(most: f32) -> (f32, f32) {
 
 /// The packed int8 weights of dense layers with the same input.
 pub(super) struct PackedBytes {
-    /// For each panel of outputs, [`QUADS`] rows for each panel of inputs.
+    /// For each panel of outputs, [`QUADS`] rows for each group of inputs, 0 beyond the last input.
     quads: Vec<QuadRow>,
     /// For each panel of outputs, a row for each group of inputs.
     scales: Vec<Row>,
@@ -114,7 +114,7 @@ pub(super) struct PackedBytes {
 /// One panel of packed int8 weights.
 #[derive(Clone, Copy)]
 pub struct BytePanel<'a> {
-    /// [`QUADS`] rows for each panel of inputs.
+    /// [`QUADS`] rows for each group.
     pub quads: &'a [QuadRow],
     /// A row for each group.
     pub scales: &'a [Row],
@@ -130,7 +130,7 @@ impl PackedBytes {
     /// If the numbers of values, scales and factors do not agree.
     pub(super) fn new(layers: &[(&[i8], &[f32])], factors: &[f32]) -> PackedBytes {
         let k = factors.len();
-        let (groups, rows) = (groups(k), panels(k) * QUADS);
+        let (groups, rows) = (groups(k), groups(k) * QUADS);
         let count: usize = layers.iter().map(|layer| panels(layer.0.len() / k.max(1))).sum();
         let mut packed = PackedBytes {
             quads: vec![QuadRow::ZERO; count * rows],
@@ -165,11 +165,10 @@ impl PackedBytes {
     /// Returns one panel of outputs.
     #[inline]
     pub(super) fn panel(&self, panel: usize) -> BytePanel<'_> {
-        let rows = self.factors.len() * QUADS;
         let groups = (self.factors.len() * PANEL).div_ceil(GROUP);
         let range = panel * groups..(panel + 1) * groups;
         BytePanel {
-            quads: &self.quads[panel * rows..][..rows],
+            quads: &self.quads[range.start * QUADS..range.end * QUADS],
             scales: &self.scales[range.clone()],
             sums: &self.sums[range],
         }
@@ -198,7 +197,7 @@ pub(super) struct QuantizeRows<'a> {
     pub k: usize,
     /// The factors by panels.
     pub factors: &'a [Row],
-    /// ⌈K/32⌉ panels with the rows of `x`: the numbers, plus [`Simd::byte_bias`].
+    /// ⌈K/64⌉ groups with the rows of `x`: the numbers, plus [`Simd::byte_bias`].
     pub bytes: &'a mut [ByteRow],
     /// The scales of all rows, group by group.
     pub scales: &'a mut [f32],
@@ -212,27 +211,24 @@ impl Kernel for QuantizeRows<'_> {
         let rows = self.x.len();
         let bias = simd.byte_bias();
         let groups = self.scales.chunks_mut(rows.max(1)).zip(self.factors.chunks(GROUP / PANEL));
-        let to = self.bytes.chunks_mut((GROUP / PANEL * rows).max(1));
+        let to = self.bytes.chunks_mut(rows.max(1));
         for (group, ((scales, factors), to)) in groups.zip(to).enumerate() {
             let first = group * (GROUP / PANEL);
             let last = factors.len() - 1;
             let valid = (self.k - (first + last) * PANEL).min(PANEL);
-            let (head, tail) = to.split_at_mut(last * rows);
             let (x, next) = (self.x.panel(first), self.x.panel(first + last));
-            for (row, scale) in scales.iter_mut().enumerate() {
-                let mut scaled = Row::ZERO;
+            for (row, (scale, to)) in scales.iter_mut().zip(to).enumerate() {
+                let mut scaled = [Row::ZERO; GROUP / PANEL];
                 let mut most = simd.splat(0.0);
                 if last == 1 {
-                    most = multiply_row(simd, &x[row], &factors[0], PANEL, &mut scaled, most);
+                    most = multiply_row(simd, &x[row], &factors[0], PANEL, &mut scaled[0], most);
                 }
-                let mut scaled_last = Row::ZERO;
-                most = multiply_row(simd, &next[row], &factors[last], valid, &mut scaled_last, most);
+                most = multiply_row(simd, &next[row], &factors[last], valid, &mut scaled[last], most);
                 let (own, inverse) = scale_of(simd.greatest_magnitude(most));
                 *scale = own;
-                if let Some(to) = head.get_mut(row) {
-                    round_row(simd, &scaled, inverse, bias, to);
+                for (panel, scaled) in scaled.iter().enumerate() {
+                    round_row(simd, scaled, inverse, bias, to, panel * PANEL);
                 }
-                round_row(simd, &scaled_last, inverse, bias, &mut tail[row]);
             }
         }
     }
@@ -250,11 +246,11 @@ fn multiply_row<S: Simd>(simd: S, x: &Row, factors: &Row, valid: usize, to: &mut
     most
 }
 
-/// Multiplies a row by `inverse` and writes it as bytes.
+/// Multiplies a row by `inverse` and writes it as bytes, to the columns from `start` on.
 #[inline(always)]
-fn round_row<S: Simd>(simd: S, x: &Row, inverse: f32, bias: u8, to: &mut ByteRow) {
+fn round_row<S: Simd>(simd: S, x: &Row, inverse: f32, bias: u8, to: &mut ByteRow, start: usize) {
     for at in (0..PANEL).step_by(S::LANES) {
-        simd.store_bytes(to, at, simd.mul(simd.load(x, at), simd.splat(inverse)), bias);
+        simd.store_bytes(to, start + at, simd.mul(simd.load(x, at), simd.splat(inverse)), bias);
     }
 }
 

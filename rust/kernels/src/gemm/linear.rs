@@ -130,12 +130,12 @@ impl ConvertedInputs {
         let Execution { instruction_set, tiles, .. } = execution;
         let k = weights.k();
         if let Some(factors) = weights.factors() {
-            let (len, groups) = (panels(k) * x.len(), groups(k) * x.len());
+            let len = groups(k) * x.len();
             self.bytes.resize(len.max(self.bytes.len()), ByteRow::ZERO);
-            self.scales.resize(groups.max(self.scales.len()), 0.0);
-            let (bytes, scales) = (&mut self.bytes[..len], &mut self.scales[..groups]);
+            self.scales.resize(len.max(self.scales.len()), 0.0);
+            let (bytes, scales) = (&mut self.bytes[..len], &mut self.scales[..len]);
             arch::run(instruction_set, QuantizeRows { x, k, factors, bytes, scales });
-            return Inputs::Int8(View::new(&self.bytes[..len], x.len()), &self.scales[..groups]);
+            return Inputs::Int8(View::new(&self.bytes[..len], x.len()), &self.scales[..len]);
         }
         if weights.is_bf16_pairs() {
             // Tile registers always read whole tiles.

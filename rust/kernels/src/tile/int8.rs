@@ -8,18 +8,18 @@ use crate::arch::{ByteDot, ByteTileKernel, Simd};
 use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View};
 use crate::numbers::GROUP;
 
-/// How many quads of columns a panel has.
-pub const QUADS: usize = PANEL / 4;
+/// How many quads of columns a group has.
+pub const QUADS: usize = GROUP / 4;
 
 /// A tile of a product, out = a·b, of int8 numbers, with as many rows of `a` as `out` has.
 pub struct ByteTile<'a> {
-    /// The rows [rows, K], K rounded up to whole panels, plus [`Simd::byte_bias`].
+    /// The rows [rows, K] by groups, K rounded up to whole groups, plus [`Simd::byte_bias`].
     pub a: View<'a, ByteRow>,
     /// The scale of each group of each row: that of group g of row r is `a_scales[g * a_stride + r]`.
     pub a_scales: &'a [f32],
     /// The distance of the scales of a group from those of the next.
     pub a_stride: usize,
-    /// One panel of packed weights, [`QUADS`] rows for each panel of K.
+    /// One panel of packed weights, [`QUADS`] rows for each group.
     pub b: &'a [QuadRow],
     /// The scales of the weights, a row for each group.
     pub b_scales: &'a [Row],
@@ -67,19 +67,16 @@ impl ByteTileKernel for ByteTile<'_> {
     fn run<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
         let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
         for at in (0..PANEL).step_by(VECTORS * S::LANES) {
-            let groups = self.b.chunks(GROUP / 4).zip(self.b_scales).zip(self.b_sums);
+            let groups = self.b.chunks_exact(QUADS).zip(self.b_scales).zip(self.b_sums);
             for (group, ((b, scales), starts)) in groups.enumerate() {
                 let mut start = [dot.start(simd, starts, at); VECTORS];
                 for v in 1..VECTORS {
                     start[v] = dot.start(simd, starts, at + v * S::LANES);
                 }
                 let mut sums = [start; ROWS];
-                for (p, b) in b.chunks(QUADS).enumerate() {
-                    let a = self.a.panel(group * (GROUP / PANEL) + p);
-                    let a: &[ByteRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
-                    for (k, b) in b.iter().enumerate().take(QUADS) {
-                        multiply_quads(simd, dot, a, k, b, at, &mut sums);
-                    }
+                let a = self.a.panel(group).try_into().expect("`a` and `out` have the same number of rows");
+                for (k, b) in b.iter().enumerate().take(QUADS) {
+                    multiply_quads(simd, dot, a, k, b, at, &mut sums);
                 }
                 let a_scales = &self.a_scales[group * self.a_stride..][..ROWS];
                 for row in 0..ROWS {
