@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import tiny_models
 from benchmarks import __main__ as commands
-from benchmarks import finetuning, integrations, latency, models, start, training
+from benchmarks import contests, finetuning, integrations, latency, model_data, models, start, training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError
@@ -156,28 +157,66 @@ def test_the_command_prints_and_records(tmp_path: Path, capsys: pytest.CaptureFi
     assert next(tmp_path.glob("*.md")).read_text(encoding="utf-8").startswith("# Comparison with other tokenizers")
 
 
-def test_models_are_measured_without_a_peer(
+def test_all_sections_of_models_are_measured_without_a_peer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(models, "BUILD", tmp_path)
-    monkeypatch.setattr(models, "THEIRS", {})
+    monkeypatch.setattr(contests, "BUILD", tmp_path)
+    folder = sentence_folder("sentence_mean_normalize", tmp_path)
+    given = ["--quick", "--engines", "ours", "--model", str(folder), "--record", str(tmp_path / "records")]
+    assert commands.main(["models", *given]) == 0
+    shown = capsys.readouterr()
+    assert not shown.err
+    titles = re.findall(r"^## (.*)$", shown.out, re.MULTILINE)
+    for title in (
+        "limited to an instruction set",
+        "BERT-base",
+        "BERT-large",
+        "Texts to vectors",
+        "Loading",
+        "How cost",
+    ):
+        assert any(title in one for one in titles), titles
+    record = json.loads(next((tmp_path / "records").glob("*.json")).read_text(encoding="utf-8"))
+    measured = record["measured"][0]
+    assert len(measured["lengths"]) == 6
+    for label in ("ours float32", "ours bfloat16", "ours int8", "ours auto"):
+        assert f"| {label} " in shown.out
+        assert measured["agreement"][label]["lowest"] > 0.99
+        assert all(measured["times"][order][label]["seconds"] > 0 for order in ("sorted", "in the order given"))
+    loads = next(one["loads"] for one in record["measured"] if "loads" in one)
+    assert loads["ours int8, stored"]["seconds"] > 0
+
+
+def test_an_engine_that_computes_something_else_is_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contests, "BUILD", tmp_path)
     folder = with_tokenizer("bert_small", tmp_path)
-    contest = models.Contest(folder, 1, ["ours", "ours bfloat16", "ours, AVX2"])
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        rows = [[2, 7, 9, 3], [2, 5, 3]] * 3
-        text = models.throughput("small", contest, config, rows, 1, ["sorted"])
-        assert "| ours " in text
-        assert "sorted: 6 rows, 21 tokens." in text
-        assert "ours ×" in models.texts_to_vectors(contest, ["a", "a b"], 1)
-    finally:
-        contest.close()
-    assert models.flop({"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6}, [100]) == pytest.approx(
-        100 * (21.2e6 + 9.2e3 * 100), rel=0.01
-    )
-    assert models.blas_kernel()
-    assert len(models.paragraphs(None, 5)) == 5
-    assert not capsys.readouterr().err
+    entries = [contests.OURS[0], replace(contests.OURS[0], label="other")]
+    with contests.Contest(folder, 1, entries) as contest:
+        contest.rows([[2, 7, 9, 3], [2, 5, 3]])
+        path = tmp_path / "other.json"
+        path.write_text("[[2, 30, 40, 3], [2, 31, 3]]", encoding="utf-8")
+        contest.engines["other"].ask(do="rows", path=str(path))
+        assert contest.agreement(2)["other"].lowest < contests.LEAST_COSINE
+        assert list(contest.time([[0, 1]], 1)) == ["ours float32"]
+        assert contest.wrong
+
+
+def test_ratios_are_to_the_fastest_of_the_same_kind() -> None:
+    ours = contests.OURS[0]
+    times = {"ours float32": contests.Timing(1.0), "torch float32": contests.Timing(4.0)}
+    assert models.best_beside(ours, times) == ("torch float32", 4.0)
+    times |= {"OpenVINO float32": contests.Timing(2.0), "OpenVINO int8": contests.Timing(0.5)}
+    assert models.best_beside(ours, times) == ("OpenVINO float32", 2.0)
+    assert models.best_beside(ours, {"ours float32": contests.Timing(1.0)}) is None
+
+
+def test_texts_and_operations_of_models_are_counted(tmp_path: Path) -> None:
+    config = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6}
+    assert model_data.flop(config, [100]) == pytest.approx(100 * (21.2e6 + 9.2e3 * 100), rel=0.01)
+    assert len(model_data.paragraphs(None, 5)) == 5
+    path = tmp_path / "wiki_en.txt"
+    path.write_text("\n".join(f"{i} {'word ' * 20}" for i in range(45)), encoding="utf-8")
+    assert [text.split()[0] for text in model_data.paragraphs(path, 5)] == ["0", "20", "40"]
 
 
 def test_training_steps_are_measured_without_a_peer(
@@ -230,14 +269,17 @@ def test_the_command_search_compares_and_times(capsys: pytest.CaptureFixture[str
 def test_the_latency_of_a_sentence_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(models, "BUILD", tmp_path)
+    monkeypatch.setattr(contests, "BUILD", tmp_path)
     monkeypatch.setattr(latency, "LENGTHS", (8,))
-    assert latency.main(["--quick", "--engines", "ours", "--threads", "1"]) == 0
+    given = ["--quick", "--engines", "ours", "--threads", "1", "--record", str(tmp_path)]
+    assert latency.main(given) == 0
     shown = capsys.readouterr().out
-    for dtype in ("float32", "bfloat16"):
+    for dtype in ("float32", "bfloat16", "int8"):
         assert f"| {dtype} | 1 | 8 |" in " ".join(shown.split()), shown
     assert "## One sentence, 1 thread, milliseconds by tokens" in shown
     assert "the fastest dtype within a cosine" in shown
+    record = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))
+    assert record["seconds"]["1"]["ours int8"][0] > 0
 
 
 @pytest.mark.model

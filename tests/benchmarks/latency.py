@@ -8,20 +8,21 @@ others beside it. The least of many calls counts. What is not arithmetic is meas
 from __future__ import annotations
 
 import argparse
-import json
 from functools import partial
+from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from benchmarks import models, report
+from benchmarks import contests, report
+from benchmarks.contests import Contest, Entry, Timing
+from benchmarks.model_data import CALIBRATION, ids_of, paragraphs
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-LENGTHS = (8, 32, 128, 256)
+LENGTHS = (8, 16, 32, 64, 128, 256)
 
 
 def row_of(tokens: int) -> list[int]:
@@ -29,25 +30,32 @@ def row_of(tokens: int) -> list[int]:
     return [101, *(1996 + 7 * i for i in range(tokens - 2)), 102]
 
 
-def beside_others(folder: Path, labels: list[str], threads: int, rounds: int) -> str:
-    """Measure each engine in turn and return milliseconds for one row of each length."""
-    cells, notes = [], []
-    for label in labels:
-        contest = models.Contest(folder, threads, [label])
-        try:
-            if label in contest.notes:
-                notes.append(f"- {label}: not measured: {contest.notes[label]}")
-                continue
-            found = []
-            for length in LENGTHS:
-                contest.rows([row_of(length)])
-                times = contest.time([[0]], rounds, calls=10)
-                found.append(f"{1e3 * times[label].seconds:.2f}")
-            cells.append([label, *found])
-        finally:
-            contest.close()
+def of_engines(
+    folder: Path, entries: list[Entry], threads: int, budget: float, options: argparse.Namespace
+) -> tuple[str, dict[str, Any]]:
+    """Measure each engine alone; return a table of milliseconds for one row of each length, and the figures."""
+    found: dict[str, list[Timing]] = {}
+    notes = []
+    texts = paragraphs(options.corpora and options.corpora / "wiki_en.txt", CALIBRATION)
+    calibration = ids_of(folder, texts)
+    for entry in entries:
+        with Contest(folder, threads, [entry], calibration, options.torch) as contest:
+            notes += [f"- {label}: not measured: {note}" for label, note in contest.notes.items()]
+            if contest.engines:
+                contest.rows([row_of(length) for length in LENGTHS])
+                found[entry.label] = [
+                    contest.time([[place]], 2, calls=10_000, limit=budget)[entry.label] for place in range(len(LENGTHS))
+                ]
+    cells = [[label, *(f"{1e3 * t.seconds:.2f}" for t in times)] for label, times in found.items()]
+    for entry in entries:
+        able = [label for label in entry.beside if label in found]
+        if able and entry.label in found:
+            best = [min(times) for times in zip(*([t.seconds for t in found[label]] for label in able), strict=True)]
+            shares = [t.seconds / least for t, least in zip(found[entry.label], best, strict=True)]
+            cells.append([f"{entry.label} ÷ the best of its kind", *(f"{share:.2f}" for share in shares)])
     title = f"## One sentence, {threads} thread{'s' * (threads != 1)}, milliseconds by tokens"
-    return "\n".join([title, "", *report.markdown(["", *map(str, LENGTHS)], cells), *notes, ""])
+    text = "\n".join([title, "", *report.markdown(["", *map(str, LENGTHS)], cells), "", *notes, ""])
+    return text, {label: [t.seconds for t in times] for label, times in found.items()}
 
 
 def least(call: Callable[[], object], calls: int) -> float:
@@ -81,21 +89,46 @@ def parts_of_a_call(folder: Path, dtype: str, threads: int, calls: int) -> list[
 def main(arguments: list[str]) -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="benchmarks latency", description=__doc__)
+    parser.add_argument(
+        "--corpora", type=Path, help="folder with wiki_en.txt, for ranges of int8 (default: random texts)"
+    )
     parser.add_argument("--model", default="minilm", help="name or folder of the model (default: minilm)")
-    known = [*models.OURS, *models.THEIRS]
-    parser.add_argument("--engines", nargs="+", choices=known, default=known, help="run only these engines")
+    engines = tuple(contests.PROGRAMS)
+    parser.add_argument(
+        "--engines", nargs="+", choices=engines, default=engines, help="compare only with these engines"
+    )
+    parser.add_argument(
+        "--torch", type=Path, help="a Python that has torch and transformers, instead of installing them"
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (default: 1 2)")
     parser.add_argument("--quick", action="store_true", help="fewer calls, to check that the benchmark works")
+    parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS)
     options = parser.parse_args(arguments)
     folder = find_model(options.model)
-    calls, rounds = (5, 1) if options.quick else (1000, 20)
-    cells = []
+    entries = [entry for entry in (*contests.OURS, *contests.THEIRS) if entry.ours or entry.engine in options.engines]
+    lines = [report.heading("One sentence", "ids of one row of each length")]
+    lines.append(f"dtype=auto: {SentenceEncoder(folder, dtype='auto').engine}\n")
+    print(*lines, sep="\n", flush=True)
+    found = {}
     for threads in options.threads:
-        for dtype in ("float32", "bfloat16"):
-            cells += parts_of_a_call(folder, dtype, threads, calls)
+        part, found[threads] = of_engines(folder, entries, threads, 0.01 if options.quick else 0.5, options)
+        lines.append(part)
+        print(part, flush=True)
+    calls = 5 if options.quick else 1000
+    parts = [
+        cells
+        for threads in options.threads
+        for dtype in ("float32", "bfloat16", "int8")
+        for cells in parts_of_a_call(folder, dtype, threads, calls)
+    ]
     header = ["dtype", "threads", "tokens", "encode", "its products", "its tokenizer", "the rest"]
-    print("\n".join(["## Parts of a call, milliseconds", "", *report.markdown(header, cells), ""]))
-    for threads in options.threads:
-        print(beside_others(folder, options.engines, threads, rounds))
-    print(json.dumps({"engine": str(SentenceEncoder(folder, dtype="auto").engine)}))
+    lines.append("\n".join(["## Parts of a call, milliseconds", "", *report.markdown(header, parts), ""]))
+    print(lines[-1])
+    if options.record:
+        content = {
+            "lengths": LENGTHS,
+            "seconds": found,
+            "parts": [dict(zip(header, one, strict=True)) for one in parts],
+        }
+        print(report.save("latency", "\n".join(lines), content, options.record))
     return 0

@@ -1,6 +1,5 @@
 """The common part of the model engines' programs, which answer requests in JSON lines as in `worker.py`.
 
-An engine gives a class with `load`, `forward` (rows of ids -> pooled vectors), `texts` (texts -> vectors) and `version`.
 This module runs in environments that have another engine's packages only: it needs nothing but NumPy.
 """
 
@@ -14,19 +13,38 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+
+class Model(NamedTuple):
+    """A model, and what an engine is to make of it."""
+
+    #: The folder with config.json, model.safetensors and, of a sentence encoder, tokenizer.json.
+    folder: Path
+    #: The folder for files in the formats of engines.
+    place: Path
+    #: The number type, and other options of an engine.
+    kind: str
+
+    @property
+    def calibration(self) -> Path:
+        """Rows of ids that are not measured, as JSON, for ranges of int8 inputs."""
+        return self.place / "calibration.json"
 
 
 class ModelEngine(Protocol):
     """An engine that runs a model."""
 
     def version(self) -> str:
-        """Return the version, and what the engine computes with."""
+        """Import the packages, and return the version and what the engine computes with."""
 
-    def load(self, folder: Path, kind: str, threads: int) -> None:
-        """Load a model."""
+    def prepare(self, model: Model) -> None:
+        """Write the model in the engine's format. A process that prepares a model does nothing else."""
+
+    def load(self, model: Model, threads: int) -> dict[str, Any] | None:
+        """Load a prepared model; return what is to be reported about it."""
 
     def forward(self, rows: list[list[int]], batch: int) -> Any:
         """Return the mean-pooled vectors [n, H] of rows of ids, which are processed in the given order."""
@@ -38,6 +56,9 @@ class ModelEngine(Protocol):
 def serve(engine: ModelEngine) -> None:
     """Answer requests until the input ends."""
     state: dict[str, Any] = {}
+    # Answers go to the original standard output; what the engine prints goes to standard error.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -46,7 +67,7 @@ def serve(engine: ModelEngine) -> None:
             answer = {"missing": f"not installed: {error}"}
         except Exception as error:  # noqa: BLE001 - another engine may raise anything; the driver reports it
             answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
@@ -55,9 +76,16 @@ def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any])
             if hasattr(os, "sched_setaffinity"):
                 os.sched_setaffinity(0, request["cores"])
             return {"version": engine.version()}
-        case "load":
-            engine.load(Path(request["folder"]), request["kind"], request["threads"])
+        case "prepare":
+            _prepare(engine, _model(request))
             return {}
+        case "load":
+            start, before = time.perf_counter(), _restart_peak()
+            told = engine.load(_model(request), request["threads"]) or {}
+            state["before"] = before
+            return {"seconds": time.perf_counter() - start, "bytes": _peak() - before} | told
+        case "memory":
+            return {"bytes": _peak() - state["before"]}
         case "rows":
             state["rows"] = json.loads(Path(request["path"]).read_text(encoding="utf-8"))
             return {}
@@ -72,11 +100,27 @@ def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any])
             raise ValueError(message)
 
 
+def _model(request: dict[str, Any]) -> Model:
+    return Model(Path(request["folder"]), Path(request["place"]), request["kind"])
+
+
+def _prepare(engine: ModelEngine, model: Model) -> None:
+    """Prepare a model unless that has been done; what an interrupted process left is written again."""
+    done = model.place / f"{type(engine).__name__}-{model.kind.replace(' ', '-')}.stamp"
+    if not done.exists():
+        engine.prepare(model)
+        done.touch()
+
+
 def _timed(run: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Return wall-clock and CPU seconds of the best of several runs, and the vectors if requested."""
+    """Return wall-clock and CPU seconds of the best of several runs, and the vectors if requested.
+
+    Runs end with the number of `calls`, or when they have taken the `limit` in seconds, but not before the third.
+    """
     gc.collect()
-    seconds, busy = [], []
-    for _ in range(request.get("calls", 1)):
+    seconds: list[float] = []
+    busy = []
+    while len(seconds) < request.get("calls", 1) and (len(seconds) < 3 or sum(seconds) < request.get("limit", np.inf)):
         used, start = time.process_time(), time.perf_counter()
         vectors = run()
         seconds.append(time.perf_counter() - start)
@@ -85,3 +129,25 @@ def _timed(run: Any, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("vectors"):
         found["vectors"] = np.asarray(vectors, np.float32).tolist()
     return found
+
+
+def _restart_peak() -> int:
+    """Set the peak of resident memory to the present size, where the system can, and return it in bytes."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return _peak()
+    return _status("VmRSS")
+
+
+def _peak() -> int:
+    return _status("VmHWM")
+
+
+def _status(field: str) -> int:
+    """Return a size of this process in bytes; 0 on a system that does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))

@@ -7,11 +7,10 @@ Runs in the environment of ONNX Runtime. Inputs: input_ids and attention_mask, i
 
 from __future__ import annotations
 
-import json
 import logging
-import struct
 from typing import TYPE_CHECKING, Any
 
+import checkpoint
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -20,18 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GRAPHS = ("plain", "fused", "int8", "fused-int8")
-
-
-def read_weights(file: Path) -> dict[str, Any]:
-    """Return the float32 tensors of a trusted safetensors file."""
-    content = file.read_bytes()
-    (length,) = struct.unpack("<Q", content[:8])
-    tensors = {}
-    for name, entry in json.loads(content[8 : 8 + length]).items():
-        if name != "__metadata__" and entry["dtype"] == "F32":
-            begin, end = (8 + length + place for place in entry["data_offsets"])
-            tensors[name.removeprefix("bert.")] = np.frombuffer(content[begin:end], "<f4").reshape(entry["shape"])
-    return tensors
 
 
 class Graph:
@@ -132,9 +119,9 @@ def write(folder: Path, place: Path, graph: str) -> Path:
         # Quantize weights per channel: with one scale per tensor, the default, the median cosine is 0.95 instead of 0.99.
         quantize_dynamic(source, file, weight_type=QuantType.QInt8, per_channel=True)
         return file
-    config = {"layer_norm_eps": 1e-12} | json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = checkpoint.read_config(folder)
     if graph == "plain":
-        model = encoder(config, read_weights(folder / "model.safetensors"))
+        model = encoder(config, checkpoint.read_weights(folder / "model.safetensors"))
         model = onnx.shape_inference.infer_shapes(model)
         onnx.save(model, file)
         return file

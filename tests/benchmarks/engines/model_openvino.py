@@ -1,0 +1,69 @@
+"""OpenVINO over the plain graph of `onnx_graph.py`, in batches padded to their longest row."""
+
+# ruff: noqa: ANN401 (arrays of other packages, and JSON)
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import model_worker
+import numpy as np
+from padded import PaddedEngine
+
+if TYPE_CHECKING:
+    from model_worker import Model
+
+
+class OpenVino(PaddedEngine):
+    """A compiled model. Kinds: "float32" and "bfloat16", the precision of its products, and "int8", quantized by NNCF."""
+
+    def version(self) -> str:
+        import openvino
+
+        return str(openvino.__version__)
+
+    def prepare(self, model: Model) -> None:
+        import onnx_graph
+        import openvino
+
+        logging.disable(logging.WARNING)
+        graph = openvino.Core().read_model(onnx_graph.write(model.folder, model.place, "plain"))
+        if model.kind == "int8":
+            graph = _quantized(graph, model)
+        openvino.save_model(graph, _file(model), compress_to_fp16=False)
+
+    def load(self, model: Model, threads: int) -> None:
+        import openvino
+        from openvino import properties
+
+        # By default, products are rounded to bfloat16 where that is faster.
+        precision = openvino.Type.bf16 if model.kind == "bfloat16" else openvino.Type.f32
+        options = {
+            properties.inference_num_threads: threads,
+            properties.hint.inference_precision: precision,
+            properties.hint.performance_mode: properties.hint.PerformanceMode.LATENCY,
+            properties.hint.enable_hyper_threading: True,
+        }
+        self.request = openvino.Core().compile_model(_file(model), "CPU", options).create_infer_request()
+        self.load_tokenizer(model.folder)
+
+    def hidden(self, ids: Any, mask: Any) -> Any:
+        return self.request.infer({"input_ids": ids, "attention_mask": mask}, share_outputs=True)[0]
+
+
+def _file(model: Model) -> Any:
+    return model.place / f"openvino-{'int8' if model.kind == 'int8' else 'float32'}.xml"
+
+
+def _quantized(graph: Any, model: Model) -> Any:
+    """Return the graph in int8, calibrated on texts that are not measured, by NNCF's rules for transformers."""
+    import nncf
+
+    rows = [np.array([row], np.int64) for row in json.loads(model.calibration.read_text(encoding="utf-8"))]
+    inputs = [{"input_ids": row, "attention_mask": np.ones_like(row)} for row in rows]
+    return nncf.quantize(graph, nncf.Dataset(inputs), model_type=nncf.ModelType.TRANSFORMER, subset_size=len(inputs))
+
+
+model_worker.serve(OpenVino())
