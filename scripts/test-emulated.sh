@@ -18,7 +18,8 @@ case $name in
     aarch64)
         target=aarch64-unknown-linux-gnu debian=arm64 compiler=aarch64-linux-gnu-gcc emulator=qemu-aarch64
         packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
-        required=scalar,neon,neon-bf16
+        required=scalar,neon,neon-bf16,neon-i8mm
+        export WORDPIECE_REQUIRE_BYTE_PATHS=scalar,neon-plain,sdot,smmla
         ;;
     s390x)
         target=s390x-unknown-linux-gnu debian=s390x compiler=s390x-linux-gnu-gcc emulator=qemu-s390x
@@ -80,4 +81,13 @@ export WORDPIECE_EMULATED=1 WORDPIECE_REQUIRE_INSTRUCTION_SETS=$required
 # The crates that use C libraries or threads differ by target; the binding is tested through Python, natively.
 "${cargo[@]}" test --target "$target" --locked --lib --tests \
     -p wordpiece-parallel -p wordpiece-kernels -p wordpiece-arrow -p wordpiece "${@:2}"
+if [ "$name" = aarch64 ]; then
+    # The emulator's own CPU has every extension. Cortex-A72 has none, and Neoverse N1 the dot products of bytes.
+    export WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,neon
+    for cpu in cortex-a72:scalar,neon-plain neoverse-n1:scalar,neon-plain,sdot; do
+        echo "test-$name: int8 on ${cpu%%:*}"
+        QEMU_CPU=${cpu%%:*} WORDPIECE_REQUIRE_BYTE_PATHS=${cpu#*:} \
+            "${cargo[@]}" test --target "$target" --locked -p wordpiece-kernels --test int8 "${@:2}"
+    done
+fi
 echo "test-$name: passed"

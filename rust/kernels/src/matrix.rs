@@ -58,6 +58,12 @@ impl ByteRow {
     pub fn quad(&self, i: usize) -> u32 {
         u32::from_le_bytes([self.0[4 * i], self.0[4 * i + 1], self.0[4 * i + 2], self.0[4 * i + 3]])
     }
+
+    /// Returns columns 8i to 8i + 7, the first in the lowest byte.
+    #[inline(always)]
+    pub fn two_quads(&self, i: usize) -> u64 {
+        u64::from(self.quad(2 * i)) | u64::from(self.quad(2 * i + 1)) << 32
+    }
 }
 
 /// Four rows of a panel of int8 weights, those of inputs 4k to 4k + 3: for each output the four numbers.

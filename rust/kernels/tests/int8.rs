@@ -19,7 +19,7 @@ fn paths() -> Vec<(&'static str, InstructionSet)> {
     const NAMES: &[&str] = if cfg!(target_arch = "x86_64") {
         &["scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni"]
     } else if cfg!(target_arch = "aarch64") {
-        &["scalar", "neon-plain", "sdot"]
+        &["scalar", "neon-plain", "sdot", "smmla"]
     } else {
         &["scalar"]
     };

@@ -196,6 +196,12 @@ token! {
     DotProduct
 }
 
+#[cfg(target_arch = "aarch64")]
+token! {
+    /// Proof that the CPU has the products of int8 matrices (`smmla`) as well as [`Neon`].
+    Int8Matrix
+}
+
 /// Proof that the CPU has NEON, which all 64-bit Arm CPUs that run an operating system have; it carries the tokens of the
 /// extensions.
 #[cfg(target_arch = "aarch64")]
@@ -203,6 +209,7 @@ token! {
 pub struct Neon {
     bf16: Option<NeonBf16>,
     dot_product: Option<DotProduct>,
+    int8_matrix: Option<Int8Matrix>,
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -211,7 +218,8 @@ impl Neon {
     pub fn new() -> Option<Neon> {
         let bf16 = std::arch::is_aarch64_feature_detected!("bf16").then_some(NeonBf16(()));
         let dot_product = std::arch::is_aarch64_feature_detected!("dotprod").then_some(DotProduct(()));
-        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon { bf16, dot_product })
+        let int8_matrix = std::arch::is_aarch64_feature_detected!("i8mm").then_some(Int8Matrix(()));
+        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon { bf16, dot_product, int8_matrix })
     }
 
     /// Returns the token of BFDOT (products of pairs of bfloat16 numbers) if the CPU has it.
@@ -226,10 +234,23 @@ impl Neon {
         self.dot_product
     }
 
+    /// Returns the token of `smmla` (products of int8 matrices) if the CPU has it.
+    #[inline(always)]
+    pub fn int8_matrix(self) -> Option<Int8Matrix> {
+        self.int8_matrix
+    }
+
+    /// Returns the same level without products of matrices, so that tests reach the code of CPUs that have only dot
+    /// products.
+    #[doc(hidden)]
+    pub fn without_matrices(self) -> Neon {
+        Neon { int8_matrix: None, ..self }
+    }
+
     /// Returns the same level without its extensions, so that tests reach the code of CPUs that do not have them.
     #[doc(hidden)]
     pub fn without_extensions(self) -> Neon {
-        Neon { bf16: None, dot_product: None }
+        Neon { bf16: None, dot_product: None, int8_matrix: None }
     }
 }
 
@@ -318,8 +339,10 @@ impl InstructionSet {
             }
             #[cfg(target_arch = "aarch64")]
             InstructionSet::Neon(token) => {
+                let sdot = ("sdot", InstructionSet::Neon(token.without_matrices()));
                 let without = ("neon-plain", InstructionSet::Neon(token.without_extensions()));
-                token.dot_product().map(|_| ("sdot", self)).into_iter().chain([without]).collect()
+                let smmla = token.int8_matrix().map(|_| ("smmla", self));
+                smmla.into_iter().chain(token.dot_product().map(|_| sdot)).chain([without]).collect()
             }
         }
     }

@@ -40,6 +40,8 @@ const EXTENSIONS: &[Extension] = &[
     ("amx", || crate::instruction_set::Amx::new().is_some()),
     #[cfg(target_arch = "aarch64")]
     ("neon-bf16", || crate::instruction_set::Neon::new().is_some_and(|token| token.bf16().is_some())),
+    #[cfg(target_arch = "aarch64")]
+    ("neon-i8mm", || crate::instruction_set::Neon::new().is_some_and(|token| token.int8_matrix().is_some())),
 ];
 
 /// Returns all instruction sets of this CPU, to be tested one by one; see [`instruction_sets_where`].

@@ -5,11 +5,11 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use wordpiece_parallel::instruction_set::{DotProduct, Neon, NeonBf16};
+use wordpiece_parallel::instruction_set::{DotProduct, Int8Matrix, Neon, NeonBf16};
 
 use super::simd::{
-    ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs,
-    run_pair_tile_of_rows, run_tile_of_rows,
+    ByteDot, ByteTileKernel, Kernel, MatrixDot, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel,
+    WidenedPairs, run_matrix_tile_of_rows, run_pair_tile_of_rows, run_tile_of_rows,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
 use crate::numbers::GROUP;
@@ -76,6 +76,11 @@ fn run_byte_tile_with_features<T: ByteTileKernel>(token: Neon, tile: T) {
 #[target_feature(enable = "neon,dotprod")]
 fn run_dot_product_tile_with_features<T: ByteTileKernel>(token: Neon, dot: DotProduct, tile: T) {
     run_pair_tile_of_rows!(token, dot, tile, 4, 1 2 3 4 5 6);
+}
+
+#[target_feature(enable = "neon,i8mm")]
+fn run_int8_matrix_tile_with_features<T: ByteTileKernel>(token: Neon, dot: Int8Matrix, tile: T) {
+    run_matrix_tile_of_rows!(token, dot, tile, 2, 1/1 2/1 3/2 4/2 5/3 6/3);
 }
 
 /// Reads 4 quads of weights.
@@ -150,6 +155,67 @@ impl ByteDot<Neon> for MultipliedBytes {
             let first = vpaddlq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)));
             let second = vpaddlq_s16(vmull_high_s8(a, b));
             vaddq_s32(sums, vpaddq_s32(first, second))
+        }
+    }
+}
+
+/// Rows of quads interleave to the operand of `smmla`: 8 bytes of a column, then 8 of the next.
+impl MatrixDot<Neon> for Int8Matrix {
+    type Row = QuadRow;
+    type Inputs = int8x16_t;
+    type Weights = [int8x16_t; 2];
+    /// The sums of the first two columns and of the next two, each by rows.
+    type Sums = [int32x4_t; 2];
+
+    #[inline(always)]
+    fn zero(self, _: Neon) -> [int32x4_t; 2] {
+        // SAFETY: the token proves NEON.
+        unsafe { [vdupq_n_s32(0); 2] }
+    }
+
+    #[inline(always)]
+    fn inputs(self, _: Neon, first: u64, second: u64) -> int8x16_t {
+        // SAFETY: the token proves NEON.
+        unsafe { vreinterpretq_s8_u64(vcombine_u64(vcreate_u64(first), vcreate_u64(second))) }
+    }
+
+    #[inline(always)]
+    fn load(self, simd: Neon, rows: &[QuadRow; 2], at: usize) -> [int8x16_t; 2] {
+        // SAFETY: the token proves NEON.
+        unsafe {
+            let first = vreinterpretq_s32_s8(load_quads(simd, &rows[0], at));
+            let second = vreinterpretq_s32_s8(load_quads(simd, &rows[1], at));
+            let (left, right) = (vzip1q_s32(first, second), vzip2q_s32(first, second));
+            [vreinterpretq_s8_s32(left), vreinterpretq_s8_s32(right)]
+        }
+    }
+
+    /// The instruction is written as assembly: Rust 1.95 has no stable function for it.
+    #[inline(always)]
+    fn dot(self, _: Neon, a: int8x16_t, b: [int8x16_t; 2], mut sums: [int32x4_t; 2]) -> [int32x4_t; 2] {
+        for half in 0..2 {
+            // SAFETY: `self` proves that the CPU has `smmla`, which reads and writes these registers only.
+            unsafe {
+                asm!(
+                    ".arch_extension i8mm",
+                    "smmla {sums:v}.4s, {a:v}.16b, {b:v}.16b",
+                    sums = inout(vreg) sums[half],
+                    a = in(vreg) a,
+                    b = in(vreg) b[half],
+                    options(pure, nomem, nostack, preserves_flags),
+                );
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn to_rows(self, _: Neon, sums: [int32x4_t; 2]) -> [float32x4_t; 2] {
+        // SAFETY: the token proves NEON.
+        unsafe {
+            let (left, right) = (vreinterpretq_s64_s32(sums[0]), vreinterpretq_s64_s32(sums[1]));
+            let (first, second) = (vzip1q_s64(left, right), vzip2q_s64(left, right));
+            [vcvtq_f32_s32(vreinterpretq_s32_s64(first)), vcvtq_f32_s32(vreinterpretq_s32_s64(second))]
         }
     }
 }
@@ -323,11 +389,13 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn run_byte_tile<T: ByteTileKernel>(self, tile: T) {
-        match self.dot_product() {
+        match (self.int8_matrix(), self.dot_product()) {
+            // SAFETY: `self` and `dot` prove NEON and the products of matrices, the features of the function.
+            (Some(dot), _) => unsafe { run_int8_matrix_tile_with_features(self, dot, tile) },
             // SAFETY: `self` and `dot` prove NEON and the dot products, the features of the function.
-            Some(dot) => unsafe { run_dot_product_tile_with_features(self, dot, tile) },
+            (None, Some(dot)) => unsafe { run_dot_product_tile_with_features(self, dot, tile) },
             // SAFETY: `self` proves NEON, the feature of the function.
-            None => unsafe { run_byte_tile_with_features(self, tile) },
+            (None, None) => unsafe { run_byte_tile_with_features(self, tile) },
         }
     }
 }

@@ -172,6 +172,13 @@ pub trait ByteTileKernel {
 
     /// Computes it for `ROWS` rows, `VECTORS` vectors of each at a time; `inline(always)`, as [`Kernel::run`].
     fn run<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D);
+
+    /// Computes the same as [`run`](ByteTileKernel::run) by products of matrices, for `PAIRS` pairs of rows, of which the
+    /// last lacks a row if `ROWS` is odd.
+    fn run_matrices<S, M, const ROWS: usize, const PAIRS: usize, const VECTORS: usize>(self, simd: S, dot: M)
+    where
+        S: Simd,
+        M: MatrixDot<S, Row = QuadRow>;
 }
 
 /// A way to multiply int8 numbers, four by four, and add their products to int32 sums, exactly.
@@ -208,6 +215,41 @@ pub trait ByteDot<S: Simd>: Copy {
 
     /// Converts sums of up to 2²⁴, which is exact.
     fn to_float(self, simd: S, sums: Self::Sums) -> S::V;
+}
+
+/// An instruction that multiplies two rows of inputs by two columns of weights, 8 bytes of each, and adds the products to
+/// their 2 × 2 sums.
+///
+/// It reads the weights from two neighbouring rows of a packed panel, each of which has 4 bytes of a column, so weights are
+/// packed as for a dot product. Each of the sums depends on its row and its column only.
+pub trait MatrixDot<S: Simd>: Copy {
+    /// A row of packed weights: [`QuadRow`] for int8 numbers.
+    type Row;
+    /// 8 bytes of two rows of inputs.
+    type Inputs: Copy;
+    /// 8 bytes of each of [`S::LANES`](Simd::LANES) columns.
+    type Weights: Copy;
+    /// The sums of two rows and [`S::LANES`](Simd::LANES) columns.
+    type Sums: Copy;
+
+    /// Returns sums of 0.
+    fn zero(self, simd: S) -> Self::Sums;
+
+    /// Returns 8 bytes of each of two rows of inputs; the first byte is the lowest.
+    fn inputs(self, simd: S, first: u64, second: u64) -> Self::Inputs;
+
+    /// Reads the weights of the columns `at..at + S::LANES`.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the rows.
+    fn load(self, simd: S, rows: &[Self::Row; 2], at: usize) -> Self::Weights;
+
+    /// Adds the products of two rows and all columns to their sums.
+    fn dot(self, simd: S, a: Self::Inputs, b: Self::Weights, sums: Self::Sums) -> Self::Sums;
+
+    /// Returns the sums of the first row and of the second as float32, exactly if int32 sums are at most 2²⁴.
+    fn to_rows(self, simd: S, sums: Self::Sums) -> [S::V; 2];
 }
 
 /// A way to multiply pairs of bfloat16 numbers and add both products to a float32 sum.
@@ -275,6 +317,21 @@ macro_rules! run_pair_tile_of_rows {
     }};
 }
 pub(super) use run_pair_tile_of_rows;
+
+/// Calls `run_matrices` with the rows of a tile, one of those listed with its number of pairs of rows, and the given number
+/// of vectors as constants.
+#[cfg(target_arch = "aarch64")]
+macro_rules! run_matrix_tile_of_rows {
+    ($simd:expr, $dot:expr, $tile:expr, $vectors:literal, $($rows:literal / $pairs:literal)*) => {{
+        let tile = $tile;
+        match tile.rows() {
+            $($rows => tile.run_matrices::<_, _, $rows, $pairs, $vectors>($simd, $dot),)*
+            rows => unreachable!("a tile of {rows} rows"),
+        }
+    }};
+}
+#[cfg(target_arch = "aarch64")]
+pub(super) use run_matrix_tile_of_rows;
 
 /// The [`ByteDot`] of CPUs without an instruction for it. Each instruction set has its own.
 #[derive(Clone, Copy)]

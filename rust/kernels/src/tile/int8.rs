@@ -4,7 +4,8 @@
 //! are one instruction where the CPU has it ([`ByteDot`]). At the end of a group, its sum is converted, which is exact,
 //! multiplied by both scales and added.
 
-use crate::arch::{ByteDot, ByteTileKernel, Simd};
+use super::matrices::multiply_rows;
+use crate::arch::{ByteDot, ByteTileKernel, MatrixDot, Simd};
 use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View};
 use crate::numbers::GROUP;
 
@@ -57,6 +58,13 @@ fn multiply_quads<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usiz
     }
 }
 
+/// Adds the sum of a group, multiplied by the scales of the weights, to the columns `at..at + LANES` of a row.
+#[inline(always)]
+fn add_group<S: Simd>(simd: S, sum: S::V, scales: &Row, is_first: bool, out: &mut Row, at: usize) {
+    let before = if is_first { simd.splat(0.0) } else { simd.load(out, at) };
+    simd.store(out, at, simd.fma(sum, simd.load(scales, at), before));
+}
+
 impl ByteTileKernel for ByteTile<'_> {
     fn rows(&self) -> usize {
         self.out.len()
@@ -82,10 +90,45 @@ impl ByteTileKernel for ByteTile<'_> {
                 for row in 0..ROWS {
                     let scale = simd.splat(a_scales[row]);
                     for v in 0..VECTORS {
-                        let at = at + v * S::LANES;
-                        let before = if group == 0 { simd.splat(0.0) } else { simd.load(&out[row], at) };
                         let sum = simd.mul(dot.to_float(simd, sums[row][v]), scale);
-                        simd.store(&mut out[row], at, simd.fma(sum, simd.load(scales, at), before));
+                        add_group(simd, sum, scales, group == 0, &mut out[row], at + v * S::LANES);
+                    }
+                }
+            }
+        }
+        if self.b.is_empty() {
+            out.fill(Row::ZERO);
+        }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "as in `multiply_quads`")]
+    fn run_matrices<S, M, const ROWS: usize, const PAIRS: usize, const VECTORS: usize>(self, simd: S, dot: M)
+    where
+        S: Simd,
+        M: MatrixDot<S, Row = QuadRow>,
+    {
+        let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        for at in (0..PANEL).step_by(VECTORS * S::LANES) {
+            for (group, (b, scales)) in self.b.chunks_exact(QUADS).zip(self.b_scales).enumerate() {
+                let mut sums = [[dot.zero(simd); VECTORS]; PAIRS];
+                let a = self.a.panel(group);
+                let a: &[ByteRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
+                for (k, b) in b.as_chunks().0.iter().enumerate().take(QUADS / 2) {
+                    let mut quads = [0; ROWS];
+                    for row in 0..ROWS {
+                        quads[row] = a[row].two_quads(k);
+                    }
+                    multiply_rows(simd, dot, quads, b, at, &mut sums);
+                }
+                let a_scales = &self.a_scales[group * self.a_stride..][..ROWS];
+                for pair in 0..PAIRS {
+                    for v in 0..VECTORS {
+                        let rows = dot.to_rows(simd, sums[pair][v]);
+                        for row in 2 * pair..ROWS.min(2 * pair + 2) {
+                            let sum = simd.mul(rows[row % 2], simd.splat(a_scales[row]));
+                            add_group(simd, sum, scales, group == 0, &mut out[row], at + v * S::LANES);
+                        }
                     }
                 }
             }

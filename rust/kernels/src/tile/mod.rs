@@ -12,6 +12,7 @@
 mod bfloat16;
 mod float32;
 mod int8;
+mod matrices;
 mod outer;
 mod registers;
 mod shape;
