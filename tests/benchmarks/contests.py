@@ -143,6 +143,7 @@ class Contest:
         calibration: list[list[int]] | None = None,
         torch: Path | None = None,
     ) -> None:
+        self.folder, self.threads = folder, threads
         self.entries = {entry.label: entry for entry in entries}
         self.engines: dict[str, Engine] = {}
         self.notes: dict[str, str] = {}
@@ -162,11 +163,13 @@ class Contest:
                 self.exclude(label, str(error))
 
     def _prepare(self, entry: Entry, python: Path | None, request: dict[str, str]) -> None:
-        """Write the model in the engine's format, by a process of its own."""
-        if entry.ours and not entry.kind.endswith("stored"):
+        """Write the model in the engine's format, by a process of its own; what an interrupted one left is written again."""
+        done = self._place / f"{entry.engine}-{entry.kind.replace(' ', '-')}.stamp"
+        if done.exists() or (entry.ours and not entry.kind.endswith("stored")):
             return
         with Engine(entry.engine, 1, PROGRAMS[entry.engine], python) as engine:
             engine.ask(do="prepare", **request)
+        done.touch()
 
     def exclude(self, label: str, why: str) -> None:
         """Measure an engine no further."""
@@ -213,21 +216,20 @@ class Contest:
                 found[label].cpu_seconds += min(t[1] for t in times)
         return found
 
-    def agreement(self, count: int, batch: int = 32) -> dict[str, Agreement]:
-        """Compare the vectors of the first `count` rows with those of the first engine.
+    def agreement(self, order: list[int], batch: int = 32) -> dict[str, Agreement]:
+        """Compare the vectors of rows, in this order, with those of the first engine.
 
         An engine in float32 that differs is excluded, because it computes something else.
         """
         units: dict[str, Any] = {}
         for label, engine in self.engines.items():
             answers = [
-                engine.ask(do="forward", rows=group, batch=batch, vectors=True)["vectors"]
-                for group in in_groups(list(range(count)))
+                engine.ask(do="forward", rows=group, batch=batch, vectors=True)["vectors"] for group in in_groups(order)
             ]
             x = np.concatenate([np.array(answer, np.float32) for answer in answers])
             units[label] = x / np.linalg.norm(x, axis=1, keepdims=True)
         first = next(iter(units.values()))
-        a, b = np.triu_indices(count, 1)
+        a, b = np.triu_indices(len(order), 1)
         if len(a) > PAIRS:
             chosen = np.random.default_rng(0).choice(len(a), PAIRS, replace=False)
             a, b = a[chosen], b[chosen]

@@ -20,6 +20,9 @@ from wordpiece_bert.hub import find_model
 
 SECTIONS = ("throughput", "forced", "texts", "memory", "base", "large", "growth")
 
+#: Those of them that run by default.
+USUAL = SECTIONS[:-1]
+
 #: On a CPU with AMX: the ratios of bfloat16 to reach, sorted and in the order given.
 AMX_GOALS = (2.0, 4.0)
 
@@ -28,7 +31,7 @@ BUDGET = 20.0
 
 #: Sizes of models with random weights: hidden, inner, heads, layers; rows and rows of a batch. With --quick, tiny ones.
 SIZES = {
-    "base": ("BERT-base", (768, 3072, 12, 12), 32, 8),
+    "base": ("BERT-base", (768, 3072, 12, 12), 16, 8),
     "large": ("BERT-large", (1024, 4096, 16, 24), 8, 4),
 }
 QUICK_SIZE = (64, 128, 4, 2)
@@ -83,22 +86,28 @@ def goals_of(entry: Entry) -> tuple[float, float] | None:
 
 
 def throughput(
-    run: Run, title: str, contest: Contest, rows: list[list[int]], config: dict[str, Any], threads: int, batch: int = 32
+    run: Run,
+    title: str,
+    contest: Contest,
+    rows: list[list[int]],
+    batch: int = 32,
+    rounds: int | None = None,
 ) -> None:
     """Report sentences, tokens and Gflop per second, with rows sorted by length and in the given order."""
     contest.rows(rows)
-    agreement = contest.agreement(len(rows), batch)
     lengths = [len(row) for row in rows]
-    name = f"{title}, {threads} thread{'s' * (threads != 1)}"
+    work = flop(read_config(contest.folder), lengths)
+    name = _title(title, contest.threads)
     run.add(f"## {name}\n\n{len(rows)} rows, {sum(lengths):,} tokens, batches of {batch}.\n")
     orders = {
         "sorted": sorted(range(len(rows)), key=lambda i: -lengths[i]),
         "in the order given": list(range(len(rows))),
     }
+    agreement = contest.agreement(orders["sorted"], batch)
     found = {}
     for order, indices in orders.items():
-        times = contest.time(in_groups(indices), run.options.rounds, batch, budget=BUDGET)
-        cells = [_speeds(contest.entries[label], times, lengths, flop(config, lengths)) for label in times]
+        times = contest.time(in_groups(indices), rounds or run.options.rounds, batch, budget=BUDGET)
+        cells = [_speeds(contest.entries[label], times, lengths, work) for label in times]
         header = ["", "sentences/s", "per CPU second", "tokens/s", "Gflop/s", "times", "the best of its kind"]
         run.add("\n".join([f"{order.capitalize()}:", "", *report.markdown(header, cells), ""]))
         for label in times:
@@ -146,37 +155,40 @@ def versions(run: Run, contest: Contest) -> None:
 
 
 def of_the_model(run: Run) -> None:
-    """Measure all engines on the model."""
+    """Measure all engines on the model, with half the rows on further numbers of threads."""
     entries = run.entries((*contests.OURS, *contests.THEIRS))
     for place, threads in enumerate(run.options.threads):
         with run.contest(run.folder, threads, entries) as contest:
             if place == 0:
                 versions(run, contest)
-            throughput(run, Path(run.options.model).name, contest, run.rows, read_config(run.folder), threads)
+            rows = run.rows[: len(run.rows) // (1 + (place > 0))]
+            throughput(run, Path(run.options.model).name, contest, rows)
 
 
 def limited(run: Run) -> None:
-    """Measure ours and OpenVINO, both limited to an instruction set, on one thread."""
+    """Measure ours and OpenVINO, both limited to an instruction set, on one thread and half the rows."""
     entries = run.entries((contests.OURS[0], *forced()))
     with run.contest(run.folder, 1, entries) as contest:
         title = f"{Path(run.options.model).name}, limited to an instruction set"
-        throughput(run, title, contest, run.rows, read_config(run.folder), 1)
+        throughput(run, title, contest, run.rows[: len(run.rows) // 2])
 
 
 def random_weights(run: Run, which: str) -> None:
     """Measure a model with random weights of BERT-base's or BERT-large's size."""
     name, size, count, batch = SIZES[which]
+    layers = run.options.large_layers
     if run.options.quick:
         size, count = QUICK_SIZE, 4
+    elif which == "large" and layers < size[3]:
+        name, size = f"{name}, {layers} of its {size[3]} layers", (*size[:3], layers)
     vocabulary = read_config(run.folder)["vocab_size"]
     folder = random_model(contests.BUILD / f"random-{'-'.join(map(str, size))}-{vocabulary}", size, vocabulary)
-    rows, config = run.rows[:count], read_config(folder)
     entries = run.entries((*contests.OURS[:3], *contests.THEIRS))
     if which == "large":
         entries = [entry for entry in entries if entry.engine in LARGE]
     for threads in run.options.threads if which == "base" else run.options.threads[:1]:
         with run.contest(folder, threads, entries) as contest:
-            throughput(run, f"{name}, random weights", contest, rows, config, threads, batch)
+            throughput(run, f"{name}, random weights", contest, run.rows[:count], batch, rounds=2)
 
 
 def texts_to_vectors(run: Run) -> None:
@@ -184,14 +196,15 @@ def texts_to_vectors(run: Run) -> None:
     threads = run.options.threads[-1]
     wanted = [e for e in run.entries((*contests.OURS, *contests.THEIRS)) if e.engine != "torch" and e.kind != "auto"]
     with run.contest(run.folder, threads, wanted) as contest:
-        path = str(contest.texts(run.texts))
-        groups = in_groups(list(range(len(run.texts))))
+        texts = run.texts[: len(run.texts) // 2]
+        path = str(contest.texts(texts))
+        groups = in_groups(list(range(len(texts))))
         times = contest.time(groups, run.options.rounds, budget=BUDGET, do="texts", path=path)
     cells = []
     for label, t in times.items():
         best = best_beside(contest.entries[label], times)
-        cells.append([label, f"{len(run.texts) / t.seconds:.1f}", "" if best is None else f"{best[1]:.2f}"])
-    title = f"## Texts to vectors, batches of 32 in the order given, {threads} thread{'s' * (threads != 1)}"
+        cells.append([label, f"{len(texts) / t.seconds:.1f}", "" if best is None else f"{best[1]:.2f}"])
+    title = f"## {_title('Texts to vectors, batches of 32 in the order given', threads)}"
     run.add("\n".join([title, "", *report.markdown(["", "texts/s", "times the best of its kind"], cells), ""]))
     run.measured.append({"name": title[3:], "times": {label: asdict(t) for label, t in times.items()}})
 
@@ -224,6 +237,35 @@ def memory(run: Run) -> None:
     run.measured.append({"name": title[3:], "loads": found})
 
 
+def summary(run: Run) -> str:
+    """Return the main figures of the model in one table: sentences a second, agreement, loading and memory."""
+    measured = {one["name"]: one for one in run.measured}
+    name = Path(run.options.model).name
+    loads: dict[str, Any] = next((one["loads"] for one in run.measured if "loads" in one), {})
+    header = [""]
+    columns: list[dict[str, str]] = []
+    for threads in run.options.threads:
+        one = measured.get(_title(name, threads))
+        for order, times in one["times"].items() if one else ():
+            header.append(f"{threads}, {order}")
+            columns.append({label: f"{len(one['lengths']) / t['seconds']:.1f}" for label, t in times.items()})
+    for what in ("lowest", "correlation"):
+        one = measured.get(_title(name, run.options.threads[0]))
+        header.append({"lowest": "lowest cosine"}.get(what, what))
+        columns.append({label: f"{a[what]:.5f}" for label, a in one["agreement"].items()} if one else {})
+    header += ["load, ms", "MB", "MB with a batch"]
+    for what, scale in (("seconds", 1e3), ("bytes", 1e-6), ("batch", 1e-6)):
+        columns.append({label: f"{scale * load[what]:.0f}" for label, load in loads.items()})
+    labels = dict.fromkeys(label for column in columns for label in column)
+    cells = [[label, *(column.get(label, "") for column in columns)] for label in labels]
+    title = f"## Summary of {name}: sentences a second by threads and order, agreement, loading"
+    return "\n".join([title, "", *report.markdown(header, cells), ""])
+
+
+def _title(title: str, threads: int) -> str:
+    return f"{title}, {threads} thread{'s' * (threads != 1)}"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks models", description=__doc__)
     parser.add_argument("--corpora", type=Path, help="folder with wiki_en.txt (default: random texts)")
@@ -238,7 +280,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--torch", type=Path, help="a Python that has torch and transformers, instead of installing them"
     )
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, help="run only these sections")
+    parser.add_argument(
+        "--only", nargs="+", choices=SECTIONS, default=USUAL, help="run these sections (default: all but growth)"
+    )
+    parser.add_argument(
+        "--large-layers", type=int, default=8, help="layers of the model of BERT-large's size (default: 8)"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="few rows and tiny models, to check that the benchmark works"
     )
@@ -272,6 +319,7 @@ def main(arguments: list[str]) -> int:
         engines = run.entries((contests.OURS[0], contests.THEIRS[3]))
         part, curves = model_growth.growth(folder, engines, max(run.rows, key=len), options)
         run.add(part)
+    run.add(summary(run))
     if run.goals:
         run.add("\n".join(["## Goals", "", *report.markdown(["", "reached", "goal", "met"], run.goals), ""]))
     picture = contests.BUILD / "models.png"

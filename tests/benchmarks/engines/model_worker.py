@@ -77,7 +77,7 @@ def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any])
                 os.sched_setaffinity(0, request["cores"])
             return {"version": engine.version()}
         case "prepare":
-            _prepare(engine, _model(request))
+            engine.prepare(_model(request))
             return {}
         case "load":
             start, before = time.perf_counter(), _restart_peak()
@@ -102,14 +102,6 @@ def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any])
 
 def _model(request: dict[str, Any]) -> Model:
     return Model(Path(request["folder"]), Path(request["place"]), request["kind"])
-
-
-def _prepare(engine: ModelEngine, model: Model) -> None:
-    """Prepare a model unless that has been done; what an interrupted process left is written again."""
-    done = model.place / f"{type(engine).__name__}-{model.kind.replace(' ', '-')}.stamp"
-    if not done.exists():
-        engine.prepare(model)
-        done.touch()
 
 
 def _timed(run: Any, request: dict[str, Any]) -> dict[str, Any]:
