@@ -15,7 +15,7 @@ use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd, TileUnit};
 use crate::attention_pairs::{MAX_PAIR_ROWS, PairOperands, PairProducts};
 use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
-use crate::tile::{Tile, tiles};
+use crate::tile::{Ahead, Tile, tiles};
 
 /// A head can be interrupted after this many queries.
 const ROWS_PER_CHECKPOINT: usize = 256;
@@ -254,7 +254,7 @@ impl Kernel for AttentionHead<'_, '_> {
                 pairs.scores(simd, by, q, size, scores);
             } else {
                 for (b, out) in transposed.chunks(size).zip(scores.chunks_mut(n)) {
-                    simd.run_tile(Tile { a: q, b, out });
+                    simd.run_tile(Tile { a: q, b, ahead: Ahead::NOTHING, out });
                 }
             }
             let scale = match relative_bias {
@@ -287,7 +287,7 @@ impl Kernel for AttentionHead<'_, '_> {
             for (p, out) in self.out.iter_mut().enumerate() {
                 let out = &mut out[rows.clone()];
                 if !bfloat16 {
-                    simd.run_tile(Tile { a: scores, b: self.v.panel(p), out });
+                    simd.run_tile(Tile { a: scores, b: self.v.panel(p), ahead: Ahead::NOTHING, out });
                 }
                 for (row, factor) in out.iter_mut().zip(factors) {
                     for at in (0..PANEL).step_by(S::LANES) {

@@ -8,7 +8,7 @@ use crate::arch::AmxTiles;
 use crate::arch::{EmulatedTiles, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileUnit};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
 use crate::rounding::RoundRows;
-use crate::tile::{PairTile, REGISTER_ROWS, multiply_with_registers};
+use crate::tile::{Ahead, PairTile, REGISTER_ROWS, multiply_with_registers};
 
 /// Pairs of a panel of inputs.
 const PAIRS: usize = PANEL / 2;
@@ -44,7 +44,7 @@ impl PairProducts {
         match self.0 {
             None => {
                 for (b, out) in each {
-                    simd.run_pair_tile(PairTile { a, b, out });
+                    simd.run_pair_tile(PairTile { a, b, ahead: Ahead::NOTHING, out });
                 }
             }
             #[cfg(target_arch = "x86_64")]

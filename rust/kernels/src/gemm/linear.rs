@@ -1,7 +1,7 @@
 //! Dense layers: a matrix product over packed or plain weights, with its epilogue.
 //!
 //! A panel of outputs is computed for all rows before the next, so the weights are read once and the rows of the input,
-//! which are fewer numbers, as often as there are panels. With threads, each computes whole panels.
+//! which are fewer numbers, as often as there are panels. The next panel is prefetched meanwhile. With threads, each computes whole panels.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ use crate::execution::Execution;
 use crate::matrix::{ByteRow, HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
 use crate::numbers::Numbers;
 use crate::rounding::RoundRows;
-use crate::tile::{ByteTile, PairTile, REGISTER_ROWS, Tile, multiply_with_registers, tiles};
+use crate::tile::{Ahead, ByteTile, PairTile, REGISTER_ROWS, Tile, multiply_with_registers, tiles};
 
 /// A product can be interrupted between two panels of outputs, once they have this many rows together.
 const ROWS_PER_CHECKPOINT: usize = 128;
@@ -172,10 +172,12 @@ pub fn linear(
     dense.observe(x);
     let rows = x.len();
     let x = converted.convert(execution, x, weights);
-    if pool.is_some() {
+    if let Some(workers) = pool {
         map_with(out.each_panel().into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
-            let weights = weights.panel(instruction_set, panel, widened);
-            arch::run(instruction_set, ProductPanel { x, tiles, weights, bias: &bias[panel], epilogue, panel, out });
+            // The panels in between are those of the other threads.
+            let ahead = weights.memory_of(panel + workers.count() + 1);
+            let (weights, bias) = (weights.panel(instruction_set, panel, widened), &bias[panel]);
+            arch::run(instruction_set, ProductPanel { x, tiles, weights, ahead, bias, epilogue, panel, out });
         });
     } else {
         let mut widened = Vec::new();
@@ -184,9 +186,10 @@ pub fn linear(
             if panel % panels_per_checkpoint == 0 {
                 checkpoint();
             }
+            let ahead = weights.memory_of(panel + 1);
             let weights = weights.panel(instruction_set, panel, &mut widened);
             let out = out.panel(panel);
-            arch::run(instruction_set, ProductPanel { x, tiles, weights, bias, epilogue, panel, out });
+            arch::run(instruction_set, ProductPanel { x, tiles, weights, ahead, bias, epilogue, panel, out });
         }
     }
 }
@@ -235,7 +238,8 @@ pub fn linear_unpacked(
         let mut bias_row = Row::ZERO;
         bias_row.0[..columns.len()].copy_from_slice(&bias[columns]);
         let weights = WeightPanel::F32(packed);
-        let product = ProductPanel { x: Inputs::F32(x), tiles: None, weights, bias: &bias_row, epilogue, panel, out };
+        let (x, bias, ahead) = (Inputs::F32(x), &bias_row, Ahead::NOTHING);
+        let product = ProductPanel { x, tiles: None, weights, ahead, bias, epilogue, panel, out };
         arch::run(execution.instruction_set, product);
     };
     let mut part = Matrix::default();
@@ -258,6 +262,8 @@ struct ProductPanel<'a> {
     /// The tile registers that multiply pairs.
     tiles: Option<TileUnit>,
     weights: WeightPanel<'a>,
+    /// The panel that this thread computes next.
+    ahead: Ahead,
     bias: &'a Row,
     epilogue: Epilogue<'a>,
     /// The number of the panel.
@@ -270,19 +276,20 @@ impl Kernel for ProductPanel<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let ProductPanel { x, tiles: unit, weights, bias, epilogue, panel, out } = self;
+        let ProductPanel { x, tiles: unit, weights, ahead, bias, epilogue, panel, out } = self;
+        let all = out.len();
         match (weights, x, unit) {
             (WeightPanel::F32(b), Inputs::F32(x), _) => {
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
-                    simd.run_tile(Tile { a: x.rows(rows.clone()), b, out });
+                    simd.run_tile(Tile { a: x.rows(rows.clone()), b, ahead: ahead.part(&rows, all), out });
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }
             (WeightPanel::Pairs(b), Inputs::Bf16(x), None) => {
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
-                    simd.run_pair_tile(PairTile { a: x.rows(rows.clone()), b, out });
+                    simd.run_pair_tile(PairTile { a: x.rows(rows.clone()), b, ahead: ahead.part(&rows, all), out });
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }

@@ -7,6 +7,7 @@ use super::int8::{BytePanel, PackedBytes, QuantizedWeight};
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, panels};
 use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
+use crate::tile::Ahead;
 
 /// The weights [N, K] of one or more dense layers with the same input, packed once.
 ///
@@ -180,6 +181,20 @@ impl PackedWeights {
         widened.resize(self.k, Row::ZERO);
         arch::run(instruction_set, WidenPanel { rows: &rows[range], is_bf16, to: widened });
         WeightPanel::F32(widened)
+    }
+
+    /// Returns the memory of a panel, to be prefetched; nothing beyond the last panel.
+    pub(super) fn memory_of(&self, panel: usize) -> Ahead {
+        fn part<R>(rows: &[R], panel: usize, len: usize) -> Ahead {
+            Ahead::of(rows.get(panel * len..(panel + 1) * len).unwrap_or(&[]))
+        }
+        match &self.rows {
+            PackedRows::F32(rows) => part(rows, panel, self.k),
+            PackedRows::F16(rows) | PackedRows::Bf16(rows) => part(rows, panel, self.k),
+            PackedRows::Pairs(rows) => part(rows, panel, pair_rows(self.k)),
+            PackedRows::Bytes(bytes) if panel < self.panels => Ahead::of(bytes.panel(panel).quads),
+            PackedRows::Bytes(_) => Ahead::NOTHING,
+        }
     }
 
     /// Returns the weights [N, K] of the layer whose outputs begin at panel `first_panel`, bit for bit as they were packed;

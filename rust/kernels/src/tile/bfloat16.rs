@@ -3,6 +3,7 @@
 //! Its loops are those of the float32 tile, over pairs of inputs. The pairs of a row of weights and of a row of inputs are
 //! multiplied by a [`PairDot`], which is one instruction where the CPU has it.
 
+use super::ahead::Ahead;
 use super::shape::BLOCK_PANELS;
 use crate::arch::{PairDot, PairTileKernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View};
@@ -16,6 +17,8 @@ pub struct PairTile<'a> {
     pub a: View<'a, HalfRow>,
     /// One panel of packed weights [⌈K/2⌉, 32] of pairs.
     pub b: &'a [PairRow],
+    /// What is requested meanwhile, for the next panel.
+    pub ahead: Ahead,
     /// The sums [rows, 32], overwritten.
     pub out: &'a mut [Row],
 }
@@ -28,6 +31,7 @@ impl PairTileKernel for PairTile<'_> {
     #[inline(always)]
     fn run<S: Simd, D: PairDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
         let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        let mut ahead = self.ahead;
         for at in (0..PANEL).step_by(VECTORS * S::LANES) {
             for (block, b) in self.b.chunks(BLOCK_PANELS * PAIRS).enumerate() {
                 let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
@@ -35,6 +39,7 @@ impl PairTileKernel for PairTile<'_> {
                     let a = self.a.panel(block * BLOCK_PANELS + p);
                     let a: &[HalfRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
                     for (k, b) in b.iter().enumerate().take(PAIRS) {
+                        ahead.request_row();
                         let mut vectors = [dot.splat(simd, 0); VECTORS];
                         for (v, vector) in vectors.iter_mut().enumerate() {
                             *vector = dot.load(simd, b, at + v * S::LANES);
@@ -77,7 +82,7 @@ mod tests {
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) {
             let a = View::new(&[], self.0.len());
-            simd.run_pair_tile(PairTile { a, b: &[], out: self.0 });
+            simd.run_pair_tile(PairTile { a, b: &[], ahead: Ahead::NOTHING, out: self.0 });
         }
     }
 

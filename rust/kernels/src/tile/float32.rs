@@ -3,6 +3,7 @@
 //! For each input k, the vectors of row k of the weights are loaded once and multiplied by one number of every row of the
 //! tile. All sums stay in registers over a block of K.
 
+use super::ahead::Ahead;
 use super::shape::BLOCK_PANELS;
 use crate::arch::{Simd, TileKernel};
 use crate::matrix::{PANEL, Row, View};
@@ -13,6 +14,8 @@ pub struct Tile<'a> {
     pub a: View<'a>,
     /// One panel of packed weights [K, 32].
     pub b: &'a [Row],
+    /// What is requested meanwhile, for the next panel.
+    pub ahead: Ahead,
     /// The sums [rows, 32], overwritten.
     pub out: &'a mut [Row],
 }
@@ -25,6 +28,7 @@ impl TileKernel for Tile<'_> {
     #[inline(always)]
     fn run<S: Simd, const ROWS: usize, const VECTORS: usize>(self, simd: S) {
         let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        let mut ahead = self.ahead;
         for at in (0..PANEL).step_by(VECTORS * S::LANES) {
             for (block, b) in self.b.chunks(BLOCK_PANELS * PANEL).enumerate() {
                 let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
@@ -33,6 +37,7 @@ impl TileKernel for Tile<'_> {
                 for (p, b) in whole.iter().enumerate() {
                     let a = rows_of_panel::<ROWS>(self.a, first + p);
                     for (k, b) in b.iter().enumerate() {
+                        ahead.request_row();
                         multiply_row(simd, a, k, b, at, &mut sums);
                     }
                 }

@@ -9,6 +9,7 @@
 //! Each element is the sum of its [blocks](BLOCK_PANELS) of K, first to last; within a block, of its products, first to
 //! last. How many rows a tile has does not change that order, so it does not change a bit of the result.
 
+mod ahead;
 mod bfloat16;
 mod float32;
 mod int8;
@@ -17,6 +18,7 @@ mod outer;
 mod registers;
 mod shape;
 
+pub use ahead::Ahead;
 pub use bfloat16::PairTile;
 pub use float32::Tile;
 pub use int8::{ByteTile, QUADS};

@@ -15,7 +15,7 @@ use crate::activation;
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::attention::{RelativeBias, copy_columns, scale_and_add_bias, transpose};
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
-use crate::tile::{OuterTile, Tile, tiles};
+use crate::tile::{Ahead, OuterTile, Tile, tiles};
 
 /// Queries whose weights the backward pass has at a time: whole tiles on every instruction set.
 const QUERY_BLOCK: usize = 84;
@@ -200,7 +200,7 @@ impl Kernel for Forward<'_> {
             let n = tile.len();
             let scores = &mut scores[..panels(rows.keys) * n];
             for (b, out) in keys.chunks(heads.size).zip(scores.chunks_mut(n)) {
-                simd.run_tile(Tile { a: q.rows(tile.clone()), b, out });
+                simd.run_tile(Tile { a: q.rows(tile.clone()), b, ahead: Ahead::NOTHING, out });
             }
             let scale = final_scores(simd, heads, head, positions, tile.clone(), scores, n, 0, rows.keys);
             for (i, query) in tile.clone().enumerate() {
@@ -219,7 +219,7 @@ impl Kernel for Forward<'_> {
             let weights = View::new(scores, n);
             for (p, out) in out.chunks_mut(all).enumerate() {
                 let out = &mut out[tile.clone()];
-                simd.run_tile(Tile { a: weights, b: v.panel(p), out });
+                simd.run_tile(Tile { a: weights, b: v.panel(p), ahead: Ahead::NOTHING, out });
                 for (row, [_, factor]) in out.iter_mut().zip(&statistics[tile.clone()]) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(*factor)));
@@ -274,7 +274,12 @@ impl Kernel for Backward<'_> {
             for tile in tiles(n, S::TILE_ROWS) {
                 for (panel, dq) in dq.chunks_mut(all).enumerate() {
                     let out = &mut dq[start + tile.start..start + tile.end];
-                    simd.run_tile(Tile { a: View::new(ds, n).rows(tile.clone()), b: k.panel(panel), out });
+                    simd.run_tile(Tile {
+                        a: View::new(ds, n).rows(tile.clone()),
+                        b: k.panel(panel),
+                        ahead: Ahead::NOTHING,
+                        out,
+                    });
                 }
             }
             for (left, right, to) in [(p, dc, &mut **dv), (ds, q, &mut **dk)] {
@@ -311,7 +316,12 @@ impl Backward<'_> {
             let of_queries = block.start + tile.start..block.start + tile.end;
             for (x, b, to) in [(*q, *keys, &mut *p), (*dc, *values, &mut *ds)] {
                 for (b, out) in b.chunks(heads.size).zip(to.chunks_mut(n)) {
-                    simd.run_tile(Tile { a: x.rows(of_queries.clone()), b, out: &mut out[tile.clone()] });
+                    simd.run_tile(Tile {
+                        a: x.rows(of_queries.clone()),
+                        b,
+                        ahead: Ahead::NOTHING,
+                        out: &mut out[tile.clone()],
+                    });
                 }
             }
             let scale = final_scores(simd, *heads, *head, positions, of_queries, p, n, tile.start, rows.keys);
