@@ -309,7 +309,8 @@ impl Kernel for ProductPanel<'_> {
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
                     let (a, a_scales, a_stride) = (x.rows(rows.clone()), &scales[rows.start..], x.len());
-                    simd.run_byte_tile(ByteTile { a, a_scales, a_stride, b, b_scales, b_sums, out });
+                    let ahead = ahead.part(&rows, all);
+                    simd.run_byte_tile(ByteTile { a, a_scales, a_stride, b, b_scales, b_sums, ahead, out });
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }

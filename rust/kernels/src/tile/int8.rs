@@ -4,6 +4,7 @@
 //! are one instruction where the CPU has it ([`ByteDot`]). At the end of a group, its sum is converted, which is exact,
 //! multiplied by both scales and added.
 
+use super::ahead::Ahead;
 use super::matrices::multiply_rows;
 use crate::arch::{ByteDot, ByteTileKernel, MatrixDot, Simd};
 use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View};
@@ -26,6 +27,8 @@ pub struct ByteTile<'a> {
     pub b_scales: &'a [Row],
     /// −128 times the sum of the weights, a row for each group.
     pub b_sums: &'a [SumRow],
+    /// What is requested meanwhile, for the next panel.
+    pub ahead: Ahead,
     /// The sums [rows, 32], overwritten.
     pub out: &'a mut [Row],
 }
@@ -74,6 +77,7 @@ impl ByteTileKernel for ByteTile<'_> {
     #[allow(clippy::needless_range_loop, reason = "as in `multiply_quads`")]
     fn run<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
         let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        let mut ahead = self.ahead;
         for at in (0..PANEL).step_by(VECTORS * S::LANES) {
             let groups = self.b.chunks_exact(QUADS).zip(self.b_scales).zip(self.b_sums);
             for (group, ((b, scales), starts)) in groups.enumerate() {
@@ -84,6 +88,7 @@ impl ByteTileKernel for ByteTile<'_> {
                 let mut sums = [start; ROWS];
                 let a = self.a.panel(group).try_into().expect("`a` and `out` have the same number of rows");
                 for (k, b) in b.iter().enumerate().take(QUADS) {
+                    ahead.request_row();
                     multiply_quads(simd, dot, a, k, b, at, &mut sums);
                 }
                 let a_scales = &self.a_scales[group * self.a_stride..][..ROWS];

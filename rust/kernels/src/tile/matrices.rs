@@ -39,7 +39,7 @@ mod tests {
     use crate::arch::{ByteTileKernel, Scalar};
     use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View};
     use crate::numbers::GROUP;
-    use crate::tile::{ByteTile, QUADS};
+    use crate::tile::{Ahead, ByteTile, QUADS};
 
     /// What `smmla` computes, number by number, so that the tile is tested on every CPU.
     #[derive(Clone, Copy)]
@@ -104,11 +104,29 @@ mod tests {
                 for (row, out) in expected.chunks_mut(1).enumerate() {
                     let (a, a_scales) = (a.rows(row..row + 1), a_scales.get(row..).unwrap_or(&[]));
                     let (b, b_scales, b_sums) = (&b, &b_scales, &b_sums);
-                    Scalar.run_byte_tile(ByteTile { a, a_scales, a_stride: stride, b, b_scales, b_sums, out });
+                    Scalar.run_byte_tile(ByteTile {
+                        a,
+                        a_scales,
+                        a_stride: stride,
+                        b,
+                        b_scales,
+                        b_sums,
+                        ahead: Ahead::NOTHING,
+                        out,
+                    });
                 }
                 let mut found = vec![Row([f32::NAN; PANEL]); rows];
                 let (b, b_scales, b_sums, out) = (&b, &b_scales, &b_sums, &mut found);
-                let tile = ByteTile { a, a_scales: &a_scales, a_stride: stride, b, b_scales, b_sums, out };
+                let tile = ByteTile {
+                    a,
+                    a_scales: &a_scales,
+                    a_stride: stride,
+                    b,
+                    b_scales,
+                    b_sums,
+                    ahead: Ahead::NOTHING,
+                    out,
+                };
                 match rows {
                     1 => tile.run_matrices::<_, _, 1, 1, 2>(Scalar, Emulated),
                     2 => tile.run_matrices::<_, _, 2, 1, 2>(Scalar, Emulated),
