@@ -66,6 +66,17 @@ impl ByteRow {
     }
 }
 
+/// One row of one group of int8 numbers, widened to 16 bits: the first and third of each quad, then the second and fourth,
+/// the first in the lower half.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WordRow(pub [[u32; GROUP / 4]; 2]);
+
+impl WordRow {
+    /// 64 zeros.
+    pub const ZERO: WordRow = WordRow([[0; GROUP / 4]; 2]);
+}
+
 /// Four rows of a panel of int8 weights, those of inputs 4k to 4k + 3: for each output the four numbers.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]

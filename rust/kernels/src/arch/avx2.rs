@@ -8,7 +8,7 @@ use super::simd::{
     ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairTileKernel, Simd, TileKernel, WidenedPairs,
     run_pair_tile_of_rows, run_tile_of_rows,
 };
-use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
+use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow, WordRow};
 use crate::numbers::GROUP;
 
 #[target_feature(enable = "avx2,fma,popcnt")]
@@ -28,7 +28,7 @@ fn run_pair_tile_with_features<T: PairTileKernel>(token: Avx2, tile: T) {
 
 #[target_feature(enable = "avx2,fma")]
 fn run_byte_tile_with_features<T: ByteTileKernel>(token: Avx2, tile: T) {
-    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 2, 1 2 3 4 5 6);
+    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 1, 1 2 3 4 5 6);
 }
 
 #[target_feature(enable = "avx2,fma,avxvnni")]
@@ -57,7 +57,7 @@ impl ByteDot<Avx2> for AvxVnni {
     }
 
     #[inline(always)]
-    fn load(self, simd: Avx2, row: &QuadRow, at: usize) -> __m256i {
+    fn load(self, simd: Avx2, row: &QuadRow, at: usize, _: usize) -> __m256i {
         load_quads(simd, row, at)
     }
 
@@ -80,13 +80,12 @@ impl ByteDot<Avx2> for AvxVnni {
     }
 }
 
-/// Bytes are multiplied as |a| and b with the sign of a. `vpmaddubsw` adds two such products in 16 bits, which hold them:
-/// 2·127·127 = 32258. (It is known for saturating, which happens with factors beyond ±127 only.)
 impl ByteDot<Avx2> for MultipliedBytes {
     type Sums = __m256i;
-    /// a and |a|.
-    type Inputs = [__m256i; 2];
+    type Inputs = __m256i;
     type Quads = __m256i;
+
+    const PARTS: usize = 2;
 
     #[inline(always)]
     fn start(self, _: Avx2, _: &SumRow, _: usize) -> __m256i {
@@ -95,32 +94,47 @@ impl ByteDot<Avx2> for MultipliedBytes {
     }
 
     #[inline(always)]
-    fn load(self, simd: Avx2, row: &QuadRow, at: usize) -> __m256i {
-        load_quads(simd, row, at)
-    }
-
-    #[inline(always)]
-    fn splat(self, _: Avx2, quad: u32) -> [__m256i; 2] {
-        // SAFETY: the token proves AVX2.
+    fn widen(self, _: Avx2, row: &ByteRow, to: &mut WordRow) {
+        let [even, odd] = &mut to.0;
+        // SAFETY: the token proves AVX2; a row has 64 bytes, and its halves 16 numbers each.
         unsafe {
-            let a = _mm256_set1_epi32(quad as i32);
-            [a, _mm256_abs_epi8(a)]
+            for half in 0..2 {
+                let x = _mm256_loadu_si256(row.0.as_ptr().cast::<__m256i>().add(half));
+                let low = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x));
+                _mm256_storeu_si256(even.as_mut_ptr().cast::<__m256i>().add(half), low);
+                _mm256_storeu_si256(odd.as_mut_ptr().cast::<__m256i>().add(half), _mm256_srai_epi16::<8>(x));
+            }
         }
     }
 
     #[inline(always)]
-    fn dot(self, _: Avx2, a: [__m256i; 2], b: __m256i, sums: __m256i) -> __m256i {
+    fn load(self, simd: Avx2, row: &QuadRow, at: usize, part: usize) -> __m256i {
+        let quads = load_quads(simd, row, at);
         // SAFETY: the token proves AVX2.
         unsafe {
-            let pairs = _mm256_maddubs_epi16(a[1], _mm256_sign_epi8(b, a[0]));
-            _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+            match part {
+                0 => _mm256_slli_epi16::<8>(quads),
+                _ => _mm256_and_si256(quads, _mm256_set1_epi16(0xff00_u16 as i16)),
+            }
         }
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Avx2, pair: u32) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_set1_epi32(pair as i32) }
+    }
+
+    #[inline(always)]
+    fn dot(self, _: Avx2, a: __m256i, b: __m256i, sums: __m256i) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)) }
     }
 
     #[inline(always)]
     fn to_float(self, _: Avx2, sums: __m256i) -> __m256 {
         // SAFETY: the token proves AVX2.
-        unsafe { _mm256_cvtepi32_ps(sums) }
+        unsafe { _mm256_cvtepi32_ps(_mm256_srai_epi32::<8>(sums)) }
     }
 }
 

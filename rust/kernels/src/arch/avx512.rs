@@ -10,7 +10,7 @@ use super::simd::{
     ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs,
     run_pair_tile_of_rows, run_tile_of_rows,
 };
-use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
+use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow, WordRow};
 use crate::numbers::GROUP;
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,popcnt")]
@@ -35,12 +35,12 @@ fn run_bf16_tile_with_features<T: PairTileKernel>(token: Avx512, bf16: Bf16, til
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma")]
 fn run_byte_tile_with_features<T: ByteTileKernel>(token: Avx512, tile: T) {
-    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 1, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 2, 1 2 3 4 5 6 7);
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512vnni")]
 fn run_vnni_tile_with_features<T: ByteTileKernel>(token: Avx512, vnni: Vnni, tile: T) {
-    run_pair_tile_of_rows!(token, vnni, tile, 2, 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+    run_pair_tile_of_rows!(token, vnni, tile, 2, 1 2 3 4 5 6 7);
 }
 
 /// Reads 16 quads of weights.
@@ -64,7 +64,7 @@ impl ByteDot<Avx512> for Vnni {
     }
 
     #[inline(always)]
-    fn load(self, simd: Avx512, row: &QuadRow, at: usize) -> __m512i {
+    fn load(self, simd: Avx512, row: &QuadRow, at: usize, _: usize) -> __m512i {
         load_quads(simd, row, at)
     }
 
@@ -87,12 +87,12 @@ impl ByteDot<Avx512> for Vnni {
     }
 }
 
-/// As on AVX2: |a| times b with the sign of a, two products in 16 bits, which hold 2·127·127.
 impl ByteDot<Avx512> for MultipliedBytes {
     type Sums = __m512i;
-    /// |a|, and the bytes of a that are negative.
-    type Inputs = (__m512i, __mmask64);
+    type Inputs = __m512i;
     type Quads = __m512i;
+
+    const PARTS: usize = 2;
 
     #[inline(always)]
     fn start(self, _: Avx512, _: &SumRow, _: usize) -> __m512i {
@@ -101,33 +101,45 @@ impl ByteDot<Avx512> for MultipliedBytes {
     }
 
     #[inline(always)]
-    fn load(self, simd: Avx512, row: &QuadRow, at: usize) -> __m512i {
-        load_quads(simd, row, at)
-    }
-
-    #[inline(always)]
-    fn splat(self, _: Avx512, quad: u32) -> (__m512i, __mmask64) {
-        // SAFETY: the token proves AVX-512 with BW.
+    fn widen(self, _: Avx512, row: &ByteRow, to: &mut WordRow) {
+        let [even, odd] = &mut to.0;
+        // SAFETY: the token proves AVX-512 with BW; a row has 64 bytes, and its halves 16 numbers each.
         unsafe {
-            let a = _mm512_set1_epi32(quad as i32);
-            (_mm512_abs_epi8(a), _mm512_movepi8_mask(a))
+            let x = _mm512_loadu_si512(row.0.as_ptr().cast());
+            let low = _mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(x));
+            _mm512_storeu_si512(even.as_mut_ptr().cast(), low);
+            _mm512_storeu_si512(odd.as_mut_ptr().cast(), _mm512_srai_epi16::<8>(x));
         }
     }
 
     #[inline(always)]
-    fn dot(self, _: Avx512, a: (__m512i, __mmask64), b: __m512i, sums: __m512i) -> __m512i {
+    fn load(self, simd: Avx512, row: &QuadRow, at: usize, part: usize) -> __m512i {
+        let quads = load_quads(simd, row, at);
         // SAFETY: the token proves AVX-512 with BW.
         unsafe {
-            let signed = _mm512_mask_sub_epi8(b, a.1, _mm512_setzero_si512(), b);
-            let pairs = _mm512_maddubs_epi16(a.0, signed);
-            _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
+            match part {
+                0 => _mm512_slli_epi16::<8>(quads),
+                _ => _mm512_and_si512(quads, _mm512_set1_epi16(0xff00_u16 as i16)),
+            }
         }
+    }
+
+    #[inline(always)]
+    fn splat(self, _: Avx512, pair: u32) -> __m512i {
+        // SAFETY: the token proves AVX-512.
+        unsafe { _mm512_set1_epi32(pair as i32) }
+    }
+
+    #[inline(always)]
+    fn dot(self, _: Avx512, a: __m512i, b: __m512i, sums: __m512i) -> __m512i {
+        // SAFETY: the token proves AVX-512 with BW.
+        unsafe { _mm512_add_epi32(sums, _mm512_madd_epi16(a, b)) }
     }
 
     #[inline(always)]
     fn to_float(self, _: Avx512, sums: __m512i) -> __m512 {
         // SAFETY: the token proves AVX-512.
-        unsafe { _mm512_cvtepi32_ps(sums) }
+        unsafe { _mm512_cvtepi32_ps(_mm512_srai_epi32::<8>(sums)) }
     }
 }
 
@@ -159,6 +171,7 @@ impl Simd for Avx512 {
 
     const LANES: usize = 16;
     const TILE_ROWS: usize = 14;
+    const BYTE_TILE_ROWS: usize = 7;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {

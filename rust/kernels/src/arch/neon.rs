@@ -105,7 +105,7 @@ macro_rules! neon_bytes {
         }
 
         #[inline(always)]
-        fn load(self, simd: Neon, row: &QuadRow, at: usize) -> int8x16_t {
+        fn load(self, simd: Neon, row: &QuadRow, at: usize, _: usize) -> int8x16_t {
             load_quads(simd, row, at)
         }
 

@@ -38,7 +38,7 @@ impl ByteDot<Scalar> for ByteLoop {
     }
 
     #[inline(always)]
-    fn load(self, _: Scalar, row: &QuadRow, at: usize) -> [[i8; 4]; LANES] {
+    fn load(self, _: Scalar, row: &QuadRow, at: usize, _: usize) -> [[i8; 4]; LANES] {
         std::array::from_fn(|i| row.0[at + i])
     }
 

@@ -3,7 +3,7 @@
 //! An instruction set implements [`Simd`] once; a loop is written once, as a [`Kernel`], [`TileKernel`],
 //! [`PairTileKernel`] or [`ByteTileKernel`]. All traits are in this file because each names the others.
 
-use crate::matrix::{ByteRow, PairRow, QuadRow, Row, SumRow};
+use crate::matrix::{ByteRow, PairRow, QuadRow, Row, SumRow, WordRow};
 
 /// An upper bound of [`Simd::TILE_ROWS`] for all instruction sets: the length of arrays with an element for each row of a
 /// tile.
@@ -26,6 +26,9 @@ pub trait Simd: Copy + Send + Sync {
 
     /// The most rows that a tile can have, from 1 to [`MAX_TILE_ROWS`]: as many as leave the sums of a tile in registers.
     const TILE_ROWS: usize;
+
+    /// As [`TILE_ROWS`](Simd::TILE_ROWS), for tiles of int8 numbers, which have a sum of a group beside each sum.
+    const BYTE_TILE_ROWS: usize = Self::TILE_ROWS;
 
     /// Returns `x` in all lanes.
     fn splat(self, x: f32) -> Self::V;
@@ -133,7 +136,7 @@ pub trait Simd: Copy + Send + Sync {
     ///
     /// # Panics
     ///
-    /// If the tile has no rows, or more than [`TILE_ROWS`](Simd::TILE_ROWS).
+    /// If the tile has no rows, or more than [`BYTE_TILE_ROWS`](Simd::BYTE_TILE_ROWS).
     fn run_byte_tile<T: ByteTileKernel>(self, tile: T);
 }
 
@@ -187,10 +190,13 @@ pub trait ByteTileKernel {
 pub trait ByteDot<S: Simd>: Copy {
     /// An int32 sum in each lane.
     type Sums: Copy;
-    /// Four inputs, the same in all lanes, in the form in which they are multiplied.
+    /// Four inputs, or a part of them, the same in all lanes, in the form in which they are multiplied.
     type Inputs: Copy;
-    /// Four weights in each lane.
+    /// Four weights in each lane, or a part of them.
     type Quads: Copy;
+
+    /// How many parts four products are computed in: 1, or 2 if inputs are widened to 16 bits ([`ByteDot::widen`]).
+    const PARTS: usize = 1;
 
     /// Returns the sums to begin with, which make up for [`Simd::byte_bias`]: `at..at + S::LANES` of a row of −128 times the
     /// sum of the weights, or 0.
@@ -200,20 +206,23 @@ pub trait ByteDot<S: Simd>: Copy {
     /// If they reach beyond the row.
     fn start(self, simd: S, row: &SumRow, at: usize) -> Self::Sums;
 
-    /// Reads the weights `at..at + S::LANES` of a row.
+    /// Widens the inputs of a row and group to 16 bits. It is called if there are two parts.
+    fn widen(self, _: S, _: &ByteRow, _: &mut WordRow) {}
+
+    /// Reads the weights `at..at + S::LANES` of a row, part `part` of them.
     ///
     /// # Panics
     ///
     /// If they reach beyond the row.
-    fn load(self, simd: S, row: &QuadRow, at: usize) -> Self::Quads;
+    fn load(self, simd: S, row: &QuadRow, at: usize, part: usize) -> Self::Quads;
 
-    /// Returns four inputs, the first in the lowest byte of `quad`, in all lanes.
+    /// Returns four inputs, the first in the lowest byte of `quad`, in all lanes; or two that were widened.
     fn splat(self, simd: S, quad: u32) -> Self::Inputs;
 
-    /// Returns sums + a₀·b₀ + a₁·b₁ + a₂·b₂ + a₃·b₃ for the inputs a and weights b of each lane.
+    /// Returns sums + a₀·b₀ + a₁·b₁ + a₂·b₂ + a₃·b₃ for the inputs a and weights b of each lane, or a part of these products.
     fn dot(self, simd: S, a: Self::Inputs, b: Self::Quads, sums: Self::Sums) -> Self::Sums;
 
-    /// Converts sums of up to 2²⁴, which is exact.
+    /// Converts the sums of a group, which is exact.
     fn to_float(self, simd: S, sums: Self::Sums) -> S::V;
 }
 
@@ -334,5 +343,12 @@ macro_rules! run_matrix_tile_of_rows {
 pub(super) use run_matrix_tile_of_rows;
 
 /// The [`ByteDot`] of CPUs without an instruction for it. Each instruction set has its own.
+///
+/// On x86-64, the bytes of a quad are widened to 16 bits and multiplied in two parts, the first and third byte, then the
+/// second and fourth, by `vpmaddwd`, which is exact. Weights are widened as the upper half of 16 bits, which takes one
+/// instruction: sums are 256 times those of the products, at most 256·64·127² < 2²⁸ for a group.
+///
+/// `vpmaddubsw`, which multiplies bytes, is no alternative: it needs the magnitudes of the inputs, the weights with their
+/// signs, and `vpmaddwd` to widen its sums: as many multiplications, and two of three beside them on the same ports.
 #[derive(Clone, Copy)]
 pub struct MultipliedBytes;

@@ -306,7 +306,7 @@ impl Kernel for ProductPanel<'_> {
                 Inputs::Int8(x, scales),
                 _,
             ) => {
-                for rows in tiles(out.len(), S::TILE_ROWS) {
+                for rows in tiles(out.len(), S::BYTE_TILE_ROWS) {
                     let out = &mut out[rows.clone()];
                     let (a, a_scales, a_stride) = (x.rows(rows.clone()), &scales[rows.start..], x.len());
                     let ahead = ahead.part(&rows, all);

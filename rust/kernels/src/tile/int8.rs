@@ -7,7 +7,7 @@
 use super::ahead::Ahead;
 use super::matrices::multiply_rows;
 use crate::arch::{ByteDot, ByteTileKernel, MatrixDot, Simd};
-use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View};
+use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View, WordRow};
 use crate::numbers::GROUP;
 
 /// How many quads of columns a group has.
@@ -33,32 +33,47 @@ pub struct ByteTile<'a> {
     pub out: &'a mut [Row],
 }
 
-/// Adds the products of the columns 4k to 4k + 3 of `a` and the quads `b` to the sums of the columns
-/// `at..at + VECTORS * LANES`.
+/// The int32 sums of a group for the columns `at..at + VECTORS * LANES` of a tile.
+type GroupSums<S, D, const ROWS: usize, const VECTORS: usize> = [[<D as ByteDot<S>>::Sums; VECTORS]; ROWS];
+
+/// Returns the products of a group: of `ROWS` rows of inputs, `a` and, widened, `words`, and [`QUADS`] rows of weights `b`,
+/// and requests memory `ahead` meanwhile.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
     reason = "loops over constant ranges are unrolled, so that sums stay in registers"
 )]
-fn multiply_quads<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(
+fn multiply_group<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     dot: D,
     a: &[ByteRow; ROWS],
-    k: usize,
-    b: &QuadRow,
+    words: &[WordRow; ROWS],
+    (b, starts): (&[QuadRow], &SumRow),
     at: usize,
-    sums: &mut [[D::Sums; VECTORS]; ROWS],
-) {
-    let mut vectors = [dot.load(simd, b, at); VECTORS];
+    ahead: &mut Ahead,
+) -> GroupSums<S, D, ROWS, VECTORS> {
+    let mut start = [dot.start(simd, starts, at); VECTORS];
     for v in 1..VECTORS {
-        vectors[v] = dot.load(simd, b, at + v * S::LANES);
+        start[v] = dot.start(simd, starts, at + v * S::LANES);
     }
-    for row in 0..ROWS {
-        let a = dot.splat(simd, a[row].quad(k));
-        for v in 0..VECTORS {
-            sums[row][v] = dot.dot(simd, a, vectors[v], sums[row][v]);
+    let mut sums = [start; ROWS];
+    for (k, b) in b.iter().enumerate().take(QUADS) {
+        ahead.request_row();
+        for part in 0..D::PARTS {
+            let mut vectors = [dot.load(simd, b, at, part); VECTORS];
+            for v in 1..VECTORS {
+                vectors[v] = dot.load(simd, b, at + v * S::LANES, part);
+            }
+            for row in 0..ROWS {
+                let quad = if D::PARTS == 1 { a[row].quad(k) } else { words[row].0[part][k] };
+                let a = dot.splat(simd, quad);
+                for v in 0..VECTORS {
+                    sums[row][v] = dot.dot(simd, a, vectors[v], sums[row][v]);
+                }
+            }
         }
     }
+    sums
 }
 
 /// Adds the sum of a group, multiplied by the scales of the weights, to the columns `at..at + LANES` of a row.
@@ -74,40 +89,52 @@ impl ByteTileKernel for ByteTile<'_> {
     }
 
     #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "as in `multiply_quads`")]
+    #[allow(clippy::needless_range_loop, reason = "as in `multiply_group`")]
     fn run<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
-        let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
-        let mut ahead = self.ahead;
-        for at in (0..PANEL).step_by(VECTORS * S::LANES) {
-            let groups = self.b.chunks_exact(QUADS).zip(self.b_scales).zip(self.b_sums);
-            for (group, ((b, scales), starts)) in groups.enumerate() {
-                let mut start = [dot.start(simd, starts, at); VECTORS];
-                for v in 1..VECTORS {
-                    start[v] = dot.start(simd, starts, at + v * S::LANES);
+        let ByteTile { a, a_scales, a_stride, b, b_scales, b_sums, mut ahead, out } = self;
+        let out: &mut [Row; ROWS] = out.try_into().expect("ROWS is the length of `out`");
+        // If a tile covers a panel, its sums fit into registers beside those of a group. Otherwise they are in `out`.
+        let is_whole = VECTORS * S::LANES == PANEL;
+        let mut totals = [[simd.splat(0.0); VECTORS]; ROWS];
+        let mut words = [WordRow::ZERO; ROWS];
+        for group in 0..b_scales.len() {
+            let a: &[ByteRow; ROWS] = a.panel(group).try_into().expect("`a` and `out` have the same number of rows");
+            if D::PARTS > 1 {
+                for row in 0..ROWS {
+                    dot.widen(simd, &a[row], &mut words[row]);
                 }
-                let mut sums = [start; ROWS];
-                let a = self.a.panel(group).try_into().expect("`a` and `out` have the same number of rows");
-                for (k, b) in b.iter().enumerate().take(QUADS) {
-                    ahead.request_row();
-                    multiply_quads(simd, dot, a, k, b, at, &mut sums);
-                }
-                let a_scales = &self.a_scales[group * self.a_stride..][..ROWS];
+            }
+            let a_scales = &a_scales[group * a_stride..][..ROWS];
+            let b = (&b[group * QUADS..][..QUADS], &b_sums[group]);
+            for at in (0..PANEL).step_by(VECTORS * S::LANES) {
+                let sums: GroupSums<S, D, ROWS, VECTORS> = multiply_group(simd, dot, a, &words, b, at, &mut ahead);
                 for row in 0..ROWS {
                     let scale = simd.splat(a_scales[row]);
                     for v in 0..VECTORS {
+                        let at = at + v * S::LANES;
                         let sum = simd.mul(dot.to_float(simd, sums[row][v]), scale);
-                        add_group(simd, sum, scales, group == 0, &mut out[row], at + v * S::LANES);
+                        if is_whole {
+                            totals[row][v] = simd.fma(sum, simd.load(&b_scales[group], at), totals[row][v]);
+                        } else {
+                            add_group(simd, sum, &b_scales[group], group == 0, &mut out[row], at);
+                        }
                     }
                 }
             }
         }
-        if self.b.is_empty() {
+        if is_whole {
+            for row in 0..ROWS {
+                for v in 0..VECTORS {
+                    simd.store(&mut out[row], v * S::LANES, totals[row][v]);
+                }
+            }
+        } else if b_scales.is_empty() {
             out.fill(Row::ZERO);
         }
     }
 
     #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "as in `multiply_quads`")]
+    #[allow(clippy::needless_range_loop, reason = "as in `multiply_group`")]
     fn run_matrices<S, M, const ROWS: usize, const PAIRS: usize, const VECTORS: usize>(self, simd: S, dot: M)
     where
         S: Simd,
