@@ -69,7 +69,7 @@ impl Task<'_, '_> {
     pub(super) fn run_bottleneck(&mut self, index: usize, layer: &BottleneckLayer) {
         self.narrow(layer);
         self.query(layer);
-        self.run_heads(index, layer.value.weights().is_bf16_pairs());
+        self.run_heads(index, self.multiplies_heads_as_bfloat16(layer.value.weights()));
         let EncoderConfig { hidden, heads, head_size, .. } = self.encoder.config;
         let (rows, size, execution) = (self.rows, heads * head_size, self.execution);
         let EncoderScratch { narrow, context, attended, converted, .. } = &mut *self.scratch;

@@ -12,7 +12,7 @@ use crate::arch::{InstructionSet, TileUnit};
 use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
 use crate::embeddings::sum_rows;
 use crate::execution::Execution;
-use crate::gemm::{ConvertedInputs, Dense, Epilogue, linear};
+use crate::gemm::{ConvertedInputs, Dense, Epilogue, PackedWeights, Products, linear};
 use crate::matrix::{Matrix, PANEL, panels};
 use crate::norm::layer_norm;
 use crate::pooling::pool_rows;
@@ -231,13 +231,21 @@ impl<'a, 's> Task<'a, 's> {
                 rotate(instruction_set, rotation, heads, head_size, &mut qkv.panels(part * width..(part + 1) * width));
             }
         }
-        self.run_heads(index, layer.qkv.weights().is_bf16_pairs());
+        self.run_heads(index, self.multiplies_heads_as_bfloat16(layer.qkv.weights()));
         let EncoderScratch { x, context, attended, converted, .. } = &mut *self.scratch;
         let to = attended.reshape(rows, hidden).view_mut();
         linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, converted);
         if !norm_first {
             layer_norm(instruction_set, norm, &mut attended.view_mut());
         }
+    }
+
+    /// Whether attention multiplies bfloat16 numbers after products with these weights: as they do, and after int8 where
+    /// that is faster than float32.
+    pub(super) fn multiplies_heads_as_bfloat16(&self, weights: &PackedWeights) -> bool {
+        let Execution { instruction_set, tiles, .. } = self.execution;
+        let is_faster = Products::bfloat16(instruction_set, tiles).is_faster();
+        weights.is_bf16_pairs() || (weights.factors().is_some() && is_faster)
     }
 
     /// Computes the context of all heads from queries, keys and values, in layer number `index`.
