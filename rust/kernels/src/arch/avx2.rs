@@ -28,7 +28,7 @@ fn run_pair_tile_with_features<T: PairTileKernel>(token: Avx2, tile: T) {
 
 #[target_feature(enable = "avx2,fma")]
 fn run_byte_tile_with_features<T: ByteTileKernel>(token: Avx2, tile: T) {
-    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 1, 1 2 3 4 5 6);
+    run_pair_tile_of_rows!(token, MultipliedBytes, tile, 2, 1 2 3 4 5 6);
 }
 
 #[target_feature(enable = "avx2,fma,avxvnni")]
