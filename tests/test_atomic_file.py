@@ -9,7 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal import atomic_file
 from wordpiece_bert._internal.atomic_file import AtomicFile
-from wordpiece_bert.bert.checkpoint.safetensors import read_safetensors, write_safetensors
+from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.bert.half_precision import BFLOAT16, widen
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_tensors_of_all_shapes_and_types_are_written(tmp_path: Path) -> None:
         "big-endian": np.arange(3, dtype=">f4"),
     }
     write_safetensors(tmp_path / "x.safetensors", tensors)
-    read = dict(read_safetensors(tmp_path / "x.safetensors"))
+    read = dict(read_tensors(tmp_path / "x.safetensors"))
     assert read.keys() == tensors.keys()
     for name, array in tensors.items():
         assert read[name].shape == array.shape

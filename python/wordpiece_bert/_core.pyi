@@ -365,6 +365,7 @@ def token_states(
     row_offsets: npt.NDArray[np.int64],
     keys: npt.NDArray[np.int64],
     threads: int | None,
+    vectors: npt.NDArray[np.float32] | None = None,
 ) -> npt.NDArray[np.float32]: ...
 def maxsim(
     queries: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]],

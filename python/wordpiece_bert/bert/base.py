@@ -18,9 +18,9 @@ from wordpiece_bert.bert.checkpoint import (
     find_weights,
     listed,
     non_finite,
-    read_tensors,
     resolve,
 )
+from wordpiece_bert.bert.checkpoint.files import open_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.engines import (
@@ -33,6 +33,7 @@ from wordpiece_bert.bert.engines import (
 )
 from wordpiece_bert.bert.half_precision import BFLOAT16, widen
 from wordpiece_bert.bert.quantized import QUANTIZATION, Int8Weight, joined_tensors, split_tensors
+from wordpiece_bert.bert.stored_tensor import StoredTensor, must_be_finite
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
 from wordpiece_bert.hub import find_model
 
@@ -130,8 +131,8 @@ class Model:
             message = f"{source}: {len(resolved.drawn)} weights of the head were drawn: {listed(resolved.drawn)}"
             warnings.warn(message, CheckpointWarning, stacklevel=2)
         if chosen == "int8":
-            _refuse_non_finite(resolved, source)
-        elif any(isinstance(weight, Int8Weight) for weight in resolved.base.values()):
+            resolved = _without_non_finite(resolved, source)
+        elif any(weight.dtype == np.int8 for weight in resolved.base.values()):
             message = f"{source} has int8 weights: load it with dtype='int8', not {dtype!r}"
             raise ConfigError(message)
         self.config = config
@@ -234,14 +235,16 @@ class Model:
         folder = find_model(name, revision=revision, download=download)
         config = cls.config_class.from_folder(folder)
         file = find_weights(folder)
-        tensors = read_tensors(file, keep_half=keep_half)
-        if check_finite and (bad := non_finite(tensors)):
-            worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
-            message = f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}"
-            raise CheckpointError(message)
-        rows = calibration_rows(folder, config, calibrate) if chosen == "int8" else None
-        weights = joined_tensors(tensors, str(file))
-        return cls(config, weights, backend=backend, dtype=dtype, source=str(file), new_head=new_head, calibrate=rows)
+        with open_tensors(file, keep_half=keep_half) as tensors:
+            if check_finite and (bad := non_finite(tensors)):
+                worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
+                message = f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}"
+                raise CheckpointError(message)
+            rows = calibration_rows(folder, config, calibrate) if chosen == "int8" else None
+            weights = joined_tensors(tensors, str(file))
+            return cls(
+                config, weights, backend=backend, dtype=dtype, source=str(file), new_head=new_head, calibrate=rows
+            )
 
     @property
     def engine(self) -> EngineInfo:
@@ -315,13 +318,17 @@ class Model:
         return "bfloat16" if dtype == BFLOAT16 else dtype.name
 
 
-def _refuse_non_finite(resolved: Resolved, source: str) -> None:
-    """Refuse weights that int8 cannot hold."""
-    floats = {name: weight for name, weight in (resolved.base | resolved.head).items() if weight.dtype != np.int8}
-    if bad := non_finite(floats):
-        worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
-        message = f"{source}: {sum(bad.values())} weights are NaN or infinite, which int8 has no numbers for: {worst}"
-        raise CheckpointError(message)
+def _without_non_finite(resolved: Resolved, source: str) -> Resolved:
+    """Refuse weights that int8 cannot hold; those that are still in a file are checked when they are read."""
+    weights = resolved.base | resolved.head
+    must_be_finite(non_finite({name: w for name, w in weights.items() if isinstance(w, np.ndarray)}), source)
+    checked: dict[int, Any] = {}  # by identity: two names of one tensor stay one
+    for name, weight in weights.items():
+        if id(weight) not in checked:
+            is_stored = isinstance(weight, StoredTensor)
+            checked[id(weight)] = weight.required_finite(name, source) if is_stored else weight
+    base, head = ({name: checked[id(w)] for name, w in part.items()} for part in (resolved.base, resolved.head))
+    return resolved._replace(base=base, head=head)
 
 
 def _read(weight: AnyArray | PackedWeight) -> AnyArray | Int8Weight:

@@ -73,11 +73,11 @@ class BertModel(Model):
         if self.dtype == "int8":
             table = "embeddings.word_embeddings.weight"
             self._weights[names[table]] = quantized = quantized_table(weights[table])
-            weights[table] = quantized  # type: ignore[assignment]  # the Rust engine takes it as a table
+            weights[table] = quantized  # the Rust engine takes it as a table
         rows = self._calibration
         self._encoder = engine.prepare(self.config, weights, **({} if rows is None else {"calibration": rows}))
-        # The encoder stores these weights itself: drop the arrays, so that each weight is in memory once.
-        self._weights |= {names[name]: packed for name, packed in self._encoder.packed.items()}
+        # Keep the weights as the encoder stores them, so that each is in memory once.
+        self._weights |= {names[name]: weight for name, weight in self._encoder.weights.items()}
 
     def __call__(
         self,

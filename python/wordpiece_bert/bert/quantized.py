@@ -22,8 +22,17 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.bert.stored_tensor import Scratch
 
-__all__ = ["GROUP", "QUANTIZATION", "Int8Weight", "input_factors", "joined_tensors", "split_tensors"]
+__all__ = [
+    "GROUP",
+    "QUANTIZATION",
+    "Int8Weight",
+    "StoredInt8Weight",
+    "input_factors",
+    "joined_tensors",
+    "split_tensors",
+]
 
 #: How many numbers along K share a scale; the same as in the kernels.
 GROUP = 64
@@ -85,6 +94,48 @@ class Int8Weight(NamedTuple):
         return self.rows(slice(None))
 
 
+class StoredInt8Weight:
+    """An int8 weight whose numbers, scales and factors are still in a file.
+
+    Parameters
+    ----------
+    name, file
+        Its name in the file, for messages.
+    parts
+        Numbers, scales and factors, as `wordpiece_bert.bert.stored_tensor.StoredTensor`.
+    """
+
+    ndim = 2
+    dtype: np.dtype[Any] = np.dtype(np.int8)
+
+    def __init__(self, name: str, file: str, parts: tuple[Any, Any, Any]) -> None:
+        self._name, self._file, self._parts = name, file, parts
+        _check_shapes(name, parts, file)
+        #: [N, K].
+        self.shape: tuple[int, ...] = parts[0].shape
+
+    @property
+    def size(self) -> int:
+        """N·K."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all three arrays in bytes."""
+        return sum(part.nbytes for part in self._parts)
+
+    def read(self, scratch: Scratch | None = None) -> Int8Weight:
+        """Read it into new arrays, or into scratch memory.
+
+        Raises
+        ------
+        CheckpointError
+            As `joined_tensors`, or as `StoredTensor.read`.
+        """
+        parts = (part.read(scratch) for part in self._parts)
+        return _checked(self._name, Int8Weight(*parts), self._file)
+
+
 def input_factors(rows: int, squares: npt.NDArray[np.float64], weights: Sequence[Array]) -> Array:
     """Return what the inputs of dense layers are multiplied by before they are quantized, [K].
 
@@ -122,8 +173,11 @@ def split_tensors(weights: Mapping[str, npt.NDArray[Any] | Int8Weight]) -> dict[
     return tensors
 
 
-def joined_tensors(tensors: Mapping[str, npt.NDArray[Any]], file: str) -> dict[str, Any]:
-    """Reverse `split_tensors`: return the tensors of a file, those of an int8 weight as one `Int8Weight`.
+def joined_tensors(tensors: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Reverse `split_tensors`: return the tensors of a file, those of an int8 weight as one.
+
+    It is an `Int8Weight`, or a `StoredInt8Weight` if its numbers are still in the file; then they are checked when they
+    are read.
 
     Raises
     ------
@@ -137,24 +191,34 @@ def joined_tensors(tensors: Mapping[str, npt.NDArray[Any]], file: str) -> dict[s
                 message = f"{file}: {quoted(name)} belongs to an int8 weight that the file does not have"
                 raise CheckpointError(message)
         elif name + _SCALES in tensors and name + _FACTORS in tensors:
-            weights[name] = _checked(name, Int8Weight(tensor, tensors[name + _SCALES], tensors[name + _FACTORS]), file)
+            parts = tensor, tensors[name + _SCALES], tensors[name + _FACTORS]
+            in_memory = all(isinstance(part, np.ndarray) for part in parts)
+            weights[name] = (
+                _checked(name, Int8Weight(*parts), file) if in_memory else StoredInt8Weight(name, file, parts)
+            )
         else:
             weights[name] = tensor
     return weights
 
 
-def _checked(name: str, weight: Int8Weight, file: str) -> Int8Weight:
-    values, scales, factors = weight
+def _check_shapes(name: str, parts: Sequence[Any], file: str) -> None:
+    """Refuse numbers, scales and factors whose shapes or dtypes do not fit together."""
+    values, scales, factors = parts
     groups = -(-values.shape[1] // GROUP) if values.ndim == 2 else 0
     shapes = values.ndim == 2 and scales.shape == (len(values), groups) and factors.shape == (values.shape[1],)
     if not shapes or values.dtype != np.int8 or scales.dtype != np.float32 or factors.dtype != np.float32:
-        found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in weight)
+        found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts)
         message = f"{file}: {quoted(name)} is not an int8 weight with scales and factors: {found}"
         raise CheckpointError(message)
+
+
+def _checked(name: str, weight: Int8Weight, file: str) -> Int8Weight:
+    _check_shapes(name, weight, file)
+    values, scales, factors = weight
     if not (np.isfinite(scales).all() and np.isfinite(factors).all() and (scales >= 0).all() and (factors > 0).all()):
         message = f"{file}: scales or factors of {quoted(name)} are NaN, infinite or negative"
         raise CheckpointError(message)
-    if (values == -128).any():
+    if values.size and values.min() == -128:
         message = f"{file}: {quoted(name)} has the number -128; int8 weights are from -127 to 127"
         raise CheckpointError(message)
     return weight

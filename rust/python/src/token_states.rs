@@ -1,19 +1,21 @@
 //! The vectors of all tokens of rows without padding: what sparse and multi-vector encoders begin with.
 
 use numpy::ndarray::Ix2;
-use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use wordpiece_kernels::encoder::{Sequence, TokenColumns};
 
 use crate::error::guarded;
 use crate::kernels::{BertEncoder, zeros};
+use crate::stored_arrays::by_rows;
 
 /// Run an encoder over rows of ids: the last hidden state of every token, float32 [tokens, H].
 ///
 /// ids and position_ids: uint32 [tokens] (position_ids may be empty for 0, 1, 2, … in each row); neighbours as for
 /// `BertEncoder.forward`; row_offsets: int64 [B + 1]; keys, how many tokens of each row, from the first on, may be attended
-/// to: int64 [B].
+/// to: int64 [B]. `vectors`, float32 [tokens, E], replace the table of words.
 #[pyfunction]
+#[pyo3(signature = (encoder, ids, position_ids, neighbours, row_offsets, keys, threads, vectors=None))]
 #[allow(clippy::too_many_arguments, reason = "a Python signature: the arrays of a batch by name")]
 pub fn token_states<'py>(
     py: Python<'py>,
@@ -24,6 +26,7 @@ pub fn token_states<'py>(
     row_offsets: PyReadonlyArray1<'_, i64>,
     keys: PyReadonlyArray1<'_, i64>,
     threads: Option<usize>,
+    vectors: Option<PyReadonlyArray2<'_, f32>>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
         let (offsets, keys) = (row_offsets.as_slice()?, keys.as_slice()?);
@@ -49,7 +52,8 @@ pub fn token_states<'py>(
             }
             let (position_ids, neighbours) = (position_ids.as_slice()?, neighbours.as_slice()?);
             let tokens = TokenColumns { ids, types: &[], position_ids, neighbours, positions: &[] };
-            encoder.run(py, tokens, None, sequences, threads)?;
+            let vectors = vectors.as_ref().map(by_rows).transpose()?;
+            encoder.run(py, tokens, vectors, sequences, threads)?;
         }
         Ok(states)
     })

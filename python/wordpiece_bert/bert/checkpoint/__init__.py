@@ -1,7 +1,8 @@
 """Reads the files of a model folder into named, checked weights.
 
 `find_weights` chooses the file, `read_tensors` reads it, and `resolve` finds a model's weights among its tensors.
-`write_safetensors` writes tensors; `non_finite` counts NaN and infinities.
+Models open a file with `files.open_tensors`, and read each tensor when they need it. `write_safetensors` writes
+tensors; `non_finite` counts NaN and infinities.
 """
 
 from wordpiece_bert.bert.checkpoint.files import find_weights, non_finite, read_tensors

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
-
 from wordpiece_bert._internal.safe_json import inside, quoted, read_json
-from wordpiece_bert.bert.checkpoint.safetensors import AnyArray, read_safetensors
-from wordpiece_bert.bert.half_precision import is_half, widen
+from wordpiece_bert.bert.checkpoint.safetensors import AnyArray, stored_safetensors
+from wordpiece_bert.bert.half_precision import is_half
+from wordpiece_bert.bert.stored_tensor import NumbersFile, StoredTensor, blocks, count_non_finite, loaded_all
 from wordpiece_bert.errors import CheckpointError, ModelNotFoundError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["find_weights", "non_finite", "read_tensors"]
+__all__ = ["find_weights", "non_finite", "open_tensors", "read_tensors"]
 
 # The first of these that exists is read.
 _FILE_NAMES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -75,8 +75,11 @@ def find_weights(folder: str | os.PathLike[str]) -> Path:
     raise ModelNotFoundError(message)
 
 
-def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> dict[str, AnyArray]:
-    """Read all tensors of one checkpoint.
+@contextmanager
+def open_tensors(
+    file: str | os.PathLike[str], *, keep_half: bool = False
+) -> Iterator[dict[str, AnyArray | StoredTensor]]:
+    """Open a checkpoint, and return its tensors, whose numbers are read when they are needed.
 
     Files are untrusted: nothing in them is executed, and every size is checked before memory is allocated for it.
 
@@ -84,34 +87,63 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
     ----------
     file
         A ``.safetensors`` file, a file that ``torch.save`` wrote (``.bin``, ``.pt``, ``.pth``), the index of several
-        (``.json``), or that of a TensorFlow checkpoint (``.index``). The files that an index names are read, too.
+        (``.json``), or that of a TensorFlow checkpoint (``.index``). The files that an index names are opened, too.
     keep_half
         Whether to keep 16-bit floats, as float16 and `wordpiece_bert.bert.half_precision.BFLOAT16`.
 
-    Returns
-    -------
-    dict of str to array
-        Arrays by the names in the file; names of TensorFlow are converted to PyTorch's. Floating-point tensors
-        (float64, float32, float16, bfloat16) become float32, integers and booleans keep their dtype.
+    Yields
+    ------
+    dict of str to StoredTensor or array
+        Tensors by the names in the file; names of TensorFlow are converted to PyTorch's. They can be read until the
+        block ends. Floating-point tensors (float64, float32, float16, bfloat16) become float32, integers and booleans
+        keep their dtype. Those of TensorFlow checkpoints, and tensors of torch that are not stored row by row, are
+        arrays.
 
     Raises
     ------
     CheckpointError
         The file is missing, malformed, or in another format (which the message names).
     """
-    file = Path(file)
-    if file.suffix == ".safetensors":
-        return read_safetensors(file, keep_half=keep_half)
-    if file.suffix == ".json":
-        return _read_shards(file, keep_half=keep_half)
-    if file.suffix in (".bin", ".pt", ".pth"):
-        from wordpiece_bert.bert.checkpoint.torch_files import read_torch_file
+    with ExitStack() as stack:
+        yield _opened(Path(file), stack, keep_half=keep_half)
 
-        return read_torch_file(file, keep_half=keep_half)
+
+def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> dict[str, AnyArray]:
+    """Read all tensors of one checkpoint.
+
+    Parameters
+    ----------
+    file, keep_half
+        As for `open_tensors`.
+
+    Returns
+    -------
+    dict of str to array
+        The tensors of `open_tensors`, in memory. Two names for one tensor of a file are two names for one array.
+
+    Raises
+    ------
+    CheckpointError
+        As for `open_tensors`.
+    """
+    with open_tensors(file, keep_half=keep_half) as tensors:
+        return loaded_all(tensors)
+
+
+def _opened(file: Path, stack: ExitStack, *, keep_half: bool) -> dict[str, AnyArray | StoredTensor]:
+    """Return the tensors of one checkpoint, whose files are closed by `stack`."""
+    if file.suffix == ".safetensors":
+        return {**stored_safetensors(_file(file, stack), keep_half=keep_half)}
+    if file.suffix == ".json":
+        return _opened_shards(file, stack, keep_half=keep_half)
+    if file.suffix in (".bin", ".pt", ".pth"):
+        from wordpiece_bert.bert.checkpoint.torch_files import torch_tensors
+
+        return torch_tensors(_file(file, stack), keep_half=keep_half)
     if file.suffix == ".index":
         from wordpiece_bert.bert.checkpoint.tensorflow_files import read_tensorflow_checkpoint
 
-        return read_tensorflow_checkpoint(file, keep_half=keep_half)
+        return {**read_tensorflow_checkpoint(file, keep_half=keep_half)}
     for pattern, what in _UNSUPPORTED.items():
         if file.match(pattern):
             _refuse_format(file, what)
@@ -119,34 +151,42 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
     raise CheckpointError(message)
 
 
-def non_finite(tensors: Mapping[str, AnyArray]) -> dict[str, int]:
+def _file(file: Path, stack: ExitStack) -> NumbersFile:
+    try:
+        return stack.enter_context(NumbersFile(file))
+    except OSError as cause:
+        message = f"{file}: cannot be read: {cause.strerror or cause}"
+        raise CheckpointError(message) from cause
+
+
+def non_finite(tensors: Mapping[str, AnyArray | StoredTensor]) -> dict[str, int]:
     """Return how many numbers of each tensor are NaN or infinite; tensors without such numbers are omitted.
 
     Parameters
     ----------
-    tensors : mapping of str to ndarray
-        The tensors by name.
+    tensors : mapping of str to ndarray or StoredTensor
+        The tensors by name. Those that are in a file are read one after the other.
     """
     counts = {}
     for name, tensor in tensors.items():
         if is_half(tensor.dtype) or tensor.dtype.kind == "f":
-            count = int(tensor.size - np.isfinite(widen(tensor)).sum())
+            count = sum(map(count_non_finite, blocks(tensor)))
             if count:
                 counts[name] = count
     return counts
 
 
-def _read_shards(index: Path, *, keep_half: bool) -> dict[str, AnyArray]:
-    """Read weights that are split into several files; ``weight_map`` of the index has the file of each tensor."""
+def _opened_shards(index: Path, stack: ExitStack, *, keep_half: bool) -> dict[str, AnyArray | StoredTensor]:
+    """Open weights that are split into several files; ``weight_map`` of the index has the file of each tensor."""
     content = read_json(index, CheckpointError, max_bytes=_LARGEST_INDEX)
     file_names = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(file_names, dict) or not all(isinstance(name, str) for name in file_names.values()):
         _refuse(index, "must have a weight_map from the names of tensors to the names of files")
-    tensors: dict[str, AnyArray] = {}
+    tensors: dict[str, AnyArray | StoredTensor] = {}
     for name in dict.fromkeys(file_names.values()):
         if "/" in name or Path(name).suffix not in (".safetensors", ".bin"):
             _refuse(index, f"names the file {quoted(name)}; a plain name of a .safetensors or .bin file is expected")
-        shard = read_tensors(inside(index.parent, name, str(index), CheckpointError), keep_half=keep_half)
+        shard = _opened(inside(index.parent, name, str(index), CheckpointError), stack, keep_half=keep_half)
         if missing := [tensor for tensor, file in file_names.items() if file == name and tensor not in shard]:
             _refuse(index, f"says that {quoted(missing[0])} is in {quoted(name)}, where it is not")
         if duplicates := tensors.keys() & shard.keys():

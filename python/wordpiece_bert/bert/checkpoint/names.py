@@ -6,13 +6,14 @@ names, those of a `Layout`, and compares every shape with the configuration.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.half_precision import is_half
-from wordpiece_bert.bert.quantized import Int8Weight
+from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight
+from wordpiece_bert.bert.stored_tensor import StoredTensor, equal
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ class Layout(NamedTuple):
 class Resolved(NamedTuple):
     """The weights of a model, and what else was in the file."""
 
-    #: The base model's weights, by the names of the layout.
-    base: dict[str, AnyArray]
+    #: The base model's weights, by the names of the layout: arrays, or tensors and int8 weights in a file.
+    base: dict[str, Any]
     #: The head's weights, by the names of the layout.
-    head: dict[str, AnyArray]
+    head: dict[str, Any]
     #: Names of tensors that belong to no part of the model.
     unused: tuple[str, ...]
     #: Names of weights of the head that were drawn, because the file has none.
@@ -145,7 +146,7 @@ def resolve(
     Parameters
     ----------
     tensors
-        The tensors, as `read_tensors` returns them.
+        The tensors, as `read_tensors` or `open_tensors` returns them.
     layout
         The names and shapes of the model's weights.
     config
@@ -158,7 +159,8 @@ def resolve(
     Returns
     -------
     Resolved
-        The weights, float32 or in half precision as they are in `tensors`; optional ones may be absent.
+        The weights, float32 or in half precision as they are in `tensors`, and in the file if they are there; optional
+        ones may be absent.
 
     Raises
     ------
@@ -236,7 +238,7 @@ def _tie(tensors: dict[str, AnyArray], tied: Mapping[str, str], *, shared: bool)
     tensors = dict(tensors)
     for copy, original in tied.items():
         both = copy in tensors and original in tensors
-        if shared and copy in tensors and (not both or np.array_equal(tensors[copy], tensors[original])):
+        if shared and copy in tensors and (not both or equal(tensors[copy], tensors[original])):
             tensors[original] = tensors.get(original, tensors[copy])
             tensors[copy] = tensors[original]
         elif not both and original in tensors and (shared or copy.endswith(".bias")):
@@ -277,18 +279,20 @@ def _expected(shape: Shape, config: BertConfig) -> tuple[int, ...]:
     return tuple(int(getattr(config, size)) if isinstance(size, str) else size for size in shape)
 
 
-def _checked(tensor: AnyArray, name: str, shape: Shape, config: BertConfig, where: str) -> AnyArray:
+def _checked(tensor: Any, name: str, shape: Shape, config: BertConfig, where: str) -> Any:  # noqa: ANN401 (as `Resolved`)
     expected = _expected(shape, config)
     if tensor.shape != expected:
         wrong = [i for i in range(len(shape)) if tensor.ndim != len(shape) or tensor.shape[i] != expected[i]]
         meaning = ", ".join(dict.fromkeys(_meaning(shape[i], expected[i]) for i in wrong))
         found = f"{name} has shape {list(tensor.shape)}"
         _refuse(where, f"{found}, but the configuration requires {list(expected)}: {meaning}")
-    if isinstance(tensor, Int8Weight):
+    if isinstance(tensor, Int8Weight | StoredInt8Weight):
         return tensor
     if tensor.dtype.kind != "f" and not is_half(tensor.dtype):
         _refuse(where, f"{name} holds {tensor.dtype} numbers; weights must be floating-point, not quantized")
-    return tensor if is_half(tensor.dtype) else tensor.astype(np.float32, copy=False)
+    return (
+        tensor if isinstance(tensor, StoredTensor) or is_half(tensor.dtype) else tensor.astype(np.float32, copy=False)
+    )
 
 
 def _meaning(size: str | int, value: int) -> str:

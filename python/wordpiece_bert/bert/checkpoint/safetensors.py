@@ -10,24 +10,25 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, parse_json, quoted
-from wordpiece_bert.bert.half_precision import BFLOAT16, native
+from wordpiece_bert.bert.half_precision import BFLOAT16
+from wordpiece_bert.bert.stored_tensor import StoredTensor
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from io import BufferedReader
     from pathlib import Path
 
-__all__ = ["AnyArray", "read_safetensors", "write_safetensors"]
+    from wordpiece_bert.bert.stored_tensor import NumbersFile
+
+__all__ = ["AnyArray", "safetensors_chunks", "stored_safetensors", "write_safetensors"]
 
 AnyArray = npt.NDArray[np.generic]
 
@@ -65,19 +66,19 @@ class _HeaderEntry(NamedTuple):
     end: int
 
 
-def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArray]:
-    """Read all tensors of one file.
+def stored_safetensors(source: NumbersFile, *, keep_half: bool = False) -> dict[str, StoredTensor]:
+    """Read the header of a file, and return its tensors, whose numbers are still in the file.
 
     Parameters
     ----------
-    file
-        The file.
+    source
+        The open file.
     keep_half
         Whether to keep F16 and BF16, as float16 and `half_precision.BFLOAT16`.
 
     Returns
     -------
-    dict of str to array
+    dict of str to StoredTensor
         Floating-point tensors (F64, F32, F16, BF16) as float32; integers and booleans in their dtype.
 
     Raises
@@ -85,18 +86,12 @@ def read_safetensors(file: Path, *, keep_half: bool = False) -> dict[str, AnyArr
     CheckpointError
         The file is truncated or inconsistent, or has a dtype that is not supported (such as the 8-bit floats).
     """
-    try:
-        with file.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            header, start = _read_header(stream, size, file)
-            entries = _check_entries(header, size - start, file)
-            # Each tensor has a separate buffer, so that the memory of an unused one can be freed.
-            tensors = {entry.name: _read_tensor(stream, entry, file, keep_half=keep_half) for entry in entries}
-    except OSError as cause:
-        if isinstance(cause, CheckpointError):
-            raise
-        _refuse(file, f"cannot be read: {cause.strerror or cause}", cause)
-    return tensors
+    header, start = _read_header(source)
+    entries = _check_entries(header, source.size - start, source.path)
+    return {
+        entry.name: StoredTensor(source, start + entry.begin, _DTYPES[entry.dtype], entry.shape, keep_half=keep_half)
+        for entry in entries
+    }
 
 
 def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes | memoryview]:
@@ -135,24 +130,22 @@ def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
         part.commit()
 
 
-def _read_header(stream: BinaryIO, size: int, file: Path) -> tuple[dict[str, object], int]:
+def _read_header(source: NumbersFile) -> tuple[dict[str, object], int]:
     """Return the parsed header, and the offset of the data in the file."""
-    head = stream.read(8)
-    if is_git_lfs_pointer(head + stream.read(32)):
+    file, size = source.path, source.size
+    head = source.read(0, 40)
+    if is_git_lfs_pointer(head):
         _refuse(file, "is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`")
     if len(head) < 8:
         _refuse(file, f"has {size} bytes; a safetensors file begins with 8 bytes of header length")
-    length = int.from_bytes(head, "little")
+    length = int.from_bytes(head[:8], "little")
     if length > min(size - 8, _LONGEST_HEADER):
         _refuse(
             file,
             f"says its header has {length:,} bytes, but the file has {size - 8:,} after the length "
             f"(and {_LONGEST_HEADER:,} is the most): truncated, or not a safetensors file",
         )
-    stream.seek(8)
-    text = stream.read(length)
-    if len(text) != length:
-        _refuse(file, "was shortened while it was read")
+    text = source.read(8, length)
     if not text.startswith(b"{"):
         _refuse(file, f"has a header that begins with {quoted(text[:1])}, not with '{{'")
     header = parse_json(text.rstrip(b" "), f"{file}: header", CheckpointError)
@@ -205,15 +198,6 @@ def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(number) is int and number >= 0 for number in value)
 
 
-def _read_tensor(stream: BufferedReader, entry: _HeaderEntry, file: Path, *, keep_half: bool) -> AnyArray:
-    """Read the next tensor of the file, which begins at the current offset of the stream."""
-    data = np.empty(entry.end - entry.begin, np.uint8)
-    if stream.readinto(data.data) != data.nbytes:
-        _refuse(file, "was shortened while it was read")
-    stored = data.view(_DTYPES[entry.dtype]).reshape(entry.shape)
-    return native(stored, keep_half=keep_half)
-
-
-def _refuse(file: Path, what: str, cause: Exception | None = None) -> NoReturn:
+def _refuse(file: Path, what: str) -> NoReturn:
     message = f"{file}: {what}"
-    raise CheckpointError(message) from cause
+    raise CheckpointError(message)

@@ -14,24 +14,24 @@ import math
 import sys
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, quoted
 from wordpiece_bert.bert.checkpoint.pickles import View, read_pickle
 from wordpiece_bert.bert.half_precision import native
+from wordpiece_bert.bert.stored_tensor import StoredTensor
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from wordpiece_bert.bert.checkpoint.pickles import Storage
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.stored_tensor import NumbersFile, Source
 
-__all__ = ["read_torch_file"]
+__all__ = ["torch_tensors"]
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
@@ -48,23 +48,27 @@ _MOST_GROWTH = 8
 
 _BadZip = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, KeyError, OverflowError)
 
-_Bytes = npt.NDArray[np.uint8]
+#: Bytes at the beginning of an old file that are read to find its pickles: those of a thousand tensors have 100 kB.
+_PICKLES = 1 << 22
+
+#: Bytes whose checksum is computed at once.
+_BLOCK = 1 << 20
 
 
-def read_torch_file(file: Path, *, keep_half: bool = False) -> dict[str, AnyArray]:
-    """Read all tensors of one file that ``torch.save`` wrote.
+def torch_tensors(file: NumbersFile, *, keep_half: bool = False) -> dict[str, AnyArray | StoredTensor]:
+    """Return the tensors of one file that ``torch.save`` wrote; their numbers are still in the file.
 
     Parameters
     ----------
     file
-        The file.
+        The open file.
     keep_half
         Whether to keep float16 and bfloat16.
 
     Returns
     -------
-    dict of str to array
-        As from `read_safetensors`. Tensors that are views of one storage are copied into separate arrays.
+    dict of str to StoredTensor or array
+        As from `stored_safetensors`. Tensors that are not stored row by row, such as transposed ones, are arrays.
 
     Raises
     ------
@@ -72,34 +76,39 @@ def read_torch_file(file: Path, *, keep_half: bool = False) -> dict[str, AnyArra
         The file is truncated or inconsistent, or has values other than tensors; the message quotes the name of a
         function that it would call.
     """
-    try:
-        data = np.fromfile(file, np.uint8)
-    except (OSError, MemoryError) as cause:
-        _refuse(file, f"cannot be read: {getattr(cause, 'strerror', None) or cause}", cause)
-    head = data[:64].tobytes()
+    head = file.read(0, _TAR[0] + len(_TAR[1]))
     if is_git_lfs_pointer(head):
         _refuse(file, "is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`")
-    if data[_TAR[0] : _TAR[0] + len(_TAR[1])].tobytes() == _TAR[1]:
+    if head[_TAR[0] :] == _TAR[1]:
         _refuse(file, "is a tar archive, as PyTorch before 0.1.10 wrote it; load and save it with a newer PyTorch")
-    if head.startswith(_ZIP) or zipfile.is_zipfile(file):
-        state, read = _read_zip(file, data)
+    if head.startswith(_ZIP) or zipfile.is_zipfile(file.path):
+        state, find = _open_zip(file)
     else:
-        state, read = _read_legacy(file, data)
-    return _Gatherer(file, read, data.nbytes, keep_half=keep_half).tensors(state)
+        state, find = _open_legacy(file)
+    return _Gatherer(file, find, keep_half=keep_half).tensors(state)
+
+
+class _Place(NamedTuple):
+    """Where the numbers of a storage are."""
+
+    source: Source
+    offset: int  # of the first number, in bytes
+    length: int  # in numbers
+    dtype: np.dtype[Any]
 
 
 # --- the zip format
 
 
-def _read_zip(file: Path, data: _Bytes) -> tuple[object, Callable[[Storage], AnyArray]]:
-    """Return the unpickled object, and a function that reads a storage."""
+def _open_zip(file: NumbersFile) -> tuple[object, Callable[[Storage], _Place]]:
+    """Return the unpickled object, and a function that finds a storage."""
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(file.path) as archive:
             entries = archive.infolist()
             comment = len(archive.comment)
     except (*_BadZip, OSError) as cause:
         _refuse(file, f"is a zip archive that is truncated or broken: {cause}", cause)
-    if _declared_entries(data, len(data) - _END_SIZE - comment) != len(entries):
+    if _declared_entries(file, file.size - _END_SIZE - comment) != len(entries):
         _refuse(file, f"is a zip archive whose directory has {len(entries)} entries, not the number at its end")
     by_name = {entry.filename: entry for entry in entries}
     if len(by_name) != len(entries):
@@ -108,39 +117,42 @@ def _read_zip(file: Path, data: _Bytes) -> tuple[object, Callable[[Storage], Any
     if len(pickles) != 1:
         _refuse(file, f"is a zip archive with {len(pickles)} entries X/data.pkl; torch writes one")
     top = pickles[0].removesuffix("data.pkl")
-    if sum(entry.file_size for entry in entries) > len(data):
+    if sum(entry.file_size for entry in entries) > file.size:
         _refuse(file, "is a zip archive whose entries are larger than the file: compressed, or overlapping")
+    opened: dict[str, _Entry] = {}
 
-    def content(name: str) -> _Bytes:
-        """Return the bytes of an entry."""
+    def entry(name: str) -> _Entry:
+        """Return an entry, whose checksum is compared once."""
         if name not in by_name:
             _refuse(file, f"has no entry {quoted(name)}")
-        return _entry(file, data, by_name[name])
+        if name not in opened:
+            opened[name] = _Entry(file, by_name[name])
+        return opened[name]
 
-    order = content(f"{top}byteorder").tobytes().strip() if f"{top}byteorder" in by_name else b"little"
+    order = entry(f"{top}byteorder").content().strip() if f"{top}byteorder" in by_name else b"little"
     if order not in (b"little", b"big"):
         _refuse(file, f"has byte order {quoted(order)}; it must be little or big")
-    state, _ = read_pickle(memoryview(content(pickles[0]).data), 0, str(file))
+    state, _ = read_pickle(memoryview(entry(pickles[0]).content()), 0, str(file.path))
 
-    def read(storage: Storage) -> AnyArray:
-        data = content(f"{top}data/{storage.key}")
+    def find(storage: Storage) -> _Place:
+        numbers = entry(f"{top}data/{storage.key}")
         dtype = storage.dtype if order == b"little" else storage.dtype.newbyteorder(">")
-        if len(data) < storage.length * dtype.itemsize:
+        if numbers.size < storage.length * dtype.itemsize:
             expected = f"{storage.length} numbers of {dtype.itemsize} bytes"
-            _refuse(file, f"has {len(data)} bytes in storage {storage.key}, which should have {expected}")
-        return data[: storage.length * dtype.itemsize].view(dtype)
+            _refuse(file, f"has {numbers.size} bytes in storage {storage.key}, which should have {expected}")
+        return _Place(numbers, numbers.begin, storage.length, dtype)
 
-    return state, read
+    return state, find
 
 
-def _declared_entries(data: _Bytes, end: int) -> int:
+def _declared_entries(file: NumbersFile, end: int) -> int:
     """Return the number of entries in the record at offset `end` of a zip archive, or in its 64-bit record.
 
     Python's `zipfile` reads the directory and ignores this number, which another reader might rely on.
     """
 
     def number(offset: int, size: int) -> int:
-        return int.from_bytes(data[max(offset, 0) : max(offset, 0) + size].tobytes(), "little")
+        return int.from_bytes(file.read(max(offset, 0), size), "little")
 
     count = number(end + 10, 2)
     # The signature of the locator (20 bytes) that follows the 64-bit record (56 bytes).
@@ -149,69 +161,103 @@ def _declared_entries(data: _Bytes, end: int) -> int:
     return count
 
 
-def _entry(file: Path, data: _Bytes, entry: zipfile.ZipInfo) -> _Bytes:
-    """Return the bytes of one entry, at the offset on which the central directory and the entry's header agree."""
-    name = quoted(entry.filename)
-    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
-        _refuse(file, f"has a compressed or encrypted entry {name}; torch writes neither")
-    start = entry.header_offset
-    header = data[start : start + 30].tobytes() if start >= 0 else b""
-    if len(header) < 30 or not header.startswith(_ZIP) or header[8:10] != b"\0\0":
-        _refuse(file, f"has no entry {name} at the offset in its directory")
-    begin = start + 30 + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-    content = data[begin : begin + entry.file_size]
-    if len(content) != entry.file_size:
-        _refuse(file, f"has an entry {name} that ends after the end of the file")
-    if zlib.crc32(content.data) != entry.CRC:
-        _refuse(file, f"has an entry {name} whose checksum is wrong: the file is damaged")
-    return content
+class _Entry:
+    """The bytes of one entry, at the offset on which the central directory and the entry's header agree."""
+
+    def __init__(self, file: NumbersFile, entry: zipfile.ZipInfo) -> None:
+        self._file, self._name, self._sum = file, quoted(entry.filename), entry.CRC
+        self._is_checked = False
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
+            _refuse(file, f"has a compressed or encrypted entry {self._name}; torch writes neither")
+        start = entry.header_offset
+        header = file.read(start, 30) if start >= 0 else b""
+        if len(header) < 30 or not header.startswith(_ZIP) or header[8:10] != b"\0\0":
+            _refuse(file, f"has no entry {self._name} at the offset in its directory")
+        #: Offset of the first byte in the file, and the number of bytes.
+        self.begin = start + 30 + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        self.size = entry.file_size
+        if self.begin + self.size > file.size:
+            _refuse(file, f"has an entry {self._name} that ends after the end of the file")
+
+    def content(self) -> bytes:
+        """Return all bytes."""
+        self._check()
+        return self._file.read(self.begin, self.size)
+
+    def read_into(self, offset: int, to: memoryview) -> None:
+        """Read bytes at an offset of the file, after the checksum of the entire entry was compared once."""
+        self._check()
+        self._file.read_into(offset, to)
+
+    def _check(self) -> None:
+        if self._is_checked:
+            return
+        found, block = 0, memoryview(bytearray(min(_BLOCK, self.size)))
+        for offset in range(0, self.size, _BLOCK):
+            part = block[: self.size - offset]
+            self._file.read_into(self.begin + offset, part)
+            found = zlib.crc32(part, found)
+        if found != self._sum:
+            _refuse(self._file, f"has an entry {self._name} whose checksum is wrong: the file is damaged")
+        self._is_checked = True
 
 
 # --- the format before torch 1.6
 
 
-def _read_legacy(file: Path, data: _Bytes) -> tuple[object, Callable[[Storage], AnyArray]]:
-    """Return the unpickled object, and a function that reads a storage."""
-    if not len(data) or data[0] != 0x80:
+def _open_legacy(file: NumbersFile) -> tuple[object, Callable[[Storage], _Place]]:
+    """Return the unpickled object, and a function that finds a storage."""
+    if file.read(0, 1) != b"\x80":
         _refuse(file, "is not a file of torch.save: it begins neither as a zip archive nor as a pickle")
-    stream = memoryview(data.data)
-    magic, offset = read_pickle(stream, 0, str(file))
-    if type(magic) is not int or magic != _MAGIC:
-        _refuse(file, "is not a file of torch.save: it is a pickle, but does not begin with torch's magic number")
-    protocol, offset = read_pickle(stream, offset, str(file))
-    if type(protocol) is not int or protocol != _PROTOCOL:
-        _refuse(file, f"has another protocol of torch.save than {_PROTOCOL}")
-    machine, offset = read_pickle(stream, offset, str(file))
-    if type(machine) is not dict or machine.get("little_endian") is not True:
-        _refuse(file, "was written on a big-endian machine; load and save it with a newer PyTorch")
-    state, offset = read_pickle(stream, offset, str(file))
-    keys, offset = read_pickle(stream, offset, str(file))
-    if type(keys) is not list or not all(type(key) is str for key in keys) or len(set(keys)) != len(keys):
-        _refuse(file, "does not list its storages")
+    try:
+        state, keys, offset = _legacy_pickles(file, file.read(0, _PICKLES))
+    except CheckpointError:
+        if file.size <= _PICKLES:
+            raise
+        state, keys, offset = _legacy_pickles(file, file.read(0, file.size))  # the pickles are longer, or malformed
     dtypes = {view.storage.key: view.storage.dtype for view in _views(state)}
-    storages: dict[str, AnyArray] = {}
+    places: dict[str, _Place] = {}
     for key in keys:
         if key not in dtypes:
             _refuse(file, f"has a storage {quoted(key)} that no tensor uses, so its dtype is unknown")
-        if len(data) - offset < 8:
+        if file.size - offset < 8:
             _refuse(file, f"ends before storage {quoted(key)}")
-        count = int.from_bytes(data[offset : offset + 8].tobytes(), "little", signed=True)
+        count = int.from_bytes(file.read(offset, 8), "little", signed=True)
         size = count * dtypes[key].itemsize
         offset += 8
-        if not 0 <= size <= len(data) - offset:
-            _refuse(file, f"says that storage {quoted(key)} has {count} numbers; {len(data) - offset} bytes are left")
-        storages[key] = data[offset : offset + size].view(dtypes[key])
+        if not 0 <= size <= file.size - offset:
+            _refuse(file, f"says that storage {quoted(key)} has {count} numbers; {file.size - offset} bytes are left")
+        places[key] = _Place(file, offset, count, dtypes[key])
         offset += size
 
-    def read(storage: Storage) -> AnyArray:
-        numbers = storages.get(storage.key)
-        if numbers is None:
+    def find(storage: Storage) -> _Place:
+        place = places.get(storage.key)
+        if place is None:
             _refuse(file, f"has no storage {quoted(storage.key)}")
-        if numbers.dtype != storage.dtype or len(numbers) < storage.length:
-            _refuse(file, f"has {len(numbers)} numbers in storage {storage.key}, which should have {storage.length}")
-        return numbers
+        if place.dtype != storage.dtype or place.length < storage.length:
+            _refuse(file, f"has {place.length} numbers in storage {storage.key}, which should have {storage.length}")
+        return place
 
-    return state, read
+    return state, find
+
+
+def _legacy_pickles(file: NumbersFile, data: bytes) -> tuple[object, list[str], int]:
+    """Return the state and the keys of the storages from the beginning of a file, and where the storages begin."""
+    stream, name = memoryview(data), str(file.path)
+    magic, offset = read_pickle(stream, 0, name)
+    if type(magic) is not int or magic != _MAGIC:
+        _refuse(file, "is not a file of torch.save: it is a pickle, but does not begin with torch's magic number")
+    protocol, offset = read_pickle(stream, offset, name)
+    if type(protocol) is not int or protocol != _PROTOCOL:
+        _refuse(file, f"has another protocol of torch.save than {_PROTOCOL}")
+    machine, offset = read_pickle(stream, offset, name)
+    if type(machine) is not dict or machine.get("little_endian") is not True:
+        _refuse(file, "was written on a big-endian machine; load and save it with a newer PyTorch")
+    state, offset = read_pickle(stream, offset, name)
+    keys, offset = read_pickle(stream, offset, name)
+    if type(keys) is not list or not all(type(key) is str for key in keys) or len(set(keys)) != len(keys):
+        _refuse(file, "does not list its storages")
+    return state, keys, offset
 
 
 def _views(state: object) -> list[View]:
@@ -224,18 +270,19 @@ def _views(state: object) -> list[View]:
 
 
 class _Gatherer:
-    """Copies views into arrays; reads each storage once and copies each view once."""
+    """Finds the tensors that views are; a view that occurs twice is one tensor."""
 
-    def __init__(self, file: Path, read: Callable[[Storage], AnyArray], size: int, *, keep_half: bool) -> None:
+    def __init__(self, file: NumbersFile, find: Callable[[Storage], _Place], *, keep_half: bool) -> None:
         self._file = file
-        self._read = read
+        self._find = find
         self._keep_half = keep_half
-        self._left = _MOST_GROWTH * size  # bytes that the remaining tensors may have in total
-        self._storages: dict[str, AnyArray] = {}
-        self._arrays: dict[View, AnyArray] = {}
+        self._left = _MOST_GROWTH * file.size  # bytes that the remaining tensors may have in total
+        self._places: dict[str, _Place] = {}
+        self._numbers: dict[str, AnyArray] = {}  # storages that were read
+        self._tensors: dict[View, AnyArray | StoredTensor] = {}
 
-    def tensors(self, state: object) -> dict[str, AnyArray]:
-        """Return the arrays of the unpickled object, a dict from names to views, which may be inside another dict."""
+    def tensors(self, state: object) -> dict[str, AnyArray | StoredTensor]:
+        """Return the tensors of the unpickled object, a dict from names to views, which may be inside another dict."""
         if type(state) is dict:
             inner = [state[key] for key in _WRAPPERS if type(state.get(key)) is dict]
             state = inner[0] if len(inner) == 1 else state
@@ -245,36 +292,57 @@ class _Gatherer:
             if type(value) is not View:
                 what = f"the value of {quoted(name)} is a {type(value).__name__}, not a tensor"
                 _refuse(self._file, f"{what}. Save only the model's state_dict, best as safetensors")
-        return {name: self._array(view) for name, view in state.items()}
+        return {name: self._tensor(view) for name, view in state.items()}
 
-    def _array(self, view: View) -> AnyArray:
-        if view not in self._arrays:
+    def _tensor(self, view: View) -> AnyArray | StoredTensor:
+        if view not in self._tensors:
             self._left -= math.prod(view.shape) * max(view.storage.dtype.itemsize, 4)
             if self._left < 0:
                 _refuse(self._file, f"has tensors of more than {_MOST_GROWTH} times the size of the file")
-            self._arrays[view] = native(self._gathered(view), keep_half=self._keep_half)
-        return self._arrays[view]
+            self._tensors[view] = self._found(view)
+        return self._tensors[view]
 
-    def _gathered(self, view: View) -> AnyArray:
-        """Copy a view's numbers; `pickles` has checked that its sizes and strides stay inside the storage."""
-        numbers: Any = self._storage(view.storage)
+    def _found(self, view: View) -> AnyArray | StoredTensor:
+        """Return a view's numbers; `pickles` has checked that its sizes and strides stay inside the storage."""
+        place = self._place(view.storage)
         if math.prod(view.shape) == 0:
-            if math.prod(max(size, 1) for size in view.shape) * numbers.itemsize > sys.maxsize:
+            if math.prod(max(size, 1) for size in view.shape) * place.dtype.itemsize > sys.maxsize:
                 _refuse(self._file, f"has an empty tensor of shape {list(view.shape)}, larger than an array can have")
-            return np.zeros(view.shape, numbers.dtype)
+            return native(np.zeros(view.shape, place.dtype), keep_half=self._keep_half)
+        itemsize = place.dtype.itemsize
+        if _is_by_rows(view):
+            offset = place.offset + view.offset * itemsize
+            return StoredTensor(place.source, offset, place.dtype, view.shape, keep_half=self._keep_half)
+        numbers = self._read(view.storage.key, place)
         strides = [stride * numbers.itemsize for stride in view.strides]
         strided = np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides, writeable=False)
-        return np.require(strided, requirements="C")
+        return native(np.require(strided, requirements="C"), keep_half=self._keep_half)
 
-    def _storage(self, storage: Storage) -> AnyArray:
-        numbers = self._storages.get(storage.key)
-        if numbers is None:
-            numbers = self._storages[storage.key] = self._read(storage)
-        if numbers.dtype.newbyteorder("=") != storage.dtype.newbyteorder("=") or len(numbers) < storage.length:
+    def _read(self, key: str, place: _Place) -> Any:  # noqa: ANN401 (an array, of whose items the size is needed)
+        if key not in self._numbers:
+            stored = StoredTensor(place.source, place.offset, place.dtype, (place.length,), keep_half=True)
+            self._numbers[key] = stored.read()
+        return self._numbers[key]
+
+    def _place(self, storage: Storage) -> _Place:
+        place = self._places.get(storage.key)
+        if place is None:
+            place = self._places[storage.key] = self._find(storage)
+        if place.dtype.newbyteorder("=") != storage.dtype.newbyteorder("=") or place.length < storage.length:
             _refuse(self._file, f"describes storage {storage.key} in two ways")
-        return numbers
+        return place
 
 
-def _refuse(file: Path, what: str, cause: BaseException | None = None) -> NoReturn:
-    message = f"{file}: {what}"
+def _is_by_rows(view: View) -> bool:
+    """Return whether the numbers of a view follow each other, the last index first."""
+    expected = 1
+    for size, stride in reversed(list(zip(view.shape, view.strides, strict=True))):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _refuse(file: NumbersFile, what: str, cause: BaseException | None = None) -> NoReturn:
+    message = f"{file.path}: {what}"
     raise CheckpointError(message) from cause

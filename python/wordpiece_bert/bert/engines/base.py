@@ -50,8 +50,8 @@ class Encoder(Protocol):
     """The weights of one model, ready to run."""
 
     @property
-    def packed(self) -> Mapping[str, PackedWeight]:
-        """The weights that the encoder stores itself, by BERT's names; the model drops its own copies of them."""
+    def weights(self) -> Mapping[str, AnyArray | PackedWeight]:
+        """All weights as the encoder stores them, by BERT's names; the model keeps no others."""
 
     @property
     def takes_rows(self) -> bool:
@@ -197,8 +197,9 @@ class Engine(Protocol):
     ) -> Encoder:
         """Return an encoder over these weights.
 
-        `weights` have the names and shapes of `checkpoint.bert_shapes`, and are float32 or in half precision. An engine
-        that quantizes them first runs them over `calibration`, rows of ids.
+        `weights` have the names and shapes of `checkpoint.bert_shapes`, and are float32 or in half precision. Those in
+        a file (`wordpiece_bert.bert.stored_tensor`) are read when they are needed, and not kept twice. An engine that
+        quantizes weights first runs them over `calibration`, rows of ids.
         """
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:

@@ -16,6 +16,7 @@ from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.inputs import Inputs
 from wordpiece_bert.bert.rotary import Rotation, rotation
+from wordpiece_bert.bert.stored_tensor import loaded_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.bottleneck import Weights
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.engines.base import HeadLayers, PackedWeight
+    from wordpiece_bert.bert.engines.base import HeadLayers
     from wordpiece_bert.bert.functional import (
         Affine,
         Array,
@@ -41,12 +42,12 @@ __all__ = ["NumpyDense", "NumpyEncoder", "NumpyEngine"]
 class NumpyEncoder:
     """The weights of one model and the forward pass over them, in NumPy."""
 
-    #: No weight is stored in another layout than that of the checkpoint.
-    packed: Mapping[str, PackedWeight] = {}
     #: Rows are padded to the longest of a batch.
     takes_rows = False
 
     def __init__(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> None:
+        #: The weights, in the layout of the checkpoint.
+        self.weights = weights = loaded_all(weights)
         tree = _tree(weights)
         self._config = config
         self._word_table: AnyArray = tree["embeddings"]["word_embeddings"]["weight"]
@@ -219,7 +220,7 @@ class NumpyEngine:
     def prepare(
         self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
     ) -> NumpyEncoder:
-        """Return an encoder over these weights, which are not copied."""
+        """Return an encoder over these weights; arrays are not copied."""
         del calibration
         return NumpyEncoder(config, weights)
 

@@ -9,7 +9,8 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert.bert.engines.stored import PackedLayerWeight, stored, stored_dense
 from wordpiece_bert.bert.half_precision import widen
-from wordpiece_bert.bert.quantized import Int8Weight, input_factors
+from wordpiece_bert.bert.quantized import GROUP, Int8Weight, StoredInt8Weight, input_factors
+from wordpiece_bert.bert.stored_tensor import Scratch, blocks, loaded
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ __all__ = ["DensePacker", "quantized_table"]
 class DensePacker:
     """Packs dense layers by name, and remembers which weights are packed.
 
+    A weight that is still in its file is read when it is packed, and not kept. Float weights are quantized with the
+    inputs that `observations` has for them.
+
     Parameters
     ----------
     weights
@@ -36,10 +40,10 @@ class DensePacker:
         ``"float32"``, ``"bfloat16"`` or ``"int8"``.
     instruction_set
         The instructions that will multiply; None for the best.
-    observations
-        What the layers had as inputs, for int8 weights that are quantized here.
     observed
         Whether the layers remember their inputs.
+    scratch
+        Memory for weights while they are packed; by default some of its own.
     """
 
     def __init__(
@@ -47,15 +51,19 @@ class DensePacker:
         weights: Mapping[str, AnyArray],
         dtype: str,
         instruction_set: str | None,
-        observations: Observations | None = None,
         *,
         observed: bool = False,
+        scratch: Scratch | None = None,
     ) -> None:
         self._weights = weights
-        self._dtype = dtype
+        #: The dtype of the products.
+        self.dtype = dtype
         self._instruction_set = instruction_set
-        self._observations = observations
+        #: What the layers had as inputs, by the first of their names.
+        self.observations: Observations = {}
         self._observed = observed
+        #: What holds weights while they are packed.
+        self.scratch = Scratch() if scratch is None else scratch
         #: The packed layers, by the first of their names.
         self.dense: dict[str, _core.PackedDense] = {}
         #: The weights that are stored packed, by name.
@@ -63,12 +71,13 @@ class DensePacker:
 
     def pack(self, *names: str, dtype: str | None = None) -> _core.PackedDense:
         """Pack dense layers with the same input as one."""
-        dtype = self._dtype if dtype is None else dtype
+        dtype = self.dtype if dtype is None else dtype
         key = names[0]
+        self.scratch.clear()
         if dtype == "int8":
             layer = self._quantized(key, names)
         else:
-            layers = [stored_dense(self._weights, name) for name in names]
+            layers = [stored_dense(self._weights, name, self.scratch) for name in names]
             layer = _core.PackedDense(list(names), layers, dtype, self._instruction_set, observed=self._observed)
         self.dense[key] = layer
         for name in names:
@@ -76,21 +85,22 @@ class DensePacker:
             self.packed[f"{name}.weight"] = PackedLayerWeight(layer, name, weight, dtype)
         return layer
 
-    def observations(self) -> Observations:
+    def observed(self) -> Observations:
         """Return what the layers had as inputs since they were packed; those of float layers that observe."""
         found = {key: layer.observations() for key, layer in self.dense.items()}
         return {key: seen for key, seen in found.items() if seen is not None}
 
     def _quantized(self, key: str, names: Sequence[str]) -> _core.PackedDense:
-        stored_weights: list[AnyArray | Int8Weight] = [self._weights[f"{name}.weight"] for name in names]
+        stored_weights: list[AnyArray | Int8Weight] = [
+            loaded(self._weights[f"{name}.weight"], self.scratch) for name in names
+        ]
         if all(isinstance(weight, Int8Weight) for weight in stored_weights):
             factors = stored_weights[0].factors  # type: ignore[union-attr]
             if any(not np.array_equal(weight.factors, factors) for weight in stored_weights[1:]):  # type: ignore[union-attr]
                 message = f"{key}.weight has other factors than {names[-1]}.weight, which has the same input"
                 raise CheckpointError(message)
         else:
-            assert self._observations is not None, "float weights are quantized after a calibration"
-            factors = input_factors(*self._observations[key], [widen(weight) for weight in stored_weights])
+            factors = input_factors(*self.observations[key], [widen(weight) for weight in stored_weights])
         layers = []
         for name, weight in zip(names, stored_weights, strict=True):
             numbers = (
@@ -121,7 +131,14 @@ def quantized(
 
 def quantized_table(table: AnyArray | Int8Weight) -> Int8Weight:
     """Return an embedding table [V, E] as int8 numbers; one that is quantized already as it is."""
-    if isinstance(table, Int8Weight):
-        return table
+    if isinstance(table, Int8Weight | StoredInt8Weight):
+        return loaded(table)  # type: ignore[no-any-return]
     factors = np.ones(table.shape[1], np.float32)
-    return Int8Weight(*quantized("embeddings.word_embeddings", table, factors), factors)
+    values = np.empty(table.shape, np.int8)
+    scales = np.empty((table.shape[0], -(-table.shape[1] // GROUP)), np.float32)
+    start = 0
+    for rows in blocks(table):
+        part = slice(start, start + len(rows))
+        values[part], scales[part] = quantized("embeddings.word_embeddings", rows, factors)
+        start += len(rows)
+    return Int8Weight(values, scales, factors)

@@ -16,20 +16,21 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.bottleneck import FIXED_EPS
 from wordpiece_bert.bert.calibration import random_rows
+from wordpiece_bert.bert.engines.layer_inputs import LayerInputs
 from wordpiece_bert.bert.engines.packing import DensePacker
-from wordpiece_bert.bert.engines.rust_bottleneck import (
-    bottleneck_layers,
-    bottleneck_norm,
-    neighbours_in_rows,
-    pack_bottlenecks,
-    padded_neighbours,
+from wordpiece_bert.bert.engines.rust_bottleneck import TRANSFORMATION, padded_neighbours
+from wordpiece_bert.bert.engines.rust_layers import (
+    LayerPacker,
+    build_kernels,
+    layer_stages,
+    row_columns,
+    with_tables_loaded,
 )
-from wordpiece_bert.bert.engines.stored import stored, stored_dense, stored_norm
 from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.quantized import Int8Weight
+from wordpiece_bert.bert.stored_tensor import loaded_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.base import HeadLayers
-    from wordpiece_bert.bert.engines.packing import Observations
+    from wordpiece_bert.bert.engines.stored import PackedLayerWeight
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
 
@@ -79,67 +80,38 @@ class RustEncoder:
         calibration: Sequence[Ids] | None = None,
     ) -> None:
         self._config = config
-        observations = None
-        if dtype == "int8" and any(not isinstance(weight, Int8Weight) for weight in _layer_weights(weights)):
-            observations = _observe(config, weights, random_rows(config) if calibration is None else calibration)
-        self._pack(weights, DensePacker(weights, dtype, instruction_set, observations))
+        weights = with_tables_loaded(weights)
+        packer = DensePacker(weights, dtype, instruction_set)
+        self._pack(weights, packer, calibration)
+        #: The weights that are not packed.
+        self._unpacked = loaded_all({name: weight for name, weight in weights.items() if name not in packer.packed})
+        #: All weights, by BERT's names.
+        self.weights: dict[str, AnyArray | PackedLayerWeight] = self._unpacked | packer.packed
         self._build(instruction_set)
 
-    def _pack(self, weights: Mapping[str, AnyArray], packer: DensePacker) -> None:
-        """Pack the layers; the other weights stay as they are."""
-        #: The weights that are stored only in the kernels' layout, by BERT's names.
-        self.packed = packer.packed
-        #: The dense layers, by name.
-        self._dense = packer.dense
-        self._layers: list[_core.PackedLayer] = []
+    def _pack(self, weights: Mapping[str, AnyArray], packer: DensePacker, calibration: Sequence[Ids] | None) -> None:
+        """Pack the layers one after the other; those that are quantized here after a run over rows in float32."""
         kind = self._config.bottleneck
-        if kind is None:
-            self._pack_layers(weights, packer)
-        else:
-            pack_bottlenecks(self._config, kind, packer)
-        self._unpacked = {name: weight for name, weight in weights.items() if name not in self.packed}
-
-    def _pack_layers(self, weights: Mapping[str, AnyArray], packer: DensePacker) -> None:
-        """Pack the layers of a model other than MobileBERT."""
-        done: dict[int, tuple[_core.PackedLayer, str]] = {}  # ALBERT's layers share weights: pack each once
-        for index in range(self._config.encoder_layers):
-            prefix = f"encoder.layer.{index}."
-            key = id(weights[f"{prefix}attention.self.query.weight"])
-            if key not in done:
-                done[key] = _packed_layer(weights, prefix, self._config, packer), prefix
-            layer, first = done[key]
-            self._layers.append(layer)
-            same = {name: weight for name, weight in self.packed.items() if name.startswith(first)}
-            self.packed |= {prefix + name.removeprefix(first): weight for name, weight in same.items()}
+        if kind is not None and kind.transformed:
+            packer.pack(TRANSFORMATION, dtype="float32")
+        inputs = None
+        if packer.dtype == "int8" and any(weight.dtype != np.int8 for weight in _layer_weights(weights)):
+            rows = random_rows(self._config) if calibration is None else calibration
+            inputs = LayerInputs(self._config, weights, packer, rows)
+        layers = LayerPacker(self._config, weights, packer)
+        for stage in layer_stages(self._config, weights):
+            if inputs is not None:
+                packer.observations = inputs.observe(stage)
+            for index in stage:
+                layers.pack(index)
+        #: The packed layers of a model other than MobileBERT, and the dense layers by name.
+        self._layers, self._dense = layers.layers, packer.dense
 
     def _build(self, instruction_set: str | None) -> None:
         """Create the kernels' encoder, which borrows the packed layers and the other weights."""
         config, weights = self._config, self._unpacked
-        table = weights.get("encoder.relative_attention_bias.weight")
-        types = weights.get("embeddings.token_type_embeddings.weight")
-        positions = weights.get("embeddings.position_embeddings.weight")
-        projected = "embeddings.projection.weight" in weights
-        kind = config.bottleneck
-        self._kernels = _core.BertEncoder(
-            self._layers,
-            [] if kind is None else bottleneck_layers(config, weights, self._dense, kind),
-            stored(weights["embeddings.word_embeddings.weight"]),
-            None if positions is None else stored(positions),
-            None if types is None else stored(types),
-            self._dense.get("embeddings.embedding_transformation"),
-            _embedding_norm(config, weights),
-            stored_dense(weights, "embeddings.projection") if projected else None,
-            stored_norm(weights, "encoder.ln") if config.norm_first else None,
-            None if table is None else _by_distance(widen(table), config.max_position_embeddings),
-            config.rotary_frequencies,
-            embedding=config.embedding_size,
-            heads=config.num_attention_heads,
-            # The kernels call each activation by the name of its function.
-            activation=functional.ACTIVATIONS[config.hidden_act].__name__,
-            eps=config.layer_norm_eps,
-            norm_first=config.norm_first,
-            instruction_set=instruction_set,
-        )
+        layers = range(config.encoder_layers)
+        self._kernels = build_kernels(config, weights, self._layers, self._dense, layers, instruction_set)
         self._pooler = (
             RustDense(weights["pooler.dense.weight"], weights["pooler.dense.bias"], "tanh")
             if "pooler.dense.weight" in weights
@@ -217,31 +189,12 @@ class RustEncoder:
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
         """Run all layers over rows without padding and pool each row, as `base.Encoder.pooled`."""
-        return self._kernels.pooled(*self._columns(ids, ends), list(modes), skip, threads)
+        return self._kernels.pooled(*row_columns(self._config, ids, ends), list(modes), skip, threads)
 
     def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
         """Run all layers over rows without padding, as `base.Encoder.token_states`."""
         visible: npt.NDArray[np.int64] = keys.astype(np.int64, copy=False)
-        return _core.token_states(self._kernels, *self._columns(ids, ends), visible, threads)
-
-    def _columns(self, ids: Ids, ends: Ids) -> _Columns:
-        """Return what the kernels need to know about the tokens of rows without padding."""
-        counted = self._config.packed_positions(ids, ends)
-        # The kernels count from 0 where they get no positions.
-        positions = np.zeros(0, np.uint32) if counted is None else counted.astype(np.uint32)
-        tokens, offsets = ids.astype(np.uint32, copy=False), ends.astype(np.int64, copy=False)
-        joined = self._config.bottleneck is not None and self._config.bottleneck.trigrams
-        neighbours = neighbours_in_rows(ids, ends) if joined else np.zeros(0, np.uint32)
-        return _Columns(tokens, positions, neighbours, offsets)
-
-
-class _Columns(NamedTuple):
-    """The tokens of rows without padding."""
-
-    ids: npt.NDArray[np.uint32]  # [tokens]
-    positions: npt.NDArray[np.uint32]  # [tokens], or empty for 0, 1, 2, … in each row
-    neighbours: npt.NDArray[np.uint32]  # [2 · tokens], or empty for a model that does not join them
-    row_offsets: npt.NDArray[np.int64]  # [B + 1]
+        return _core.token_states(self._kernels, *row_columns(self._config, ids, ends), visible, threads)
 
 
 class RustDense:
@@ -300,50 +253,10 @@ class RustEngine:
         return RustDense(weight, bias)(x)
 
 
-def _packed_layer(
-    weights: Mapping[str, AnyArray], prefix: str, config: BertConfig, packer: DensePacker
-) -> _core.PackedLayer:
-    gated = f"{prefix}intermediate.gate.weight" in weights
-    norms = ("attention.ln", "ln") if config.norm_first else ("attention.output.LayerNorm", "output.LayerNorm")
-    return _core.PackedLayer(
-        packer.pack(*(f"{prefix}attention.self.{name}" for name in ("query", "key", "value"))),
-        packer.pack(f"{prefix}attention.output.dense"),
-        stored_norm(weights, f"{prefix}{norms[0]}"),
-        packer.pack(f"{prefix}intermediate.{'gate' if gated else 'dense'}"),
-        packer.pack(f"{prefix}intermediate.up") if gated else None,
-        packer.pack(f"{prefix}output.dense"),
-        stored_norm(weights, f"{prefix}{norms[1]}"),
-    )
-
-
 def _layer_weights(weights: Mapping[str, AnyArray]) -> list[AnyArray]:
     return [
         weight for name, weight in weights.items() if name.endswith(".dense.weight") and name.startswith("encoder.")
     ]
-
-
-def _observe(config: BertConfig, weights: Mapping[str, AnyArray], rows: Sequence[Ids]) -> Observations:
-    """Run a model in float32 over rows of ids, and return what its dense layers had as inputs."""
-    encoder = object.__new__(RustEncoder)
-    encoder._config = config
-    packer = DensePacker(weights, "float32", None, observed=True)
-    encoder._pack(weights, packer)
-    encoder._build(None)
-    ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    # On one thread, so that sums are added in the same order each time.
-    encoder.pooled(np.concatenate(rows), ends, ["cls"], 0, threads=1)
-    return packer.observations()
-
-
-def _embedding_norm(config: BertConfig, weights: Mapping[str, AnyArray]) -> tuple[Array, Array, float | None] | None:
-    if config.bottleneck is not None:
-        return bottleneck_norm(weights, "embeddings.LayerNorm", FIXED_EPS, config.bottleneck)
-    return None if config.norm_first else (*stored_norm(weights, "embeddings.LayerNorm"), config.layer_norm_eps)
-
-
-def _by_distance(table: Array, longest: int) -> Array:
-    """Return MPNet's bias for each head and each distance key − query, from −`longest` on: [N, 2 · longest + 1]."""
-    return np.ascontiguousarray(table[functional.distance_buckets(-np.arange(-longest, longest + 1))].T)
 
 
 class _Layout(NamedTuple):

@@ -25,34 +25,33 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_NEIGHBOUR",
-    "bottleneck_layers",
+    "TRANSFORMATION",
+    "bottleneck_layer",
     "bottleneck_norm",
     "neighbours_in_rows",
-    "pack_bottlenecks",
+    "pack_bottleneck",
     "padded_neighbours",
 ]
 
 #: What the kernels read as the neighbour of a token at the end of a row: a vector of zeros.
 NO_NEIGHBOUR = 2**32 - 1
 
-_TRANSFORMATION = "embeddings.embedding_transformation"
+#: The name of the dense layer after the word vectors.
+TRANSFORMATION = "embeddings.embedding_transformation"
 
 
-def pack_bottlenecks(config: BertConfig, kind: Bottleneck, packer: DensePacker) -> None:
-    """Pack the dense layers that are used."""
-    if kind.transformed:
-        packer.pack(_TRANSFORMATION, dtype="float32")
-    for index in range(config.encoder_layers):
-        layer = f"encoder.layer.{index}"
-        attention = f"{layer}.attention.self"
-        packer.pack(f"{attention}.query", f"{attention}.key")
-        names = ["attention.self.value", "attention.output.dense", "intermediate.dense", "output.dense"]
-        names += ["bottleneck.input.dense", "output.bottleneck.dense"] if kind.narrow else []
-        names += ["bottleneck.attention.dense"] if kind.shared and not kind.attention else []
-        for j in range(kind.feed_forwards - 1):
-            names += [f"ffn.{j}.intermediate.dense", f"ffn.{j}.output.dense"]
-        for name in names:
-            packer.pack(f"{layer}.{name}")
+def pack_bottleneck(kind: Bottleneck, index: int, packer: DensePacker) -> None:
+    """Pack the dense layers of a layer that are used."""
+    layer = f"encoder.layer.{index}"
+    attention = f"{layer}.attention.self"
+    packer.pack(f"{attention}.query", f"{attention}.key")
+    names = ["attention.self.value", "attention.output.dense", "intermediate.dense", "output.dense"]
+    names += ["bottleneck.input.dense", "output.bottleneck.dense"] if kind.narrow else []
+    names += ["bottleneck.attention.dense"] if kind.shared and not kind.attention else []
+    for j in range(kind.feed_forwards - 1):
+        names += [f"ffn.{j}.intermediate.dense", f"ffn.{j}.output.dense"]
+    for name in names:
+        packer.pack(f"{layer}.{name}")
 
 
 def bottleneck_norm(
@@ -63,38 +62,37 @@ def bottleneck_norm(
     return weight, bias, eps if kind.layer_norms else None
 
 
-def bottleneck_layers(
-    config: BertConfig, weights: Mapping[str, AnyArray], dense: Mapping[str, _core.PackedDense], kind: Bottleneck
-) -> list[_core.PackedBottleneck]:
-    """Return the layers for the kernels, made of packed dense layers and norms."""
+def bottleneck_layer(
+    config: BertConfig,
+    weights: Mapping[str, AnyArray],
+    dense: Mapping[str, _core.PackedDense],
+    kind: Bottleneck,
+    index: int,
+) -> _core.PackedBottleneck:
+    """Return a layer for the kernels, made of packed dense layers and norms."""
 
     def part(name: str, eps: float = config.layer_norm_eps) -> _DenseNorm:
         return dense[f"{name}.dense"], bottleneck_norm(weights, f"{name}.LayerNorm", eps, kind)
 
-    layers = []
-    for index in range(config.encoder_layers):
-        layer = f"encoder.layer.{index}"
-        shared = kind.shared and not kind.attention
-        networks = [
-            (dense[f"{layer}.ffn.{j}.intermediate.dense"], part(f"{layer}.ffn.{j}.output"))
-            for j in range(kind.feed_forwards - 1)
-        ]
-        networks.append((dense[f"{layer}.intermediate.dense"], part(f"{layer}.output", FIXED_EPS)))
-        layers.append(
-            _core.PackedBottleneck(
-                part(f"{layer}.bottleneck.input") if kind.narrow else None,
-                part(f"{layer}.bottleneck.attention") if shared else None,
-                dense[f"{layer}.attention.self.query"],
-                dense[f"{layer}.attention.self.value"],
-                part(f"{layer}.attention.output"),
-                networks,
-                part(f"{layer}.output.bottleneck") if kind.narrow else None,
-                hidden=config.hidden_size,
-                queries_from="narrow" if kind.attention else "shared" if shared else "hidden",
-                values_from="narrow" if kind.attention else "hidden",
-            )
-        )
-    return layers
+    layer = f"encoder.layer.{index}"
+    shared = kind.shared and not kind.attention
+    networks = [
+        (dense[f"{layer}.ffn.{j}.intermediate.dense"], part(f"{layer}.ffn.{j}.output"))
+        for j in range(kind.feed_forwards - 1)
+    ]
+    networks.append((dense[f"{layer}.intermediate.dense"], part(f"{layer}.output", FIXED_EPS)))
+    return _core.PackedBottleneck(
+        part(f"{layer}.bottleneck.input") if kind.narrow else None,
+        part(f"{layer}.bottleneck.attention") if shared else None,
+        dense[f"{layer}.attention.self.query"],
+        dense[f"{layer}.attention.self.value"],
+        part(f"{layer}.attention.output"),
+        networks,
+        part(f"{layer}.output.bottleneck") if kind.narrow else None,
+        hidden=config.hidden_size,
+        queries_from="narrow" if kind.attention else "shared" if shared else "hidden",
+        values_from="narrow" if kind.attention else "hidden",
+    )
 
 
 def padded_neighbours(ids: Ids) -> npt.NDArray[np.int64]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from wordpiece_bert.bert.half_precision import BFLOAT16, is_half, widen
 from wordpiece_bert.bert.quantized import Int8Weight
+from wordpiece_bert.bert.stored_tensor import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.bert.stored_tensor import Scratch
 
     #: Numbers as the kernels accept them, and the name of their dtype; those of 16 bits as uint16, int8 with scales.
     Stored = tuple[npt.NDArray[np.generic] | tuple[npt.NDArray[np.int8], Array], str]
@@ -45,9 +47,11 @@ class PackedLayerWeight:
         return weight.view(self.dtype)
 
 
-def stored_dense(weights: Mapping[str, AnyArray], name: str) -> tuple[Stored, Array]:
-    """Return a dense layer for the kernels; its bias is 0 where the model has none."""
-    weight, bias = weights[f"{name}.weight"], weights.get(f"{name}.bias")
+def stored_dense(weights: Mapping[str, AnyArray], name: str, scratch: Scratch | None = None) -> tuple[Stored, Array]:
+    """Return a dense layer for the kernels, read into scratch memory if it is in a file; without a bias, that is 0."""
+    weight, bias = loaded(weights[f"{name}.weight"], scratch), weights.get(f"{name}.bias")
+    if isinstance(weight, Int8Weight):
+        weight = weight.widen()
     if bias is None:
         return stored(weight), np.zeros(len(weight), np.float32)
     return stored(weight), np.ascontiguousarray(widen(bias))

@@ -13,7 +13,7 @@ from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
-from wordpiece_bert.bert.quantized import Int8Weight
+from wordpiece_bert.bert.stored_tensor import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,13 +81,14 @@ class HeadModel(Model):
         )
         prefix = self._base_model_class._prefix
         self._weights |= {prefix + name: weight for name, weight in self.base_model._weights.items()}
-        # A weight of the head that is the word table is quantized with it.
-        same = {id(weight): self.base_model._weights.get(name) for name, weight in resolved.base.items()}
-        head: dict[str, Any] = dict(resolved.head)
-        for name, weight in resolved.head.items():
-            if isinstance(table := same.get(id(weight)), Int8Weight):
-                head[name] = table
-                self._weights = {own: table if kept is weight else kept for own, kept in self._weights.items()}
+        # A weight of the head that is the word table is the same array, or is quantized with it.
+        base = self.base_model._weights
+        stored: dict[int, Any] = {id(weight): base[name] for name, weight in resolved.base.items() if name in base}
+        for weight in resolved.head.values():
+            if id(weight) not in stored:
+                stored[id(weight)] = loaded(weight)
+        head = {name: stored[id(weight)] for name, weight in resolved.head.items()}
+        self._weights = {name: stored.get(id(weight), weight) for name, weight in self._weights.items()}
         self._set_up_head(HeadWeights(engine, resolved._replace(head=head)))
 
     def _set_up_head(self, head: HeadWeights) -> None:
@@ -113,7 +114,8 @@ class HeadWeights:
 
     def weight(self, name: str) -> AnyArray:
         """Return a weight as the checkpoint stores it."""
-        return self._weights[name]
+        weight: AnyArray = self._weights[name]
+        return weight
 
     def vocabulary_head(self, layers: HeadLayers) -> VocabularyHead:
         """Return a masked-language head that pools its logits, run by the engine."""

@@ -83,7 +83,7 @@ impl PackedWeights {
     ///
     /// If the length of a weight is not a multiple of `k`.
     pub fn rounded(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
-        let mut rows = Vec::new();
+        let mut rows = Vec::with_capacity(rows_of(weights, k, k));
         let mut numbers = Vec::new();
         for weight in weights {
             numbers.resize(weight.len(), 0.0);
@@ -103,7 +103,7 @@ impl PackedWeights {
     ///
     /// If the length of a weight is not a multiple of `k`.
     pub fn bf16_pairs(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
-        let mut rows = Vec::new();
+        let mut rows = Vec::with_capacity(rows_of(weights, k, pair_rows(k)));
         let mut line = vec![0.0; k];
         for weight in weights {
             assert!(weight.len().is_multiple_of(k), "{} weights for {k} inputs", weight.len());
@@ -221,6 +221,11 @@ impl PackedWeights {
     }
 }
 
+/// Returns how many rows all panels of weights [N, K] have together, if each has `rows`.
+fn rows_of(weights: &[Numbers<'_>], k: usize, rows: usize) -> usize {
+    weights.iter().map(|weight| panels(weight.len() / k.max(1)) * rows).sum()
+}
+
 /// Returns how many rows of pairs a panel of `k` inputs has: whole tiles of 16, which are whole panels of inputs.
 fn pair_rows(k: usize) -> usize {
     panels(k) * PANEL / 2
@@ -285,7 +290,7 @@ impl PackedRow for HalfRow {
 
 /// Packs weights [N, K] one after the other, each beginning at a panel; `zero` fills the columns beyond the last output.
 fn pack<R: PackedRow>(weights: &[Numbers<'_>], k: usize, zero: R) -> Vec<R> {
-    let mut rows = Vec::with_capacity(weights.iter().map(|w| panels(w.len() / k.max(1)) * k).sum());
+    let mut rows = Vec::with_capacity(rows_of(weights, k, k));
     for weight in weights.iter().map(|weight| R::weights(*weight)) {
         assert!(weight.len().is_multiple_of(k), "{} weights for {k} inputs", weight.len());
         for outputs in weight.chunks(PANEL * k) {

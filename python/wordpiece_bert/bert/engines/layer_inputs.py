@@ -1,0 +1,67 @@
+"""How large the inputs of dense layers are, seen by running a model in float32: a few layers in memory at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from wordpiece_bert import _core
+from wordpiece_bert.bert.engines.packing import DensePacker
+from wordpiece_bert.bert.engines.rust_layers import LayerPacker, build_kernels, row_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.engines.packing import Observations
+    from wordpiece_bert.bert.functional import Array, Ids
+
+__all__ = ["LayerInputs"]
+
+
+class LayerInputs:
+    """Runs rows of ids through groups of layers, from the first on, and observes the inputs of their dense layers.
+
+    A group is packed in float32, run over all rows, and dropped; what is kept is its output, float32 [tokens, H]. The
+    observations are those of a run of the whole model, bit for bit.
+
+    Parameters
+    ----------
+    config, weights
+        As for `base.Engine.prepare`, the tables in memory.
+    packer
+        What has packed the dense layers before the first layer, and lends its scratch memory.
+    rows
+        The rows of ids.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig,
+        weights: Mapping[str, AnyArray],
+        packer: DensePacker,
+        rows: Sequence[Ids],
+    ) -> None:
+        self._config, self._weights = config, weights
+        self._dense, self._scratch = dict(packer.dense), packer.scratch
+        self._ids = np.concatenate(rows)
+        self._ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+        self._x: Array | None = None
+
+    def observe(self, layers: range) -> Observations:
+        """Run the next layers, and return what their dense layers had as inputs."""
+        packer = DensePacker(self._weights, "float32", None, observed=True, scratch=self._scratch)
+        packed = LayerPacker(self._config, self._weights, packer)
+        for index in layers:
+            packed.pack(index)
+        part: Literal["first layers", "other layers"] = "first layers" if self._x is None else "other layers"
+        dense = {**self._dense, **packer.dense}
+        kernels = build_kernels(self._config, self._weights, packed.layers, dense, layers, None, part)
+        ids, positions, neighbours, ends = row_columns(self._config, self._ids, self._ends)
+        if self._x is not None:
+            ids, neighbours = np.arange(len(ids), dtype=np.uint32), neighbours[:0]
+        # On one thread, so that sums are added in the same order each time.
+        self._x = _core.token_states(kernels, ids, positions, neighbours, ends, np.diff(ends), 1, self._x)
+        return packer.observed()

@@ -1,0 +1,292 @@
+"""Tensors that are still in their file: name, shape and dtype are known, the numbers are read on request.
+
+A model takes its weights from a file one at a time and stores them as it computes with them, so that the tensors of a
+file and the weights made of them are never in memory together.
+
+Numbers are read, not mapped: the pages of a mapped file count as memory of the process, and reading a mapped file that
+was truncated ends the process.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import numpy as np
+
+from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.bert.half_precision import is_half, native, widen
+from wordpiece_bert.bert.quantized import StoredInt8Weight
+from wordpiece_bert.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    import numpy.typing as npt
+
+__all__ = [
+    "NumbersFile",
+    "Scratch",
+    "Source",
+    "StoredTensor",
+    "blocks",
+    "count_non_finite",
+    "equal",
+    "loaded",
+    "loaded_all",
+    "must_be_finite",
+]
+
+#: Most bytes that are converted, compared or checked at once.
+_BLOCK = 1 << 20
+
+
+class NumbersFile:
+    """An open file of numbers, of which parts are read; it must not change meanwhile.
+
+    A file that is replaced by another of the same name stays readable.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.path = file
+        self._stream = file.open("rb", buffering=0)
+        self._opened = self._state()
+        #: Its size in bytes.
+        self.size = self._opened[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self._stream.close()
+
+    def read_into(self, offset: int, to: memoryview) -> None:
+        """Fill `to`, a memoryview of bytes, from `offset` on.
+
+        Raises
+        ------
+        CheckpointError
+            The file cannot be read, or was changed since it was opened.
+        """
+        try:
+            self._stream.seek(offset)
+            done = 0
+            while done < len(to) and (count := self._stream.readinto(to[done:])):
+                done += count
+            changed = self._state() != self._opened
+        except (OSError, ValueError) as cause:
+            _refuse(self.path, f"cannot be read: {getattr(cause, 'strerror', None) or cause}", cause)
+        if done < len(to):
+            _refuse(self.path, "was shortened while it was read")
+        if changed:
+            _refuse(self.path, "was changed while it was read")
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset` on; fewer at the end of the file.
+
+        Raises
+        ------
+        CheckpointError
+            As `read_into`.
+        """
+        data = bytearray(max(0, min(size, self.size - offset)))
+        self.read_into(offset, memoryview(data))
+        return bytes(data)
+
+    def _state(self) -> tuple[int, int]:
+        status = os.fstat(self._stream.fileno())
+        return status.st_size, status.st_mtime_ns
+
+
+class Source(Protocol):
+    """Where the bytes of a tensor are: a `NumbersFile`, or a part of one with a checksum."""
+
+    def read_into(self, offset: int, to: memoryview) -> None:
+        """Fill a memoryview of bytes from `offset` on."""
+
+
+class StoredTensor:
+    """A tensor [rows, …] in a file, row by row; its slices are parts of it that are still in the file.
+
+    Parameters
+    ----------
+    source, offset
+        Where its first byte is.
+    stored
+        The dtype in the file, of any byte order.
+    shape
+        Its shape.
+    keep_half
+        Whether 16-bit floats stay in 16 bits; other floats, and otherwise these, become float32.
+    """
+
+    __slots__ = ("_finite", "_keep_half", "_offset", "_source", "_stored", "dtype", "shape")
+
+    def __init__(
+        self, source: Source, offset: int, stored: np.dtype[Any], shape: tuple[int, ...], *, keep_half: bool
+    ) -> None:
+        self._source, self._offset, self._stored, self._keep_half = source, offset, stored, keep_half
+        self._finite: tuple[str, str] | None = None
+        #: Its shape.
+        self.shape = shape
+        #: The dtype of the array that `read` returns.
+        self.dtype = native(np.empty(0, stored), keep_half=keep_half).dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of numbers."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the array that `read` returns, in bytes."""
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> StoredTensor:
+        start, stop, step = rows.indices(len(self))
+        assert step == 1, "rows are read in order"
+        offset = self._offset + start * math.prod(self.shape[1:]) * self._stored.itemsize
+        return self._changed(offset, (max(stop - start, 0), *self.shape[1:]))
+
+    def copy(self) -> StoredTensor:
+        """Return the same tensor as another object, which is loaded into another array."""
+        return self._changed(self._offset, self.shape)
+
+    def required_finite(self, name: str, where: str) -> StoredTensor:
+        """Return the same tensor, called `name` in the file `where`; to read NaN or infinity from it is an error."""
+        other = self.copy()
+        other._finite = name, where
+        return other
+
+    def read(self, scratch: Scratch | None = None) -> npt.NDArray[Any]:
+        """Read it into a new array, or into scratch memory, in the byte order of this machine.
+
+        Raises
+        ------
+        CheckpointError
+            The file cannot be read, or was changed since it was opened; or a number is NaN or infinite where none may.
+        """
+        array = np.empty(self.shape, self.dtype) if scratch is None else scratch.array(self.shape, self.dtype)
+        flat = array.reshape(-1)
+        step = _BLOCK // self._stored.itemsize
+        bad = 0
+        for start in range(0, flat.size, step):
+            part = flat[start : start + step]
+            offset = self._offset + start * self._stored.itemsize
+            if self._stored == self.dtype:
+                self._source.read_into(offset, part.view(np.uint8).data)
+            else:
+                block = np.empty(len(part), self._stored)
+                self._source.read_into(offset, block.view(np.uint8).data)
+                part[:] = native(block, keep_half=self._keep_half)
+            if self._finite is not None:
+                bad += count_non_finite(part)
+        if bad and self._finite is not None:
+            name, where = self._finite
+            must_be_finite({name: bad}, where)
+        return array
+
+    def _changed(self, offset: int, shape: tuple[int, ...]) -> StoredTensor:
+        other = StoredTensor(self._source, offset, self._stored, shape, keep_half=self._keep_half)
+        other._finite = self._finite
+        return other
+
+
+class Scratch:
+    """Memory for arrays that are soon dropped, used again and again.
+
+    It lies in pages of its own. Arrays on the heap would leave gaps below what is allocated while they are there.
+    """
+
+    def __init__(self) -> None:
+        self._pages: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._used = 0
+
+    def clear(self) -> None:
+        """Free all memory for the next arrays: those so far must not be used any more."""
+        self._used = 0
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return an array of any numbers, to be used until `clear`."""
+        start, size = -(-self._used // 64) * 64, math.prod(shape) * dtype.itemsize
+        self._used = start + size
+        if self._used > len(self._pages):  # arrays so far keep their pages
+            self._pages = np.frombuffer(mmap.mmap(-1, self._used), np.uint8)
+        return self._pages[start : self._used].view(dtype).reshape(shape)
+
+
+def loaded(weight: Any, scratch: Scratch | None = None) -> Any:  # noqa: ANN401 (arrays and int8 weights, in memory or not)
+    """Return a weight in memory, read if it is still in its file, as by `StoredTensor.read`."""
+    return weight.read(scratch) if isinstance(weight, StoredTensor | StoredInt8Weight) else weight
+
+
+def loaded_all(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Return weights in memory, by name; one that has several names is read once."""
+    arrays: dict[int, Any] = {}
+    for weight in weights.values():
+        if id(weight) not in arrays:
+            arrays[id(weight)] = loaded(weight)
+    return {name: arrays[id(weight)] for name, weight in weights.items()}
+
+
+def blocks(tensor: Any) -> Iterator[npt.NDArray[Any]]:  # noqa: ANN401 (an array or a `StoredTensor`)
+    """Yield some rows of a tensor after the other, read if they are still in the file: at most 1 MB, or one row."""
+    if not tensor.ndim:
+        yield loaded(tensor)
+        return
+    step = max(1, _BLOCK * len(tensor) // max(1, tensor.nbytes))
+    for start in range(0, len(tensor), step):
+        yield loaded(tensor[start : start + step])
+
+
+def equal(a: Any, b: Any) -> bool:  # noqa: ANN401 (arrays or `StoredTensor`s)
+    """Return whether two tensors have equal numbers, of whatever floating-point type."""
+    if a is b:
+        return True
+    if a.shape != b.shape or a.dtype.itemsize != b.dtype.itemsize:
+        return False
+    return all(np.array_equal(x, y) for x, y in zip(blocks(a), blocks(b), strict=True))
+
+
+def count_non_finite(numbers: npt.NDArray[Any]) -> int:
+    """Return how many numbers are NaN or infinite; 0 for integers."""
+    if not is_half(numbers.dtype) and numbers.dtype.kind != "f":
+        return 0
+    return int(numbers.size - np.count_nonzero(np.isfinite(widen(numbers))))
+
+
+def must_be_finite(bad: Mapping[str, int], where: str) -> None:
+    """Refuse weights that int8 cannot hold: how many of each tensor are NaN or infinite.
+
+    Raises
+    ------
+    CheckpointError
+        There are such numbers; the message names the tensors.
+    """
+    if bad:
+        worst = ", ".join(f"{count} in {quoted(name)}" for name, count in list(bad.items())[:8])
+        message = f"{where}: {sum(bad.values())} weights are NaN or infinite, which int8 has no numbers for: {worst}"
+        raise CheckpointError(message)
+
+
+def _refuse(file: Path, what: str, cause: BaseException | None = None) -> NoReturn:
+    message = f"{file}: {what}"
+    raise CheckpointError(message) from cause
