@@ -48,11 +48,11 @@ def of_engines(
                 ]
     cells = [[label, *(f"{1e3 * t.seconds:.2f}" for t in times)] for label, times in found.items()]
     for entry in entries:
-        able = [label for label in entry.beside if label in found]
-        if able and entry.label in found:
+        able = [one.label for one in entries if one.dtype == entry.dtype and not one.ours and one.label in found]
+        if able and entry.ours and entry.label in found:
             best = [min(times) for times in zip(*([t.seconds for t in found[label]] for label in able), strict=True)]
             shares = [t.seconds / least for t, least in zip(found[entry.label], best, strict=True)]
-            cells.append([f"{entry.label} ÷ the best of its kind", *(f"{share:.2f}" for share in shares)])
+            cells.append([f"{entry.label} ÷ the fastest other {entry.dtype}", *(f"{share:.2f}" for share in shares)])
     title = f"## One sentence, {threads} thread{'s' * (threads != 1)}, milliseconds by tokens"
     text = "\n".join([title, "", *report.markdown(["", *map(str, LENGTHS)], cells), "", *notes, ""])
     return text, {label: [t.seconds for t in times] for label, times in found.items()}

@@ -31,13 +31,13 @@ BUDGET = 20.0
 
 #: Sizes of models with random weights: hidden, inner, heads, layers; rows and rows of a batch. With --quick, tiny ones.
 SIZES = {
-    "base": ("BERT-base", (768, 3072, 12, 12), 16, 8),
-    "large": ("BERT-large", (1024, 4096, 16, 24), 8, 4),
+    "base": ("BERT-base", (768, 3072, 12, 12), 64, 32),
+    "large": ("BERT-large", (1024, 4096, 16, 24), 32, 16),
 }
 QUICK_SIZE = (64, 128, 4, 2)
 
-#: Engines for the large model, of which all together take some 12 GB.
-LARGE = ("ours", "openvino", "onnxruntime", "ctranslate2")
+#: Engines for these models by default; the others take more time than all of them.
+LARGE_ENGINES = ("openvino", "onnxruntime", "ctranslate2")
 
 
 @dataclass
@@ -184,11 +184,12 @@ def random_weights(run: Run, which: str) -> None:
     vocabulary = read_config(run.folder)["vocab_size"]
     folder = random_model(contests.BUILD / f"random-{'-'.join(map(str, size))}-{vocabulary}", size, vocabulary)
     entries = run.entries((*contests.OURS[:3], *contests.THEIRS))
-    if which == "large":
-        entries = [entry for entry in entries if entry.engine in LARGE]
-    for threads in run.options.threads if which == "base" else run.options.threads[:1]:
+    entries = [entry for entry in entries if entry.ours or entry.engine in run.options.large_engines]
+    for place, threads in enumerate(run.options.threads if which == "base" else run.options.threads[:1]):
+        share = 1 + (place > 0)  # half the rows on further numbers of threads
         with run.contest(folder, threads, entries) as contest:
-            throughput(run, f"{name}, random weights", contest, run.rows[:count], batch, rounds=2)
+            rows = run.rows[: count // share]
+            throughput(run, f"{name}, random weights", contest, rows, batch // share, rounds=2)
 
 
 def texts_to_vectors(run: Run) -> None:
@@ -283,6 +284,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", nargs="+", choices=SECTIONS, default=USUAL, help="run these sections (default: all but growth)"
     )
+    what = f"engines for models of BERT-base's and BERT-large's size (default: {' '.join(LARGE_ENGINES)})"
+    parser.add_argument("--large-engines", nargs="+", choices=engines, default=LARGE_ENGINES, help=what)
     parser.add_argument(
         "--large-layers", type=int, default=8, help="layers of the model of BERT-large's size (default: 8)"
     )
