@@ -9,10 +9,13 @@ import numpy as np
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.bert.auto import AutoModel, base_class
 from wordpiece_bert.bert.calibration import calibration_rows
-from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.bert.checkpoint import find_weights
+from wordpiece_bert.bert.checkpoint.files import open_tensors
 from wordpiece_bert.bert.engines import choose_dtype
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.quantized import joined_tensors
+from wordpiece_bert.bert.stored_tensor import loaded
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.activations import identity
 from wordpiece_bert.sentence.encoder import with_lowercase
@@ -52,16 +55,19 @@ def load_encoder(
     assert issubclass(base, BertModel)
     config = base.config_class.from_folder(home)
     file = find_weights(home)
-    tensors = read_tensors(file, keep_half=keep_half)
-    weight = tensors.pop("linear.weight", None)
-    if weight is None or weight.ndim != 2 or weight.shape[1] != config.hidden_size or not len(weight):
-        found = None if weight is None else list(weight.shape)
-        message = f"{file}: linear.weight, the projection, must have shape [d, {config.hidden_size}], not {found}"
-        raise CheckpointError(message)
-    projection = Dense(np.ascontiguousarray(widen(weight)), np.zeros(len(weight), np.float32), identity)
     chosen = choose_dtype(backend, dtype)
     rows = calibration_rows(home, config, calibrate) if chosen == "int8" else None
-    return base(config, tensors, backend=backend, dtype=dtype, source=str(file), calibrate=rows), (projection,)
+    with open_tensors(file, keep_half=keep_half) as tensors:
+        weight = tensors.pop("linear.weight", None)
+        if weight is None or weight.ndim != 2 or weight.shape[1] != config.hidden_size or not len(weight):
+            found = None if weight is None else list(weight.shape)
+            message = f"{file}: linear.weight, the projection, must have shape [d, {config.hidden_size}], not {found}"
+            raise CheckpointError(message)
+        matrix = np.ascontiguousarray(widen(loaded(weight)))
+        projection = Dense(matrix, np.zeros(len(matrix), np.float32), identity)
+        weights = joined_tensors(tensors, str(file))
+        model = base(config, weights, backend=backend, dtype=dtype, source=str(file), calibrate=rows)
+    return model, (projection,)
 
 
 def marked_tokenizer(folder: MultiVectorFolder) -> Tokenizer:
