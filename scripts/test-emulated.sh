@@ -85,9 +85,9 @@ if [ "$name" = aarch64 ]; then
     # The emulator's own CPU has every extension. Cortex-A72 has none, and Neoverse N1 the dot products of bytes.
     export WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,neon
     for cpu in cortex-a72:scalar,neon-plain neoverse-n1:scalar,neon-plain,sdot; do
-        echo "test-$name: int8 on ${cpu%%:*}"
+        echo "test-$name: products on ${cpu%%:*}"
         QEMU_CPU=${cpu%%:*} WORDPIECE_REQUIRE_BYTE_PATHS=${cpu#*:} \
-            "${cargo[@]}" test --target "$target" --locked -p wordpiece-kernels --test int8 "${@:2}"
+            "${cargo[@]}" test --target "$target" --locked -p wordpiece-kernels --test int8 --test arm "${@:2}"
     done
 fi
 echo "test-$name: passed"

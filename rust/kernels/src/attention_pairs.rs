@@ -44,7 +44,7 @@ impl PairProducts {
         match self.0 {
             None => {
                 for (b, out) in each {
-                    simd.run_pair_tile(PairTile { a, b, ahead: Ahead::NOTHING, out });
+                    simd.run_pair_matrix_tile(PairTile { a, b, ahead: Ahead::NOTHING, out });
                 }
             }
             #[cfg(target_arch = "x86_64")]

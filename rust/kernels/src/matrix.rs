@@ -36,6 +36,12 @@ impl HalfRow {
     pub fn pair(&self, i: usize) -> u32 {
         u32::from(self.0[2 * i]) | u32::from(self.0[2 * i + 1]) << 16
     }
+
+    /// Returns columns 4i to 4i + 3, the first in the lowest bits.
+    #[inline(always)]
+    pub fn two_pairs(&self, i: usize) -> u64 {
+        u64::from(self.pair(2 * i)) | u64::from(self.pair(2 * i + 1)) << 32
+    }
 }
 
 /// Two rows of a panel of bfloat16 weights, those of inputs 2k and 2k + 1: for each output a pair of bits, the first in

@@ -207,6 +207,9 @@ fn paths_of_pairs() -> Vec<(&'static str, Execution)> {
         if let InstructionSet::Neon(token) = set {
             let plain = InstructionSet::Neon(token.without_extensions());
             paths.push(("neon without bf16", vectors(plain)));
+            if token.bf16_matrix().is_some() {
+                paths.push(("neon with BFDOT", vectors(InstructionSet::Neon(token.without_matrices()))));
+            }
         }
         if let Some(unit) = TileUnit::of(set) {
             paths.push((unit.name(), Execution::on_this_thread(set)));

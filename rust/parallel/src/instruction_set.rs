@@ -202,6 +202,12 @@ token! {
     Int8Matrix
 }
 
+#[cfg(target_arch = "aarch64")]
+token! {
+    /// Proof that the CPU has the products of bfloat16 matrices (BFMMLA) as well as NEON.
+    Bf16Matrix
+}
+
 /// Proof that the CPU has NEON, which all 64-bit Arm CPUs that run an operating system have; it carries the tokens of the
 /// extensions.
 #[cfg(target_arch = "aarch64")]
@@ -210,16 +216,19 @@ pub struct Neon {
     bf16: Option<NeonBf16>,
     dot_product: Option<DotProduct>,
     int8_matrix: Option<Int8Matrix>,
+    bf16_matrix: Option<Bf16Matrix>,
 }
 
 #[cfg(target_arch = "aarch64")]
 impl Neon {
     /// Returns the token if the CPU supports these instructions, with the tokens of all extensions that it supports.
     pub fn new() -> Option<Neon> {
-        let bf16 = std::arch::is_aarch64_feature_detected!("bf16").then_some(NeonBf16(()));
+        // One feature has both instructions.
+        let has_bf16 = std::arch::is_aarch64_feature_detected!("bf16");
+        let (bf16, bf16_matrix) = (has_bf16.then_some(NeonBf16(())), has_bf16.then_some(Bf16Matrix(())));
         let dot_product = std::arch::is_aarch64_feature_detected!("dotprod").then_some(DotProduct(()));
         let int8_matrix = std::arch::is_aarch64_feature_detected!("i8mm").then_some(Int8Matrix(()));
-        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon { bf16, dot_product, int8_matrix })
+        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon { bf16, dot_product, int8_matrix, bf16_matrix })
     }
 
     /// Returns the token of BFDOT (products of pairs of bfloat16 numbers) if the CPU has it.
@@ -240,17 +249,23 @@ impl Neon {
         self.int8_matrix
     }
 
+    /// Returns the token of BFMMLA (products of bfloat16 matrices) if the CPU has it.
+    #[inline(always)]
+    pub fn bf16_matrix(self) -> Option<Bf16Matrix> {
+        self.bf16_matrix
+    }
+
     /// Returns the same level without products of matrices, so that tests reach the code of CPUs that have only dot
     /// products.
     #[doc(hidden)]
     pub fn without_matrices(self) -> Neon {
-        Neon { int8_matrix: None, ..self }
+        Neon { int8_matrix: None, bf16_matrix: None, ..self }
     }
 
     /// Returns the same level without its extensions, so that tests reach the code of CPUs that do not have them.
     #[doc(hidden)]
     pub fn without_extensions(self) -> Neon {
-        Neon { bf16: None, dot_product: None, int8_matrix: None }
+        Neon { bf16: None, dot_product: None, int8_matrix: None, bf16_matrix: None }
     }
 }
 

@@ -29,8 +29,8 @@ pub use amx::AmxTiles;
 pub use emulated_tiles::EmulatedTiles;
 pub use scalar::Scalar;
 pub use simd::{
-    ByteDot, ByteTileKernel, Kernel, MAX_TILE_ROWS, MatrixDot, MultipliedBytes, PairDot, PairTileKernel, Simd,
-    TileKernel, WidenedPairs,
+    ByteDot, ByteTileKernel, Kernel, MAX_TILE_ROWS, MatrixDot, MultipliedBytes, PairDot, PairMatrixTileKernel,
+    PairTileKernel, Simd, TileKernel, WidenedPairs,
 };
 pub use tile_registers::{InputTile, SumTiles, TILE_REGISTER_ROWS, TileRegisters, TileUnit, WeightTiles};
 pub use wordpiece_parallel::InstructionSet;

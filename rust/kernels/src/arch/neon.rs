@@ -1,15 +1,16 @@
 //! NEON: 4 lanes. A tile is 6 rows × 16 columns, whose sums fill 24 of the 32 registers; two cover a panel.
 //!
-//! Pairs of bfloat16 numbers are multiplied with BFDOT where the CPU has it.
+//! Numbers of bfloat16 are multiplied by BFMMLA, in products of columns by BFDOT; int8 numbers by `smmla` or `sdot`; each where
+//! the CPU has it.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use wordpiece_parallel::instruction_set::{DotProduct, Int8Matrix, Neon, NeonBf16};
+use wordpiece_parallel::instruction_set::{Bf16Matrix, DotProduct, Int8Matrix, Neon, NeonBf16};
 
 use super::simd::{
-    ByteDot, ByteTileKernel, Kernel, MatrixDot, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel,
-    WidenedPairs, run_matrix_tile_of_rows, run_pair_tile_of_rows, run_tile_of_rows,
+    ByteDot, ByteTileKernel, Kernel, MatrixDot, MultipliedBytes, PairDot, PairMatrixTileKernel, PairTileKernel, Simd,
+    TileKernel, WidenedPairs, run_matrix_tile_of_rows, run_pair_tile_of_rows, run_tile_of_rows,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
 use crate::numbers::GROUP;
@@ -32,6 +33,12 @@ fn run_pair_tile_with_features<T: PairTileKernel>(token: Neon, tile: T) {
 #[target_feature(enable = "neon,bf16")]
 fn run_bf16_tile_with_features<T: PairTileKernel>(token: Neon, bf16: NeonBf16, tile: T) {
     run_pair_tile_of_rows!(token, bf16, tile, 4, 1 2 3 4 5 6);
+}
+
+// Half a panel: interleaved weights need registers beside the sums.
+#[target_feature(enable = "neon,bf16")]
+fn run_bf16_matrix_tile_with_features<T: PairMatrixTileKernel>(token: Neon, dot: Bf16Matrix, tile: T) {
+    run_matrix_tile_of_rows!(token, dot, tile, 2, 1/1 2/1 3/2 4/2 5/3 6/3);
 }
 
 impl PairDot<Neon> for NeonBf16 {
@@ -78,6 +85,7 @@ fn run_dot_product_tile_with_features<T: ByteTileKernel>(token: Neon, dot: DotPr
     run_pair_tile_of_rows!(token, dot, tile, 4, 1 2 3 4 5 6);
 }
 
+// Half a panel: interleaved weights need registers beside the sums.
 #[target_feature(enable = "neon,i8mm")]
 fn run_int8_matrix_tile_with_features<T: ByteTileKernel>(token: Neon, dot: Int8Matrix, tile: T) {
     run_matrix_tile_of_rows!(token, dot, tile, 2, 1/1 2/1 3/2 4/2 5/3 6/3);
@@ -216,6 +224,66 @@ impl MatrixDot<Neon> for Int8Matrix {
             let (left, right) = (vreinterpretq_s64_s32(sums[0]), vreinterpretq_s64_s32(sums[1]));
             let (first, second) = (vzip1q_s64(left, right), vzip2q_s64(left, right));
             [vcvtq_f32_s32(vreinterpretq_s32_s64(first)), vcvtq_f32_s32(vreinterpretq_s32_s64(second))]
+        }
+    }
+}
+
+/// Rows of pairs interleave to the operand of BFMMLA: 4 numbers of a column, then 4 of the next.
+impl MatrixDot<Neon> for Bf16Matrix {
+    type Row = PairRow;
+    type Inputs = uint64x2_t;
+    type Weights = [uint32x4_t; 2];
+    /// The sums of the first two columns and of the next two, each by rows.
+    type Sums = [float32x4_t; 2];
+
+    #[inline(always)]
+    fn zero(self, _: Neon) -> [float32x4_t; 2] {
+        // SAFETY: the token proves NEON.
+        unsafe { [vdupq_n_f32(0.0); 2] }
+    }
+
+    #[inline(always)]
+    fn inputs(self, _: Neon, first: u64, second: u64) -> uint64x2_t {
+        // SAFETY: the token proves NEON.
+        unsafe { vcombine_u64(vcreate_u64(first), vcreate_u64(second)) }
+    }
+
+    #[inline(always)]
+    fn load(self, _: Neon, rows: &[PairRow; 2], at: usize) -> [uint32x4_t; 2] {
+        assert!(at <= PANEL - Neon::LANES);
+        // SAFETY: the token proves NEON; the assertion leaves 4 pairs of each row from `at` on.
+        unsafe {
+            let (first, second) = (vld1q_u32(rows[0].0.as_ptr().add(at)), vld1q_u32(rows[1].0.as_ptr().add(at)));
+            [vzip1q_u32(first, second), vzip2q_u32(first, second)]
+        }
+    }
+
+    /// The instruction is written as assembly: Rust 1.95 has no stable function for it.
+    #[inline(always)]
+    fn dot(self, _: Neon, a: uint64x2_t, b: [uint32x4_t; 2], mut sums: [float32x4_t; 2]) -> [float32x4_t; 2] {
+        for half in 0..2 {
+            // SAFETY: `self` proves that the CPU has BFMMLA, which reads and writes these registers only.
+            unsafe {
+                asm!(
+                    ".arch_extension bf16",
+                    "bfmmla {sums:v}.4s, {a:v}.8h, {b:v}.8h",
+                    sums = inout(vreg) sums[half],
+                    a = in(vreg) a,
+                    b = in(vreg) b[half],
+                    options(pure, nomem, nostack, preserves_flags),
+                );
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn to_rows(self, _: Neon, sums: [float32x4_t; 2]) -> [float32x4_t; 2] {
+        // SAFETY: the token proves NEON.
+        unsafe {
+            let (left, right) = (vreinterpretq_u64_f32(sums[0]), vreinterpretq_u64_f32(sums[1]));
+            let (first, second) = (vzip1q_u64(left, right), vzip2q_u64(left, right));
+            [vreinterpretq_f32_u64(first), vreinterpretq_f32_u64(second)]
         }
     }
 }
@@ -379,6 +447,15 @@ impl Simd for Neon {
             Some(bf16) => unsafe { run_bf16_tile_with_features(self, bf16, tile) },
             // SAFETY: `self` proves NEON, the feature of the function.
             None => unsafe { run_pair_tile_with_features(self, tile) },
+        }
+    }
+
+    #[inline(always)]
+    fn run_pair_matrix_tile<T: PairMatrixTileKernel>(self, tile: T) {
+        match self.bf16_matrix() {
+            // SAFETY: `self` and `dot` prove NEON and BFMMLA, the features of the function.
+            Some(dot) => unsafe { run_bf16_matrix_tile_with_features(self, dot, tile) },
+            None => self.run_pair_tile(tile),
         }
     }
 

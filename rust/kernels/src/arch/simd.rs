@@ -127,6 +127,17 @@ pub trait Simd: Copy + Send + Sync {
     /// If the tile has no rows, or more than [`TILE_ROWS`](Simd::TILE_ROWS).
     fn run_pair_tile<T: PairTileKernel>(self, tile: T);
 
+    /// Runs a computation over a tile of bfloat16 pairs, as [`run_pair_tile`](Simd::run_pair_tile), by products of matrices
+    /// where the CPU has them.
+    ///
+    /// # Panics
+    ///
+    /// If the tile has no rows, or more than [`TILE_ROWS`](Simd::TILE_ROWS).
+    #[inline(always)]
+    fn run_pair_matrix_tile<T: PairMatrixTileKernel>(self, tile: T) {
+        self.run_pair_tile(tile);
+    }
+
     /// Returns what is added to int8 inputs, modulo 256, before [`run_byte_tile`](Simd::run_byte_tile): 128 where the
     /// instruction multiplies unsigned by signed bytes, else 0.
     fn byte_bias(self) -> u8;
@@ -166,6 +177,16 @@ pub trait PairTileKernel {
 
     /// Computes it for `ROWS` rows, `VECTORS` vectors of each at a time; `inline(always)`, as [`Kernel::run`].
     fn run<S: Simd, D: PairDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D);
+}
+
+/// A computation over a tile of bfloat16 pairs that products of matrices can do as well.
+pub trait PairMatrixTileKernel: PairTileKernel {
+    /// Computes the same as [`run`](PairTileKernel::run) by products of matrices, for `PAIRS` pairs of rows, of which the
+    /// last lacks a row if `ROWS` is odd.
+    fn run_matrices<S, M, const ROWS: usize, const PAIRS: usize, const VECTORS: usize>(self, simd: S, dot: M)
+    where
+        S: Simd,
+        M: MatrixDot<S, Row = PairRow>;
 }
 
 /// A computation over a tile of int8 numbers.
@@ -232,7 +253,7 @@ pub trait ByteDot<S: Simd>: Copy {
 /// It reads the weights from two neighbouring rows of a packed panel, each of which has 4 bytes of a column, so weights are
 /// packed as for a dot product. Each of the sums depends on its row and its column only.
 pub trait MatrixDot<S: Simd>: Copy {
-    /// A row of packed weights: [`QuadRow`] for int8 numbers.
+    /// A row of packed weights: [`QuadRow`] for int8 numbers, [`PairRow`] for bfloat16.
     type Row;
     /// 8 bytes of two rows of inputs.
     type Inputs: Copy;

@@ -289,7 +289,12 @@ impl Kernel for ProductPanel<'_> {
             (WeightPanel::Pairs(b), Inputs::Bf16(x), None) => {
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
-                    simd.run_pair_tile(PairTile { a: x.rows(rows.clone()), b, ahead: ahead.part(&rows, all), out });
+                    simd.run_pair_matrix_tile(PairTile {
+                        a: x.rows(rows.clone()),
+                        b,
+                        ahead: ahead.part(&rows, all),
+                        out,
+                    });
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }

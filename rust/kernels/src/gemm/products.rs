@@ -54,7 +54,7 @@ impl Products {
             _ if matches!(tiles, Some(TileUnit::Amx(_))) => "AMX multiplies bfloat16 many times as fast as float32",
             _ if tiles.is_some() => "AMX is emulated, for tests",
             (Products::Bfloat16Pairs, _) if cfg!(target_arch = "aarch64") => {
-                "BFDOT multiplies bfloat16 twice as fast as float32"
+                "a BFMMLA has four times the products of a float32 instruction"
             }
             (Products::Bfloat16Pairs, _) => "AVX512-BF16 multiplies bfloat16 twice as fast as float32 on this CPU",
             #[cfg(target_arch = "x86_64")]

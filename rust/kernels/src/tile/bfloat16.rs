@@ -4,8 +4,9 @@
 //! multiplied by a [`PairDot`], which is one instruction where the CPU has it.
 
 use super::ahead::Ahead;
+use super::matrices::multiply_rows;
 use super::shape::BLOCK_PANELS;
-use crate::arch::{PairDot, PairTileKernel, Simd};
+use crate::arch::{MatrixDot, PairDot, PairMatrixTileKernel, PairTileKernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View};
 
 /// How many pairs of columns a panel has.
@@ -15,7 +16,7 @@ const PAIRS: usize = PANEL / 2;
 pub struct PairTile<'a> {
     /// The rows [rows, K], K rounded up to an even number. The column added by rounding up must be 0.
     pub a: View<'a, HalfRow>,
-    /// One panel of packed weights [⌈K/2⌉, 32] of pairs.
+    /// One panel of packed weights, 16 rows of pairs for each panel of `a`.
     pub b: &'a [PairRow],
     /// What is requested meanwhile, for the next panel.
     pub ahead: Ahead,
@@ -66,6 +67,57 @@ impl PairTileKernel for PairTile<'_> {
     }
 }
 
+impl PairMatrixTileKernel for PairTile<'_> {
+    /// A product of matrices adds the products of two pairs in order, so sums are those of [`PairTileKernel::run`] if both
+    /// instructions round alike.
+    #[inline(always)]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "loops over constant ranges are unrolled, so that sums stay in registers"
+    )]
+    fn run_matrices<S, M, const ROWS: usize, const PAIRS_OF_ROWS: usize, const VECTORS: usize>(self, simd: S, dot: M)
+    where
+        S: Simd,
+        M: MatrixDot<S, Row = PairRow>,
+    {
+        let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        assert!(self.b.len().is_multiple_of(PAIRS));
+        let mut ahead = self.ahead;
+        for at in (0..PANEL).step_by(VECTORS * S::LANES) {
+            for (block, b) in self.b.chunks(BLOCK_PANELS * PAIRS).enumerate() {
+                let mut sums = [[dot.zero(simd); VECTORS]; PAIRS_OF_ROWS];
+                for (p, b) in b.chunks_exact(PAIRS).enumerate() {
+                    let a = self.a.panel(block * BLOCK_PANELS + p);
+                    let a: &[HalfRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
+                    for (k, b) in b.as_chunks().0.iter().enumerate().take(PAIRS / 2) {
+                        ahead.request_row();
+                        ahead.request_row();
+                        let mut pairs = [0; ROWS];
+                        for row in 0..ROWS {
+                            pairs[row] = a[row].two_pairs(k);
+                        }
+                        multiply_rows(simd, dot, pairs, b, at, &mut sums);
+                    }
+                }
+                for pair in 0..PAIRS_OF_ROWS {
+                    for v in 0..VECTORS {
+                        let at = at + v * S::LANES;
+                        let rows = dot.to_rows(simd, sums[pair][v]);
+                        for row in 2 * pair..ROWS.min(2 * pair + 2) {
+                            let sum = rows[row % 2];
+                            let sum = if block == 0 { sum } else { simd.add(simd.load(&out[row], at), sum) };
+                            simd.store(&mut out[row], at, sum);
+                        }
+                    }
+                }
+            }
+        }
+        if self.b.is_empty() {
+            out.fill(Row::ZERO);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use wordpiece_parallel::testing::instruction_sets;
@@ -82,7 +134,7 @@ mod tests {
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) {
             let a = View::new(&[], self.0.len());
-            simd.run_pair_tile(PairTile { a, b: &[], ahead: Ahead::NOTHING, out: self.0 });
+            simd.run_pair_matrix_tile(PairTile { a, b: &[], ahead: Ahead::NOTHING, out: self.0 });
         }
     }
 

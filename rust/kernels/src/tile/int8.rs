@@ -141,12 +141,15 @@ impl ByteTileKernel for ByteTile<'_> {
         M: MatrixDot<S, Row = QuadRow>,
     {
         let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
+        let mut ahead = self.ahead;
         for at in (0..PANEL).step_by(VECTORS * S::LANES) {
             for (group, (b, scales)) in self.b.chunks_exact(QUADS).zip(self.b_scales).enumerate() {
                 let mut sums = [[dot.zero(simd); VECTORS]; PAIRS];
                 let a = self.a.panel(group);
                 let a: &[ByteRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
                 for (k, b) in b.as_chunks().0.iter().enumerate().take(QUADS / 2) {
+                    ahead.request_row();
+                    ahead.request_row();
                     let mut quads = [0; ROWS];
                     for row in 0..ROWS {
                         quads[row] = a[row].two_quads(k);

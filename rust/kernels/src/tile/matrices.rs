@@ -36,10 +36,11 @@ pub fn multiply_rows<S: Simd, M: MatrixDot<S>, const ROWS: usize, const PAIRS: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::{ByteTileKernel, Scalar};
-    use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View};
+    use crate::arch::{ByteTileKernel, PairDot, PairMatrixTileKernel, Scalar, WidenedPairs};
+    use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, QuadRow, Row, SumRow, View};
     use crate::numbers::GROUP;
-    use crate::tile::{Ahead, ByteTile, QUADS};
+    use crate::numbers::f32_to_bf16;
+    use crate::tile::{Ahead, BLOCK_PANELS, ByteTile, PairTile, QUADS};
 
     /// What `smmla` computes, number by number, so that the tile is tested on every CPU.
     #[derive(Clone, Copy)]
@@ -79,6 +80,56 @@ mod tests {
         }
     }
 
+    /// What BFMMLA computes, with products and sums rounded as on this instruction set.
+    #[derive(Clone, Copy)]
+    struct EmulatedPairs;
+
+    impl MatrixDot<Scalar> for EmulatedPairs {
+        type Row = PairRow;
+        type Inputs = [u64; 2];
+        type Weights = [<WidenedPairs as PairDot<Scalar>>::Pairs; 2];
+        type Sums = [[f32; LANES]; 2];
+
+        fn zero(self, _: Scalar) -> Self::Sums {
+            [[0.0; LANES]; 2]
+        }
+
+        fn inputs(self, _: Scalar, first: u64, second: u64) -> Self::Inputs {
+            [first, second]
+        }
+
+        fn load(self, simd: Scalar, rows: &[PairRow; 2], at: usize) -> Self::Weights {
+            [WidenedPairs.load(simd, &rows[0], at), WidenedPairs.load(simd, &rows[1], at)]
+        }
+
+        fn dot(self, simd: Scalar, a: Self::Inputs, b: Self::Weights, mut sums: Self::Sums) -> Self::Sums {
+            for (sum, row) in sums.iter_mut().zip(a) {
+                for (b, pair) in b.into_iter().zip([row as u32, (row >> 32) as u32]) {
+                    *sum = WidenedPairs.dot(simd, WidenedPairs.splat(simd, pair), b, *sum);
+                }
+            }
+            sums
+        }
+
+        fn to_rows(self, _: Scalar, sums: Self::Sums) -> [[f32; LANES]; 2] {
+            sums
+        }
+    }
+
+    /// Runs a tile with `run_matrices` for its number of rows.
+    macro_rules! run_matrices {
+        ($tile:expr, $dot:expr, $count:expr) => {
+            match $count {
+                1 => $tile.run_matrices::<_, _, 1, 1, 2>(Scalar, $dot),
+                2 => $tile.run_matrices::<_, _, 2, 1, 2>(Scalar, $dot),
+                3 => $tile.run_matrices::<_, _, 3, 2, 2>(Scalar, $dot),
+                4 => $tile.run_matrices::<_, _, 4, 2, 2>(Scalar, $dot),
+                5 => $tile.run_matrices::<_, _, 5, 3, 2>(Scalar, $dot),
+                _ => $tile.run_matrices::<_, _, 6, 3, 2>(Scalar, $dot),
+            }
+        };
+    }
+
     /// A linear congruential generator of bytes from −127 to 127.
     fn next(state: &mut u32) -> i8 {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -86,7 +137,31 @@ mod tests {
     }
 
     #[test]
-    fn products_of_matrices_are_those_of_rows() {
+    fn products_of_bfloat16_matrices_are_those_of_rows() {
+        let state = &mut 1;
+        let mut number = || f32_to_bf16(f32::from(next(state)) / 77.0);
+        for width in [0, 1, 2, BLOCK_PANELS, BLOCK_PANELS + 3] {
+            let mut pair = || u32::from(number()) | u32::from(number()) << 16;
+            let b: Vec<_> = (0..width * PANEL / 2).map(|_| PairRow([(); PANEL].map(|()| pair()))).collect();
+            for rows in 1..=6 {
+                // The tile is the first rows of more.
+                let stride = rows + 3;
+                let x: Vec<_> = (0..width * stride).map(|_| HalfRow([(); PANEL].map(|()| number()))).collect();
+                let a = View::new(&x, stride).rows(0..rows);
+                let mut expected = vec![Row([f32::NAN; PANEL]); rows];
+                for (row, out) in expected.chunks_mut(1).enumerate() {
+                    Scalar.run_pair_tile(PairTile { a: a.rows(row..row + 1), b: &b, ahead: Ahead::NOTHING, out });
+                }
+                let mut found = vec![Row([f32::NAN; PANEL]); rows];
+                let tile = PairTile { a, b: &b, ahead: Ahead::NOTHING, out: &mut found };
+                run_matrices!(tile, EmulatedPairs, rows);
+                assert_eq!(found, expected, "{rows} rows, {width} panels");
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_int8_matrices_are_those_of_rows() {
         let state = &mut 1;
         for groups in 0..=3 {
             let b: Vec<_> =
@@ -127,14 +202,7 @@ mod tests {
                     ahead: Ahead::NOTHING,
                     out,
                 };
-                match rows {
-                    1 => tile.run_matrices::<_, _, 1, 1, 2>(Scalar, Emulated),
-                    2 => tile.run_matrices::<_, _, 2, 1, 2>(Scalar, Emulated),
-                    3 => tile.run_matrices::<_, _, 3, 2, 2>(Scalar, Emulated),
-                    4 => tile.run_matrices::<_, _, 4, 2, 2>(Scalar, Emulated),
-                    5 => tile.run_matrices::<_, _, 5, 3, 2>(Scalar, Emulated),
-                    _ => tile.run_matrices::<_, _, 6, 3, 2>(Scalar, Emulated),
-                }
+                run_matrices!(tile, Emulated, rows);
                 assert_eq!(found, expected, "{rows} rows, {groups} groups");
             }
         }
