@@ -37,7 +37,7 @@ from wordpiece_bert.bert.engines.rust_layers import (
     with_tables_loaded,
 )
 from wordpiece_bert.bert.half_precision import BFLOAT16, native, to_bfloat16
-from wordpiece_bert.bert.stored_tensor import NumbersFile, Scratch, StoredTensor, blocks, loaded_all
+from wordpiece_bert.bert.stored_tensor import NumbersFile, Scratch, StoredTensor, TransposedTensor, blocks, loaded_all
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def test_a_model_from_a_file_has_the_weights_of_one_from_arrays(form: str, dtype
 
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
 def test_nothing_of_a_loaded_model_stays_in_the_file(backend: str) -> None:
-    for folder in ("bert_small_masked_lm", "albert_model", "dpr_reader", "variant_bin_legacy"):
+    for folder in ("bert_small_masked_lm", "albert_model", "dpr_reader", "variant_bin_legacy", "variant_tensorflow"):
         model: Any = AutoModel.from_pretrained(MODELS / folder, backend)
         assert not [name for name, weight in model._weights.items() if isinstance(weight, StoredTensor)], folder
 
@@ -215,6 +215,14 @@ def record(method: Any, offsets: list[int]) -> Any:
         method(self, offset, to)
 
     return read_into
+
+
+@pytest.mark.parametrize("folder", ["bert_small", "variant_bin_zip", "variant_bin_legacy", "variant_tensorflow"])
+def test_opening_a_checkpoint_reads_no_tensor(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StoredTensor, "read", lambda *_: pytest.fail("read"))
+    with open_tensors(find_weights(MODELS / folder)) as tensors:
+        assert len(tensors) > 30
+        assert all(isinstance(tensor, StoredTensor) for tensor in tensors.values())
 
 
 # --- files that change
@@ -300,6 +308,13 @@ def test_stored_tensors_are_arrays_that_are_read_later(
             np.testing.assert_array_equal(tensor[start:stop].read(), expected[start:stop])
             joined = [expected[:0], *blocks(tensor)]
             np.testing.assert_array_equal(np.concatenate(joined), expected)
+        if len(shape) == 2:
+            transposed = TransposedTensor(tensor)
+            assert transposed.shape == expected.T.shape
+            assert len(list(blocks(transposed))) == 1
+            for found in (transposed.read(), transposed.copy().read(Scratch()), transposed[:]):
+                assert found.flags.c_contiguous
+                np.testing.assert_array_equal(found, expected.T)
 
 
 KINDS = [

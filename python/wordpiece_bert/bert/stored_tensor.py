@@ -34,6 +34,7 @@ __all__ = [
     "Scratch",
     "Source",
     "StoredTensor",
+    "TransposedTensor",
     "blocks",
     "count_non_finite",
     "equal",
@@ -210,6 +211,36 @@ class StoredTensor:
         return other
 
 
+class TransposedTensor(StoredTensor):
+    """The transpose [columns, rows] of a tensor [rows, columns] in a file."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: StoredTensor) -> None:
+        super().__init__(of._source, of._offset, of._stored, of.shape[::-1], keep_half=of._keep_half)
+        self._of = of
+
+    def __getitem__(self, rows: slice) -> Any:  # noqa: ANN401 (an array: its numbers do not follow each other in the file)
+        return self.read()[rows]
+
+    def copy(self) -> TransposedTensor:
+        """Return the same tensor as another object, which is loaded into another array."""
+        return TransposedTensor(self._of.copy())
+
+    def required_finite(self, name: str, where: str) -> TransposedTensor:
+        """Return the same tensor, as `StoredTensor.required_finite`."""
+        return TransposedTensor(self._of.required_finite(name, where))
+
+    def read(self, scratch: Scratch | None = None) -> npt.NDArray[Any]:
+        """Read it, as `StoredTensor.read`."""
+        array = np.empty(self.shape, self.dtype) if scratch is None else scratch.array(self.shape, self.dtype)
+        columns, start = array.T, 0
+        for rows in blocks(self._of):
+            columns[start : start + len(rows)] = rows
+            start += len(rows)
+        return array
+
+
 class Scratch:
     """Memory for arrays that are soon dropped, used again and again.
 
@@ -248,8 +279,11 @@ def loaded_all(weights: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def blocks(tensor: Any) -> Iterator[npt.NDArray[Any]]:  # noqa: ANN401 (an array or a `StoredTensor`)
-    """Yield some rows of a tensor after the other, read if they are still in the file: at most 1 MB, or one row."""
-    if not tensor.ndim:
+    """Yield some rows of a tensor after the other, read if they are still in the file: at most 1 MB, or one row.
+
+    A `TransposedTensor` is yielded as a whole.
+    """
+    if not tensor.ndim or isinstance(tensor, TransposedTensor):
         yield loaded(tensor)
         return
     step = max(1, _BLOCK * len(tensor) // max(1, tensor.nbytes))

@@ -96,8 +96,7 @@ def open_tensors(
     dict of str to StoredTensor or array
         Tensors by the names in the file; names of TensorFlow are converted to PyTorch's. They can be read until the
         block ends. Floating-point tensors (float64, float32, float16, bfloat16) become float32, integers and booleans
-        keep their dtype. Those of TensorFlow checkpoints, and tensors of torch that are not stored row by row, are
-        arrays.
+        keep their dtype. Tensors of torch that are not stored row by row are arrays.
 
     Raises
     ------
@@ -141,9 +140,9 @@ def _opened(file: Path, stack: ExitStack, *, keep_half: bool) -> dict[str, AnyAr
 
         return torch_tensors(_file(file, stack), keep_half=keep_half)
     if file.suffix == ".index":
-        from wordpiece_bert.bert.checkpoint.tensorflow_files import read_tensorflow_checkpoint
+        from wordpiece_bert.bert.checkpoint.tensorflow_files import tensorflow_tensors
 
-        return {**read_tensorflow_checkpoint(file, keep_half=keep_half)}
+        return {**tensorflow_tensors(file, lambda path: _file(path, stack), keep_half=keep_half)}
     for pattern, what in _UNSUPPORTED.items():
         if file.match(pattern):
             _refuse_format(file, what)

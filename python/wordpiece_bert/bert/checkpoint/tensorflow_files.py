@@ -20,17 +20,18 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
-from wordpiece_bert.bert.half_precision import BFLOAT16, native
+from wordpiece_bert.bert.half_precision import BFLOAT16
+from wordpiece_bert.bert.stored_tensor import StoredTensor, TransposedTensor
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import Any
 
-    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.stored_tensor import NumbersFile
 
-__all__ = ["read_tensorflow_checkpoint"]
+__all__ = ["tensorflow_tensors"]
 
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48
@@ -77,20 +78,24 @@ class _IndexEntry(NamedTuple):
     size: int  # in bytes
 
 
-def read_tensorflow_checkpoint(index: Path, *, keep_half: bool = False) -> dict[str, AnyArray]:
-    """Read all weights of a TensorFlow checkpoint, without the state of an optimizer.
+def tensorflow_tensors(
+    index: Path, opened: Callable[[Path], NumbersFile], *, keep_half: bool = False
+) -> dict[str, StoredTensor]:
+    """Return the weights of a TensorFlow checkpoint, without the state of an optimizer; they are still in the files.
 
     Parameters
     ----------
     index
         The ``.index`` file; the ``.data-00000-of-00001`` files are in the same folder.
+    opened
+        Opens a data file.
     keep_half
         Whether to keep float16 and bfloat16.
 
     Returns
     -------
-    dict of str to array
-        Arrays by the names and in the layout of PyTorch: ``bert.encoder.layer.0.output.dense.weight`` [out, in].
+    dict of str to StoredTensor
+        Tensors by the names and in the layout of PyTorch: ``bert.encoder.layer.0.output.dense.weight`` [out, in].
 
     Raises
     ------
@@ -111,17 +116,16 @@ def read_tensorflow_checkpoint(index: Path, *, keep_half: bool = False) -> dict[
             shards = _shards(value, index)
         elif key.decode("utf-8", "replace").rpartition("/")[2] not in _TRAINING:
             entries[_text(key, index)] = _entry(value, _text(key, index), index)
-    files = [_DataFile(index.with_suffix(f".data-{i:05}-of-{shards:05}"), index) for i in range(shards)]
-    tensors: dict[str, AnyArray] = {}
+    files = [_DataFile(index.with_suffix(f".data-{i:05}-of-{shards:05}"), index, opened) for i in range(shards)]
+    tensors: dict[str, StoredTensor] = {}
     for name, entry in entries.items():
         if entry.shard >= shards:
             _refuse(index, f"locates {quoted(name)} in shard {entry.shard} of {shards}")
-        stored = files[entry.shard].take(name, entry).view(entry.dtype).reshape(entry.shape)
+        stored = files[entry.shard].take(name, entry, keep_half=keep_half)
         new, transposed = _pytorch_name(name)
         if new in tensors:
             _refuse(index, f"has {quoted(new)} twice, also as {quoted(name)}")
-        array = native(stored, keep_half=keep_half)
-        tensors[new] = np.ascontiguousarray(array.T) if transposed and array.ndim == 2 else array
+        tensors[new] = TransposedTensor(stored) if transposed and stored.ndim == 2 else stored
     return tensors
 
 
@@ -291,29 +295,24 @@ def _text(key: bytes, file: Path) -> str:
 
 
 class _DataFile:
-    """One data file, read when the first tensor in it is requested."""
+    """One data file, opened when the first tensor in it is requested."""
 
-    def __init__(self, path: Path, index: Path) -> None:
-        self._path = path
-        self._index = index
-        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+    def __init__(self, path: Path, index: Path, opened: Callable[[Path], NumbersFile]) -> None:
+        self._path, self._index, self._opened = path, index, opened
+        self._file: NumbersFile | None = None
         self._taken = 0
 
-    def take(self, name: str, entry: _IndexEntry) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return the bytes of a tensor."""
-        if self._bytes is None:
-            try:
-                self._bytes = np.fromfile(self._path, np.uint8)
-            except (OSError, MemoryError) as cause:
-                _refuse(self._path, f"cannot be read: {getattr(cause, 'strerror', None) or cause}", cause)
-        data = self._bytes
-        if entry.offset + entry.size > len(data):
-            end = entry.offset + entry.size
-            _refuse(self._path, f"has {len(data):,} bytes, but {quoted(name)} ends at byte {end:,}: truncated")
+    def take(self, name: str, entry: _IndexEntry, *, keep_half: bool) -> StoredTensor:
+        """Return a tensor, which is still in the file."""
+        if self._file is None:
+            self._file = self._opened(self._path)
+        size, end = self._file.size, entry.offset + entry.size
+        if end > size:
+            _refuse(self._path, f"has {size:,} bytes, but {quoted(name)} ends at byte {end:,}: truncated")
         self._taken += entry.size
-        if self._taken > len(data):
+        if self._taken > size:
             _refuse(self._index, f"has overlapping tensors in {self._path.name}")
-        return data[entry.offset : entry.offset + entry.size]
+        return StoredTensor(self._file, entry.offset, entry.dtype, entry.shape, keep_half=keep_half)
 
 
 def _refuse(file: Path, what: str, cause: BaseException | None = None) -> NoReturn:
