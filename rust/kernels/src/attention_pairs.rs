@@ -5,7 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::arch::AmxTiles;
-use crate::arch::{EmulatedTiles, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileUnit};
+use crate::arch::{Bfloat16, EmulatedTiles, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileUnit};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
 use crate::rounding::RoundRows;
 use crate::tile::{Ahead, PairTile, REGISTER_ROWS, multiply_with_registers};
@@ -49,15 +49,15 @@ impl PairProducts {
             }
             #[cfg(target_arch = "x86_64")]
             Some(TileUnit::Amx(token)) => {
-                let mut registers = AmxTiles::new(token);
+                let mut registers = AmxTiles::<Bfloat16>::new(token);
                 for (b, out) in each {
-                    multiply_with_registers(&mut registers, a, 0, b, out);
+                    multiply_with_registers(&mut registers, a, 0, b, Ahead::NOTHING, out);
                 }
             }
             Some(TileUnit::Emulated) => {
-                let mut registers = EmulatedTiles::default();
+                let mut registers = EmulatedTiles::<Bfloat16>::default();
                 for (b, out) in each {
-                    multiply_with_registers(&mut registers, a, 0, b, out);
+                    multiply_with_registers(&mut registers, a, 0, b, Ahead::NOTHING, out);
                 }
             }
         }

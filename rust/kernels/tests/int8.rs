@@ -9,22 +9,33 @@ use std::sync::Once;
 
 use common::{Random, matrix};
 use wordpiece_kernels::activation::Activation;
-use wordpiece_kernels::gemm::{Dense, Epilogue, PackedWeights, QuantizedWeight, UnpackedWeights, groups, linear};
+use wordpiece_kernels::arch::TileUnit;
+use wordpiece_kernels::gemm::{
+    Dense, Epilogue, PackedWeights, QuantizedWeight, UnpackedWeights, byte_products_name, groups, linear,
+};
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::{Execution, InstructionSet, Matrix, PANEL, Row, View, pad_to_panels, panels};
-use wordpiece_parallel::{Workers, thread_pool};
+use wordpiece_parallel::thread_pool;
 
 /// Returns every way of multiplying bytes, by name. The first call reports them, and those that this CPU lacks.
-fn paths() -> Vec<(&'static str, InstructionSet)> {
+///
+/// Tile registers are emulated where the CPU has none, so that all but their instructions is tested everywhere.
+fn paths() -> Vec<(&'static str, Execution)> {
     const NAMES: &[&str] = if cfg!(target_arch = "x86_64") {
-        &["scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni"]
+        &["scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "amx-int8"]
     } else if cfg!(target_arch = "aarch64") {
         &["scalar", "neon-plain", "sdot", "smmla"]
     } else {
         &["scalar"]
     };
     static REPORTED: Once = Once::new();
-    let all: Vec<_> = InstructionSet::all_available().into_iter().flat_map(InstructionSet::byte_paths).collect();
+    let by_vectors = InstructionSet::all_available().into_iter().flat_map(InstructionSet::byte_paths);
+    let mut all: Vec<_> = by_vectors.map(|(name, set)| (name, by(set, None))).collect();
+    let best = InstructionSet::detect();
+    if let Some(unit) = TileUnit::of(best).filter(|unit| unit.multiplies_bytes()) {
+        all.push(("amx-int8", by(best, Some(unit))));
+    }
+    all.push(("amx-emulated-int8", by(best, Some(TileUnit::Emulated))));
     let skipped: Vec<&str> = NAMES.iter().copied().filter(|name| all.iter().all(|path| path.0 != *name)).collect();
     REPORTED.call_once(|| {
         let names: Vec<&str> = all.iter().map(|path| path.0).collect();
@@ -37,17 +48,14 @@ fn paths() -> Vec<(&'static str, InstructionSet)> {
     all
 }
 
-fn product(set: InstructionSet, pool: Option<Workers>, x: View<'_>, dense: &Dense, n: usize) -> Vec<f32> {
+fn by(instruction_set: InstructionSet, tiles: Option<TileUnit>) -> Execution {
+    Execution { instruction_set, tiles, pool: None }
+}
+
+fn product(execution: Execution, x: View<'_>, dense: &Dense, n: usize) -> Vec<f32> {
     let mut y = Matrix::default();
     let to = y.reshape(x.len(), n).view_mut();
-    linear(
-        Execution { instruction_set: set, tiles: None, pool },
-        x,
-        dense,
-        Epilogue::Bias,
-        to,
-        &mut Default::default(),
-    );
+    linear(execution, x, dense, Epilogue::Bias, to, &mut Default::default());
     let mut numbers = vec![0.0; x.len() * n];
     for (row, to) in numbers.chunks_mut(n).enumerate() {
         y.copy_row(row, to);
@@ -103,14 +111,14 @@ impl Layer {
 
 #[test]
 fn quantized_layers_equal_their_formula_at_all_edges() {
-    for (name, set) in paths() {
+    for (name, execution) in paths() {
         for k in [1, 3, 4, 31, 32, 33, 63, 64, 65, 96, 128, 130, 600] {
             for n in [1, 31, 32, 33, 65] {
                 let layer = layer(k, n, (k * 100 + n) as u64);
                 let mut random = Random(7);
-                for rows in [1, 2, 5, 6, 7, 13, 14, 15, 29] {
+                for rows in [1, 2, 5, 6, 7, 13, 14, 15, 29, 33] {
                     let x = random.numbers(rows * k);
-                    let y = product(set, None, matrix(&x, rows, k).view(), &layer.dense, n);
+                    let y = product(execution, matrix(&x, rows, k).view(), &layer.dense, n);
                     for (y, (expected, size)) in y.iter().zip(layer.expected(&x)) {
                         let far = (f64::from(*y) - expected).abs() / (size * f64::from(f32::EPSILON));
                         assert!(far <= 6.0, "{name}: {rows}×{k}×{n}: {y}, not {expected}: {far} ulp");
@@ -146,56 +154,88 @@ fn all_paths_add_up_the_same_integers() {
                 values.chunks(k).map(|w| x.iter().zip(w).map(|(x, w)| *x as i32 * i32::from(*w)).sum::<i32>() as f32)
             })
             .collect();
-        for (name, set) in paths() {
-            assert_eq!(product(set, None, matrix(&x, rows, k).view(), &dense, n), expected, "{name}, K = {k}");
+        for (name, execution) in paths() {
+            assert_eq!(product(execution, matrix(&x, rows, k).view(), &dense, n), expected, "{name}, K = {k}");
         }
+    }
+}
+
+#[test]
+fn tile_registers_give_the_same_bits_as_vectors() {
+    for set in InstructionSet::all_available() {
+        let units = [Some(TileUnit::Emulated), TileUnit::of(set).filter(|unit| unit.multiplies_bytes())];
+        for (k, n) in [(1, 1), (63, 32), (64, 33), (65, 31), (130, 65), (600, 96)] {
+            let layer = layer(k, n, 12);
+            for rows in [8, 9, 15, 16, 17, 31, 32, 33, 70] {
+                let x = matrix(&Random(rows as u64).numbers(rows * k), rows, k);
+                for (name, set) in set.byte_paths() {
+                    let expected = product(by(set, None), x.view(), &layer.dense, n);
+                    for unit in units.into_iter().flatten() {
+                        let found = product(by(set, Some(unit)), x.view(), &layer.dense, n);
+                        assert_eq!(found, expected, "{} beside {name}: {rows}×{k}×{n}", unit.name());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_bytes_have_the_name_of_what_multiplies_them() {
+    for set in InstructionSet::all_available() {
+        assert_eq!(byte_products_name(set, None), set.byte_paths()[0].0);
+        assert_eq!(byte_products_name(set, Some(TileUnit::Emulated)), "amx-emulated-int8");
     }
 }
 
 #[test]
 fn a_row_has_the_same_bits_beside_any_others_and_on_any_number_of_threads() {
     let pools = [1, 3].map(|workers| thread_pool(workers).expect("the system starts threads"));
-    for (name, set) in paths() {
+    for (name, execution) in paths() {
         let (k, n) = (200, 70);
         let layer = layer(k, n, 5);
         let x = Random(6).numbers(40 * k);
         let all = matrix(&x, 40, k);
-        let whole = product(set, None, all.view(), &layer.dense, n);
+        let whole = product(execution, all.view(), &layer.dense, n);
         for rows in [1, 2, 13, 14, 15, 40] {
             for start in [0, 1, 7, 39] {
                 let range = start..(start + rows).min(40);
-                let part = product(set, None, all.view().rows(range.clone()), &layer.dense, n);
+                let part = product(execution, all.view().rows(range.clone()), &layer.dense, n);
                 assert_eq!(part, whole[range.start * n..range.end * n], "{name}: rows {range:?}");
             }
         }
         for pool in pools {
-            assert_eq!(product(set, Some(pool), all.view(), &layer.dense, n), whole, "{name}");
+            assert_eq!(
+                product(Execution { pool: Some(pool), ..execution }, all.view(), &layer.dense, n),
+                whole,
+                "{name}"
+            );
         }
     }
 }
 
 #[test]
 fn numbers_beyond_the_last_column_do_not_change_the_scale() {
-    for (name, set) in paths() {
+    for (name, execution) in paths() {
         let (k, n) = (40, 8);
         let layer = layer(k, n, 9);
         let mut x = matrix(&Random(1).numbers(3 * k), 3, k);
-        let clean = product(set, None, x.view(), &layer.dense, n);
+        let clean = product(execution, x.view(), &layer.dense, n);
         for row in &mut x.data_mut()[3..] {
             row.0[k - PANEL..].fill(f32::NAN);
         }
-        assert_eq!(product(set, None, x.view(), &layer.dense, n), clean, "{name}");
+        assert_eq!(product(execution, x.view(), &layer.dense, n), clean, "{name}");
     }
 }
 
 #[test]
 fn inputs_that_are_not_finite_give_results_that_are_not_finite() {
-    for (name, set) in paths() {
+    for (name, execution) in paths() {
         let layer = layer(70, 33, 2);
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut x = Random(3).numbers(2 * 70);
             x[66] = bad;
-            let y = product(set, None, matrix(&x, 2, 70).view(), &layer.dense, 33);
+            let y = product(execution, matrix(&x, 2, 70).view(), &layer.dense, 33);
             assert!(y[..33].iter().all(|y| !y.is_finite()), "{name}: {bad}");
             assert!(y[33..].iter().all(|y| y.is_finite()), "{name}: another row");
         }
@@ -217,13 +257,12 @@ fn packed_weights_are_unpacked_bit_for_bit() {
 
 #[test]
 fn epilogues_follow_as_for_other_weights() {
-    for (name, set) in paths() {
+    for (name, execution) in paths() {
         let layer = layer(64, 40, 8);
         let x = matrix(&Random(9).numbers(5 * 64), 5, 64);
-        let plain = product(set, None, x.view(), &layer.dense, 40);
+        let plain = product(execution, x.view(), &layer.dense, 40);
         let mut y = Matrix::default();
         let to = y.reshape(5, 40).view_mut();
-        let execution = Execution::on_this_thread(set);
         let epilogue = Epilogue::Activation(Activation::Relu);
         linear(execution, x.view(), &layer.dense, epilogue, to, &mut Default::default());
         let mut row = vec![0.0; 40];
@@ -239,8 +278,9 @@ fn a_layer_that_observes_adds_up_the_squares_of_its_inputs() {
     let layer = layer(40, 8, 1);
     let dense = layer.dense.observing();
     let x = Random(2).numbers(5 * 40);
+    let execution = Execution::on_this_thread(InstructionSet::detect());
     for part in [&x[..80], &x[80..]] {
-        product(InstructionSet::detect(), None, matrix(part, part.len() / 40, 40).view(), &dense, 8);
+        product(execution, matrix(part, part.len() / 40, 40).view(), &dense, 8);
     }
     let observed = dense.observed().expect("the layer observes");
     assert_eq!(observed.rows, 5);

@@ -49,7 +49,7 @@ macro_rules! token {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub use crate::amx::Amx;
+pub use crate::amx::{Amx, AmxInt8};
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Avx2, Avx512, AvxVnni, Bf16, Vbmi2, Vnni};
 

@@ -38,6 +38,8 @@ const EXTENSIONS: &[Extension] = &[
     ("avx512-bf16", || crate::instruction_set::Avx512::new().is_some_and(|token| token.bf16().is_some())),
     #[cfg(target_arch = "x86_64")]
     ("amx", || crate::instruction_set::Amx::new().is_some()),
+    #[cfg(target_arch = "x86_64")]
+    ("amx-int8", || crate::instruction_set::Amx::new().is_some_and(|token| token.int8().is_some())),
     #[cfg(target_arch = "aarch64")]
     ("neon-bf16", || crate::instruction_set::Neon::new().is_some_and(|token| token.bf16().is_some())),
     #[cfg(target_arch = "aarch64")]

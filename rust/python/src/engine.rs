@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use wordpiece_kernels::InstructionSet;
 use wordpiece_kernels::arch::TileUnit;
-use wordpiece_kernels::gemm::Products;
+use wordpiece_kernels::gemm::{Products, byte_products_name};
 use wordpiece_parallel::cpu;
 
 use crate::error::{self, guarded};
@@ -32,9 +32,9 @@ pub fn products_for(dtype: &str, instruction_set: Option<&str>) -> PyResult<Prod
 pub fn describe_products(dtype: &str, instruction_set: Option<&str>) -> PyResult<(String, String, bool, String)> {
     guarded(|| {
         if dtype == "int8" {
-            let (set, _) = kernels_for(instruction_set)?;
-            let name = set.byte_paths().first().map_or(set.name(), |path| path.0);
-            return Ok((cpu::name(), name.to_string(), true, "int8 products, exact sums".to_string()));
+            let (set, tiles) = kernels_for(instruction_set)?;
+            let name = byte_products_name(set, tiles);
+            return Ok((cpu::name(), name, true, "int8 products, exact sums".to_string()));
         }
         let (products, (set, tiles)) = (products_for(dtype, instruction_set)?, kernels_for(instruction_set)?);
         let reason = match products {

@@ -5,10 +5,11 @@
 use std::arch::asm;
 use std::marker::PhantomData;
 
-use wordpiece_parallel::instruction_set::Amx;
+use wordpiece_parallel::instruction_set::{Amx, AmxInt8};
 
-use super::tile_registers::{InputTile, SumTiles, TILE_REGISTER_ROWS, TileRegisters, WeightTiles};
-use crate::matrix::{HalfRow, PairRow, Row};
+use super::tile_registers::{
+    Bfloat16, InputTile, Int8, SumTiles, TILE_REGISTER_ROWS, TileNumbers, TileRegisters, WeightTiles,
+};
 
 /// The operand of LDTILECFG: palette 1, eight tiles of 16 rows of 64 bytes.
 #[repr(C, align(64))]
@@ -30,23 +31,61 @@ static CONFIGURATION: Configuration = Configuration {
 
 const _: () = assert!(size_of::<Configuration>() == 64 && TILE_REGISTER_ROWS == 16);
 
-/// The tile registers of this thread, configured; released when it is dropped, so that switching threads stays cheap.
-pub struct AmxTiles {
-    /// The registers belong to the thread.
-    _not_send: PhantomData<*const ()>,
+/// Numbers that instructions of AMX multiply.
+pub trait AmxNumbers: TileNumbers {
+    /// The proof that the CPU has the instruction, and all others that [`AmxTiles`] uses.
+    type Token;
+
+    /// Executes the instruction that adds the products of the tiles A and B to the sums in C.
+    ///
+    /// # Safety
+    ///
+    /// A token must exist, and the tile registers of this thread must be configured.
+    unsafe fn multiply<const C: usize, const A: usize, const B: usize>();
 }
 
-impl AmxTiles {
+impl AmxNumbers for Bfloat16 {
+    type Token = Amx;
+
+    #[inline(always)]
+    unsafe fn multiply<const C: usize, const A: usize, const B: usize>() {
+        // SAFETY: the caller proves AMX-BF16 and the configuration; the instruction changes nothing else.
+        unsafe {
+            asm!("tdpbf16ps tmm{}, tmm{}, tmm{}", const C, const A, const B, options(nostack, nomem, preserves_flags));
+        }
+    }
+}
+
+impl AmxNumbers for Int8 {
+    type Token = AmxInt8;
+
+    #[inline(always)]
+    unsafe fn multiply<const C: usize, const A: usize, const B: usize>() {
+        // SAFETY: the caller proves AMX-INT8 and the configuration; the instruction changes nothing else.
+        unsafe {
+            asm!("tdpbssd tmm{}, tmm{}, tmm{}", const C, const A, const B, options(nostack, nomem, preserves_flags));
+        }
+    }
+}
+
+/// The tile registers of this thread, configured; released when it is dropped, so that switching threads stays cheap.
+pub struct AmxTiles<N> {
+    /// The registers belong to the thread.
+    _not_send: PhantomData<*const N>,
+}
+
+impl<N: AmxNumbers> AmxTiles<N> {
     /// Configures the tile registers of this thread. At a time, a thread may have one such value.
     #[inline(always)]
-    pub fn new(_: Amx) -> AmxTiles {
+    pub fn new(_: N::Token) -> AmxTiles<N> {
+        const { assert!(size_of::<N::Input>() == 64 && size_of::<N::Weight>() == 128 && size_of::<N::Sum>() == 128) };
         // SAFETY: the token proves that AMX may be used; the operand has 64 bytes and a valid configuration.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const CONFIGURATION, options(nostack, readonly, preserves_flags)) }
         AmxTiles { _not_send: PhantomData }
     }
 }
 
-impl Drop for AmxTiles {
+impl<N> Drop for AmxTiles<N> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `new` configured the registers, so AMX may be used.
@@ -54,7 +93,9 @@ impl Drop for AmxTiles {
     }
 }
 
-impl TileRegisters for AmxTiles {
+impl<N: AmxNumbers> TileRegisters for AmxTiles<N> {
+    type Numbers = N;
+
     #[inline(always)]
     fn zero<const C: usize>(&mut self) {
         const { assert!(C < 8) };
@@ -63,7 +104,7 @@ impl TileRegisters for AmxTiles {
     }
 
     #[inline(always)]
-    fn load_inputs<const A: usize>(&mut self, from: &InputTile) {
+    fn load_inputs<const A: usize>(&mut self, from: &InputTile<N>) {
         const { assert!(A < 8) };
         // SAFETY: `self` proves that the registers are configured; 16 rows of 64 bytes, one after the other, are read.
         unsafe {
@@ -71,14 +112,14 @@ impl TileRegisters for AmxTiles {
                 "tileloadd tmm{}, [{} + {}*1]",
                 const A,
                 in(reg) from.as_ptr(),
-                in(reg) size_of::<HalfRow>(),
+                in(reg) size_of::<N::Input>(),
                 options(nostack, readonly, preserves_flags),
             );
         }
     }
 
     #[inline(always)]
-    fn load_weights<const B: usize, const HALF: usize>(&mut self, from: &WeightTiles) {
+    fn load_weights<const B: usize, const HALF: usize>(&mut self, from: &WeightTiles<N>) {
         const { assert!(B < 8 && HALF < 2) };
         // SAFETY: `self` proves that the registers are configured; one half, 64 bytes, of each of 16 rows is read.
         unsafe {
@@ -86,7 +127,7 @@ impl TileRegisters for AmxTiles {
                 "tileloadd tmm{}, [{} + {}*1]",
                 const B,
                 in(reg) from.as_ptr().cast::<u8>().add(64 * HALF),
-                in(reg) size_of::<PairRow>(),
+                in(reg) size_of::<N::Weight>(),
                 options(nostack, readonly, preserves_flags),
             );
         }
@@ -95,21 +136,19 @@ impl TileRegisters for AmxTiles {
     #[inline(always)]
     fn multiply<const C: usize, const A: usize, const B: usize>(&mut self) {
         const { assert!(C < 8 && A < 8 && B < 8 && C != A && C != B && A != B) };
-        // SAFETY: `self` proves that the registers are configured; the instruction changes nothing else.
-        unsafe {
-            asm!("tdpbf16ps tmm{}, tmm{}, tmm{}", const C, const A, const B, options(nostack, nomem, preserves_flags));
-        }
+        // SAFETY: `self` proves that the registers are configured, for which `new` required a token.
+        unsafe { N::multiply::<C, A, B>() }
     }
 
     #[inline(always)]
-    fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles) {
+    fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles<N>) {
         const { assert!(C < 8 && HALF < 2) };
         // SAFETY: `self` proves that the registers are configured; one half, 64 bytes, of each of 16 rows is written.
         unsafe {
             asm!(
                 "tilestored [{} + {}*1], tmm{}",
                 in(reg) to.as_mut_ptr().cast::<u8>().add(64 * HALF),
-                in(reg) size_of::<Row>(),
+                in(reg) size_of::<N::Sum>(),
                 const C,
                 options(nostack, preserves_flags),
             );
@@ -120,11 +159,18 @@ impl TileRegisters for AmxTiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::{ByteRow, HalfRow, PairRow, QuadRow, Row, SumRow};
+    use crate::numbers::f32_to_bf16;
 
     /// Uses each operation once, with different registers. Its code is read, and run only where AMX is.
     #[inline(never)]
-    fn each_operation(token: Amx, inputs: &InputTile, weights: &WeightTiles, sums: &mut SumTiles) {
-        let mut tiles = AmxTiles::new(token);
+    fn each_operation<N: AmxNumbers>(
+        token: N::Token,
+        inputs: &InputTile<N>,
+        weights: &WeightTiles<N>,
+        sums: &mut SumTiles<N>,
+    ) {
+        let mut tiles = AmxTiles::<N>::new(token);
         tiles.zero::<3>();
         tiles.load_inputs::<4>(inputs);
         tiles.load_weights::<6, 1>(weights);
@@ -136,7 +182,7 @@ mod tests {
     type Encoding = &'static [(u8, u8)];
 
     /// The encodings in the manual: VEX.128.pp.0F38.W0, in which C4 E2 is the first half of the prefix.
-    const ENCODINGS: [(&str, Encoding); 6] = [
+    const ENCODINGS: [(&str, Encoding); 5] = [
         ("ldtilecfg: NP 49 !(11):000:bbb", &[(0xc4, 0xff), (0xc2, 0xdf), (0x78, 0xff), (0x49, 0xff), (0x00, 0x38)]),
         ("tilezero tmm3: F2 49 11:011:000", &[(0xc4, 0xff), (0xe2, 0xff), (0x7b, 0xff), (0x49, 0xff), (0xd8, 0xff)]),
         (
@@ -148,23 +194,29 @@ mod tests {
             &[(0xc4, 0xff), (0x82, 0x9f), (0x7b, 0xff), (0x4b, 0xff), (0x34, 0x3f)],
         ),
         (
-            "tdpbf16ps tmm3, tmm4, tmm6: F3 5C 11:011:100",
-            &[(0xc4, 0xff), (0xe2, 0xff), (0x4a, 0xff), (0x5c, 0xff), (0xdc, 0xff)],
-        ),
-        (
             "tilestored tmm3: F3 4B !(11):011:100",
             &[(0xc4, 0xff), (0x82, 0x9f), (0x7a, 0xff), (0x4b, 0xff), (0x1c, 0x3f)],
         ),
     ];
 
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri has no machine code")]
-    fn instructions_are_encoded_as_the_manual_says() {
-        let start = each_operation as fn(Amx, &InputTile, &WeightTiles, &mut SumTiles) as *const u8;
+    /// The product stands before the last of [`ENCODINGS`].
+    const PAIR_PRODUCT: (&str, Encoding) = (
+        "tdpbf16ps tmm3, tmm4, tmm6: F3 5C 11:011:100",
+        &[(0xc4, 0xff), (0xe2, 0xff), (0x4a, 0xff), (0x5c, 0xff), (0xdc, 0xff)],
+    );
+    const QUAD_PRODUCT: (&str, Encoding) = (
+        "tdpbssd tmm3, tmm4, tmm6: F2 5E 11:011:100",
+        &[(0xc4, 0xff), (0xe2, 0xff), (0x4b, 0xff), (0x5e, 0xff), (0xdc, 0xff)],
+    );
+
+    /// Checks the code of [`each_operation`].
+    fn check_encodings<N: AmxNumbers>(product: (&str, Encoding)) {
+        let start = each_operation::<N> as fn(N::Token, &InputTile<N>, &WeightTiles<N>, &mut SumTiles<N>) as *const u8;
         // SAFETY: the code of a function may be read; the program has far more than 1024 bytes of code after this one.
         let code = unsafe { std::slice::from_raw_parts(start, 1024) };
         let mut at = 0;
-        for (name, encoding) in ENCODINGS {
+        let (last, before) = ENCODINGS.split_last().expect("there are encodings");
+        for (name, encoding) in before.iter().copied().chain([product, *last]) {
             let matches =
                 |code: &[u8]| code.iter().zip(encoding).all(|(byte, (bits, mask))| byte & mask == bits & mask);
             let found = code[at..].windows(encoding.len()).position(matches);
@@ -175,13 +227,31 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no machine code")]
+    fn instructions_are_encoded_as_the_manual_says() {
+        check_encodings::<Bfloat16>(PAIR_PRODUCT);
+        check_encodings::<Int8>(QUAD_PRODUCT);
+    }
+
+    #[test]
+    fn the_products_of_bytes_run_where_the_cpu_has_them() {
+        let Some(token) = Amx::new().and_then(Amx::int8) else { return };
+        let inputs = std::array::from_fn(|r| ByteRow(std::array::from_fn(|k| (r as u8).wrapping_sub(k as u8))));
+        let mut sums = [SumRow::ZERO; TILE_REGISTER_ROWS];
+        each_operation::<Int8>(token, &inputs, &[QuadRow([[-2; 4]; 32]); TILE_REGISTER_ROWS], &mut sums);
+        for (r, row) in sums.iter().enumerate() {
+            assert!(row.0[..16].iter().all(|x| *x == 0));
+            assert!(row.0[16..].iter().all(|x| *x == 2 * 2016 - 128 * r as i32), "row {r}");
+        }
+    }
+
+    #[test]
     fn the_instructions_run_where_the_cpu_has_them() {
-        use crate::numbers::f32_to_bf16;
         let Some(token) = Amx::new() else { return };
         let inputs = std::array::from_fn(|r| HalfRow(std::array::from_fn(|k| f32_to_bf16((r + k) as f32))));
         let weights = [PairRow([u32::from(f32_to_bf16(1.0)) * 0x1_0001; 32]); TILE_REGISTER_ROWS];
         let mut sums = [Row::ZERO; TILE_REGISTER_ROWS];
-        each_operation(token, &inputs, &weights, &mut sums);
+        each_operation::<Bfloat16>(token, &inputs, &weights, &mut sums);
         for (r, row) in sums.iter().enumerate() {
             assert!(row.0[..16].iter().all(|x| *x == 0.0));
             assert!(row.0[16..].iter().all(|x| *x == (32 * r + 496) as f32), "row {r}");

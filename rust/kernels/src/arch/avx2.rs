@@ -307,6 +307,13 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn load_integers(self, row: &SumRow, at: usize) -> __m256 {
+        assert!(at <= PANEL - Self::LANES);
+        // SAFETY: `self` proves AVX2; the assertion leaves 8 integers from `at` on.
+        unsafe { _mm256_cvtepi32_ps(_mm256_loadu_si256(row.0.as_ptr().add(at).cast())) }
+    }
+
+    #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` proves AVX2, FMA and POPCNT, the features of the function.
         unsafe { run_with_features(self, kernel) }

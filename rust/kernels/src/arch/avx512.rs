@@ -321,6 +321,13 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn load_integers(self, row: &SumRow, at: usize) -> __m512 {
+        assert!(at <= PANEL - Self::LANES);
+        // SAFETY: `self` proves AVX-512; the assertion leaves 16 integers from `at` on.
+        unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(row.0.as_ptr().add(at).cast())) }
+    }
+
+    #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` proves AVX-512, FMA and POPCNT, the features of the function.
         unsafe { run_with_features(self, kernel) }

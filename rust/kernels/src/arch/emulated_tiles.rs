@@ -1,61 +1,134 @@
-//! Tile registers without AMX: the arithmetic of the instruction as its manual defines it, number by number.
+//! Tile registers without AMX: the arithmetic of the instructions as their manual defines it, number by number.
 //!
-//! Intel® 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS.
+//! Intel® 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS and TDPBSSD.
 
-use super::tile_registers::{InputTile, SumTiles, TILE_REGISTER_ROWS as ROWS, TileRegisters, WeightTiles};
+use std::marker::PhantomData;
 
-/// The pairs of a row, and the sums of a row.
+use super::tile_registers::{
+    Bfloat16, InputTile, Int8, SumTiles, TILE_REGISTER_ROWS as ROWS, TileNumbers, TileRegisters, WeightTiles,
+};
+use crate::matrix::{ByteRow, HalfRow, PairRow, QuadRow, Row, SumRow};
+
+/// The groups of 4 bytes of a row, and the sums of a row.
 const COLUMNS: usize = 16;
 
 /// One tile register as 16 rows of 16 numbers of 32 bits.
 type Register = [[u32; COLUMNS]; ROWS];
 
 /// Eight tile registers in memory, 0 at first.
-#[derive(Default)]
-pub struct EmulatedTiles([Register; 8]);
+pub struct EmulatedTiles<N> {
+    registers: Box<[Register; 8]>,
+    numbers: PhantomData<N>,
+}
 
-impl TileRegisters for EmulatedTiles {
-    fn zero<const C: usize>(&mut self) {
-        self.0[C] = [[0; COLUMNS]; ROWS];
+impl<N> Default for EmulatedTiles<N> {
+    fn default() -> Self {
+        EmulatedTiles { registers: Box::default(), numbers: PhantomData }
+    }
+}
+
+/// Numbers whose products are emulated.
+pub trait EmulatedNumbers: TileNumbers {
+    /// Returns the bytes 4k to 4k + 3 of a row of inputs.
+    fn input(row: &Self::Input, k: usize) -> u32;
+
+    /// Returns what belongs to output `n`.
+    fn weight(row: &Self::Weight, n: usize) -> u32;
+
+    /// Stores the sum of output `n`.
+    fn store(row: &mut Self::Sum, n: usize, sum: u32);
+
+    /// Adds the products of one row of a tile of inputs and all of a tile of weights to a row of sums.
+    fn multiply(sums: &mut [u32; COLUMNS], inputs: [u32; COLUMNS], weights: &Register);
+}
+
+impl EmulatedNumbers for Bfloat16 {
+    fn input(row: &HalfRow, k: usize) -> u32 {
+        row.pair(k)
     }
 
-    fn load_inputs<const A: usize>(&mut self, from: &InputTile) {
-        for (to, from) in self.0[A].iter_mut().zip(from) {
-            for (k, to) in to.iter_mut().enumerate() {
-                *to = from.pair(k);
+    fn weight(row: &PairRow, n: usize) -> u32 {
+        row.0[n]
+    }
+
+    fn store(row: &mut Row, n: usize, sum: u32) {
+        row.0[n] = f32::from_bits(sum);
+    }
+
+    fn multiply(c: &mut [u32; COLUMNS], a: [u32; COLUMNS], b: &Register) {
+        let mut sums = [[0.0; COLUMNS]; 2];
+        for (a, b) in a.into_iter().zip(b) {
+            let a = split(a);
+            for (n, b) in b.iter().enumerate() {
+                let b = split(*b);
+                for (sums, (a, b)) in sums.iter_mut().zip(a.into_iter().zip(b)) {
+                    sums[n] = flush(a.mul_add(b, sums[n]));
+                }
+            }
+        }
+        for (n, c) in c.iter_mut().enumerate() {
+            let both = flush(sums[0][n] + sums[1][n]);
+            *c = flush(flush(f32::from_bits(*c)) + both).to_bits();
+        }
+    }
+}
+
+impl EmulatedNumbers for Int8 {
+    fn input(row: &ByteRow, k: usize) -> u32 {
+        row.quad(k)
+    }
+
+    fn weight(row: &QuadRow, n: usize) -> u32 {
+        u32::from_le_bytes(row.0[n].map(|x| x as u8))
+    }
+
+    fn store(row: &mut SumRow, n: usize, sum: u32) {
+        row.0[n] = sum as i32;
+    }
+
+    fn multiply(c: &mut [u32; COLUMNS], a: [u32; COLUMNS], b: &Register) {
+        for (a, b) in a.into_iter().zip(b) {
+            let a = a.to_le_bytes();
+            for (c, b) in c.iter_mut().zip(b) {
+                for (a, b) in a.into_iter().zip(b.to_le_bytes()) {
+                    *c = c.wrapping_add((i32::from(a as i8) * i32::from(b as i8)) as u32);
+                }
             }
         }
     }
+}
 
-    fn load_weights<const B: usize, const HALF: usize>(&mut self, from: &WeightTiles) {
-        for (to, from) in self.0[B].iter_mut().zip(from) {
-            to.copy_from_slice(&from.0[COLUMNS * HALF..][..COLUMNS]);
+impl<N: EmulatedNumbers> TileRegisters for EmulatedTiles<N> {
+    type Numbers = N;
+
+    fn zero<const C: usize>(&mut self) {
+        self.registers[C] = [[0; COLUMNS]; ROWS];
+    }
+
+    fn load_inputs<const A: usize>(&mut self, from: &InputTile<N>) {
+        for (to, from) in self.registers[A].iter_mut().zip(from) {
+            *to = std::array::from_fn(|k| N::input(from, k));
+        }
+    }
+
+    fn load_weights<const B: usize, const HALF: usize>(&mut self, from: &WeightTiles<N>) {
+        for (to, from) in self.registers[B].iter_mut().zip(from) {
+            *to = std::array::from_fn(|n| N::weight(from, COLUMNS * HALF + n));
         }
     }
 
     fn multiply<const C: usize, const A: usize, const B: usize>(&mut self) {
-        let (a, b) = (self.0[A], self.0[B]);
-        for (c, a) in self.0[C].iter_mut().zip(a) {
-            let mut sums = [[0.0; COLUMNS]; 2];
-            for (a, b) in a.into_iter().zip(b) {
-                let a = split(a);
-                for (n, b) in b.into_iter().enumerate() {
-                    let b = split(b);
-                    for (sums, (a, b)) in sums.iter_mut().zip(a.into_iter().zip(b)) {
-                        sums[n] = flush(a.mul_add(b, sums[n]));
-                    }
-                }
-            }
-            for (n, c) in c.iter_mut().enumerate() {
-                let both = flush(sums[0][n] + sums[1][n]);
-                *c = flush(flush(f32::from_bits(*c)) + both).to_bits();
-            }
+        let (a, b) = (self.registers[A], self.registers[B]);
+        for (c, a) in self.registers[C].iter_mut().zip(a) {
+            N::multiply(c, a, &b);
         }
     }
 
-    fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles) {
-        for (to, from) in to.iter_mut().zip(self.0[C]) {
-            to.0[COLUMNS * HALF..][..COLUMNS].copy_from_slice(&from.map(f32::from_bits));
+    fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles<N>) {
+        for (to, from) in to.iter_mut().zip(self.registers[C]) {
+            for (n, sum) in from.into_iter().enumerate() {
+                N::store(to, COLUMNS * HALF + n, sum);
+            }
         }
     }
 }
@@ -73,12 +146,12 @@ fn flush(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::{HalfRow, PANEL, PairRow, Row};
+    use crate::matrix::PANEL;
     use crate::numbers::f32_to_bf16;
 
     /// Multiplies one row of pairs by one column, through registers 0, 1 and 2.
     fn dot(a: &[f32], b: &[f32]) -> f32 {
-        let mut tiles = EmulatedTiles::default();
+        let mut tiles = EmulatedTiles::<Bfloat16>::default();
         let (mut inputs, mut weights) = ([HalfRow::ZERO; ROWS], [PairRow([0; PANEL]); ROWS]);
         for (k, (a, b)) in a.iter().zip(b).enumerate() {
             inputs[3].0[k] = f32_to_bf16(*a);
@@ -122,7 +195,7 @@ mod tests {
 
     #[test]
     fn products_are_added_to_the_sums_that_are_there() {
-        let mut tiles = EmulatedTiles::default();
+        let mut tiles = EmulatedTiles::<Bfloat16>::default();
         let one = [HalfRow([f32_to_bf16(1.0); PANEL]); ROWS];
         let pair = u32::from(f32_to_bf16(1.0)) * 0x1_0001;
         tiles.load_inputs::<6>(&one);
@@ -133,5 +206,35 @@ mod tests {
         let mut sums = [Row::ZERO; ROWS];
         tiles.store::<4, 0>(&mut sums);
         assert!(sums.iter().all(|row| row.0[..COLUMNS] == [96.0; COLUMNS] && row.0[COLUMNS..] == [0.0; COLUMNS]));
+    }
+
+    #[test]
+    fn bytes_are_signed_and_all_64_products_are_added_up_exactly() {
+        let mut tiles = EmulatedTiles::<Int8>::default();
+        let inputs = std::array::from_fn(|r| ByteRow(std::array::from_fn(|k| (r * 31 + k * 7) as u8)));
+        let weight = |k: usize, n: usize| (k * 11 + n * 5) as u8 as i8;
+        let weights =
+            std::array::from_fn(|k| QuadRow(std::array::from_fn(|n| std::array::from_fn(|i| weight(4 * k + i, n)))));
+        tiles.load_inputs::<4>(&inputs);
+        tiles.load_weights::<6, 0>(&weights);
+        tiles.load_weights::<7, 1>(&weights);
+        for times in 1..3 {
+            tiles.multiply::<0, 4, 6>();
+            tiles.multiply::<1, 4, 7>();
+            let mut sums = [SumRow::ZERO; ROWS];
+            tiles.store::<0, 0>(&mut sums);
+            tiles.store::<1, 1>(&mut sums);
+            for (inputs, sums) in inputs.iter().zip(sums) {
+                for (n, sum) in sums.0.into_iter().enumerate() {
+                    let product = |(k, x): (usize, &u8)| i32::from(*x as i8) * i32::from(weight(k, n));
+                    let expected: i32 = inputs.0.iter().enumerate().map(product).sum();
+                    assert_eq!(sum, times * expected, "output {n}");
+                }
+            }
+        }
+        tiles.zero::<0>();
+        let mut sums = [SumRow([1; PANEL]); ROWS];
+        tiles.store::<0, 0>(&mut sums);
+        assert!(sums.iter().all(|row| row.0[..COLUMNS] == [0; COLUMNS] && row.0[COLUMNS..] == [1; COLUMNS]));
     }
 }

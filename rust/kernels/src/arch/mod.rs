@@ -25,14 +25,16 @@ mod simd;
 mod tile_registers;
 
 #[cfg(target_arch = "x86_64")]
-pub use amx::AmxTiles;
-pub use emulated_tiles::EmulatedTiles;
+pub use amx::{AmxNumbers, AmxTiles};
+pub use emulated_tiles::{EmulatedNumbers, EmulatedTiles};
 pub use scalar::Scalar;
 pub use simd::{
     ByteDot, ByteTileKernel, Kernel, MAX_TILE_ROWS, MatrixDot, MultipliedBytes, PairDot, PairMatrixTileKernel,
     PairTileKernel, Simd, TileKernel, WidenedPairs,
 };
-pub use tile_registers::{InputTile, SumTiles, TILE_REGISTER_ROWS, TileRegisters, TileUnit, WeightTiles};
+pub use tile_registers::{
+    Bfloat16, InputTile, Int8, SumTiles, TILE_REGISTER_ROWS, TileNumbers, TileRegisters, TileUnit, WeightTiles,
+};
 pub use wordpiece_parallel::InstructionSet;
 
 /// Runs a computation with the instructions of `instruction_set`.
@@ -84,7 +86,7 @@ mod tests {
     use wordpiece_parallel::testing::instruction_sets;
 
     use super::{Kernel, PairDot, PairTileKernel, Simd, run};
-    use crate::matrix::{ByteRow, PANEL, PairRow, Row};
+    use crate::matrix::{ByteRow, PANEL, PairRow, Row, SumRow};
     use crate::numbers::GROUP;
 
     fn panics(f: impl FnOnce()) -> bool {
@@ -109,6 +111,7 @@ mod tests {
                     panics(|| _ = simd.load(&row, at))
                         && panics(|| simd.store(&mut row, at, simd.splat(1.0)))
                         && panics(|| _ = simd.load_pairs(&PairRow([0; PANEL]), at))
+                        && panics(|| _ = simd.load_integers(&SumRow::ZERO, at))
                         && row == Row::ZERO
                 })
         }

@@ -429,6 +429,13 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn load_integers(self, row: &SumRow, at: usize) -> float32x4_t {
+        assert!(at <= PANEL - Self::LANES);
+        // SAFETY: `self` proves NEON; the assertion leaves 4 integers from `at` on.
+        unsafe { vcvtq_f32_s32(vld1q_s32(row.0.as_ptr().add(at))) }
+    }
+
+    #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         // SAFETY: `self` proves NEON, the feature of the function.
         unsafe { run_with_features(self, kernel) }

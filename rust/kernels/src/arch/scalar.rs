@@ -176,6 +176,11 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    fn load_integers(self, row: &SumRow, at: usize) -> V {
+        std::array::from_fn(|i| row.0[at + i] as f32)
+    }
+
+    #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         kernel.run(self)
     }

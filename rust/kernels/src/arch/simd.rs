@@ -107,6 +107,13 @@ pub trait Simd: Copy + Send + Sync {
     /// If they reach beyond the row.
     fn load_pairs(self, row: &PairRow, at: usize) -> [Self::V; 2];
 
+    /// Reads the integers `at..at + LANES` of a row, of magnitudes up to 2²⁴, and converts them, which is exact.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the row.
+    fn load_integers(self, row: &SumRow, at: usize) -> Self::V;
+
     /// Runs a computation, compiled with the features of this instruction set.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
 

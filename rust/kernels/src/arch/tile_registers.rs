@@ -1,44 +1,81 @@
 //! Tile registers: the operations of AMX behind a trait, and the choice between the instructions and their emulation.
+//!
+//! The operations are those of one type of numbers, [`Bfloat16`] or [`Int8`].
 
 #[cfg(target_arch = "x86_64")]
 use wordpiece_parallel::instruction_set::Amx;
 
 use super::InstructionSet;
-use crate::matrix::{HalfRow, PairRow, Row};
+use crate::matrix::{ByteRow, HalfRow, PairRow, QuadRow, Row, SumRow};
 
 /// How many rows a tile register has, each of 64 bytes.
 pub const TILE_REGISTER_ROWS: usize = 16;
 
-/// A tile of inputs: 16 rows of 32 bfloat16 numbers, which are 16 rows of one panel.
-pub type InputTile = [HalfRow; TILE_REGISTER_ROWS];
-/// Two tiles of weights side by side, 16 pairs of inputs by 16 outputs each: 16 rows of one packed panel.
-pub type WeightTiles = [PairRow; TILE_REGISTER_ROWS];
-/// Two tiles of sums side by side, 16 rows by 16 outputs each.
-pub type SumTiles = [Row; TILE_REGISTER_ROWS];
-
-/// Eight tile registers, numbered from 0; tile C holds sums in float32, A inputs and B weights in bfloat16.
+/// The numbers that tile registers multiply, by the rows of panels that tiles are loaded from and stored to.
 ///
-/// Panels have the layout of tiles, so nothing is packed for them: a row of a panel of inputs is a row of A, and a row of
-/// pairs of packed weights is a row of two B, one for either half of the outputs.
+/// Panels have the layout of tiles, so nothing is packed for them: a row of inputs is a row of one tile, and a row of packed
+/// weights or of sums is a row of two tiles, one for either half of the outputs.
+pub trait TileNumbers {
+    /// A row of inputs: 64 bytes.
+    type Input: Copy;
+    /// A row of packed weights: for each of 32 outputs, the 4 bytes that are multiplied by 4 bytes of inputs.
+    type Weight: Copy;
+    /// A row of 32 sums of 32 bits.
+    type Sum: Copy;
+}
+
+/// bfloat16, a tile of inputs having 32 columns, and sums in float32.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bfloat16;
+
+impl TileNumbers for Bfloat16 {
+    type Input = HalfRow;
+    type Weight = PairRow;
+    type Sum = Row;
+}
+
+/// int8, a tile of inputs having 64 columns, and sums in int32.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Int8;
+
+impl TileNumbers for Int8 {
+    type Input = ByteRow;
+    type Weight = QuadRow;
+    type Sum = SumRow;
+}
+
+/// A tile of inputs: 16 rows of one panel or group.
+pub type InputTile<N> = [<N as TileNumbers>::Input; TILE_REGISTER_ROWS];
+/// Two tiles of weights side by side: 16 rows of one packed panel.
+pub type WeightTiles<N> = [<N as TileNumbers>::Weight; TILE_REGISTER_ROWS];
+/// Two tiles of sums side by side, 16 rows by 16 outputs each.
+pub type SumTiles<N> = [<N as TileNumbers>::Sum; TILE_REGISTER_ROWS];
+
+/// Eight tile registers, numbered from 0; tile C holds sums, A inputs and B weights.
 pub trait TileRegisters {
+    /// The numbers that are multiplied.
+    type Numbers: TileNumbers;
+
     /// Sets a tile to 0.
     fn zero<const C: usize>(&mut self);
 
     /// Loads a tile of inputs.
-    fn load_inputs<const A: usize>(&mut self, from: &InputTile);
+    fn load_inputs<const A: usize>(&mut self, from: &InputTile<Self::Numbers>);
 
     /// Loads the tile of weights of the outputs from 16·`HALF` on.
-    fn load_weights<const B: usize, const HALF: usize>(&mut self, from: &WeightTiles);
+    fn load_weights<const B: usize, const HALF: usize>(&mut self, from: &WeightTiles<Self::Numbers>);
 
-    /// Adds the products of pairs to sums, C += A·B, as the instruction TDPBF16PS.
+    /// Adds products to sums, C += A·B, as the instruction TDPBF16PS or TDPBSSD.
     ///
-    /// For each sum, the products of the first numbers of all pairs are added up, and those of the second numbers, each by
-    /// fused multiply-adds first to last; then both, and the result to the sum. All operations round to nearest, ties to
-    /// even, and treat subnormal numbers as 0.
+    /// For each sum of bfloat16 numbers, the products of the first numbers of all pairs are added up, and those of the
+    /// second numbers, each by fused multiply-adds first to last; then both, and the result to the sum. All operations
+    /// round to nearest, ties to even, and treat subnormal numbers as 0.
+    ///
+    /// Sums of int8 numbers are exact modulo 2³².
     fn multiply<const C: usize, const A: usize, const B: usize>(&mut self);
 
     /// Stores a tile of sums, those of the outputs from 16·`HALF` on.
-    fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles);
+    fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles<Self::Numbers>);
 }
 
 /// What computes with tile registers.
@@ -58,6 +95,15 @@ impl TileUnit {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512(token) => token.amx().map(TileUnit::Amx),
             _ => None,
+        }
+    }
+
+    /// Whether it multiplies int8 numbers; it always multiplies bfloat16.
+    pub fn multiplies_bytes(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            TileUnit::Amx(token) => token.int8().is_some(),
+            TileUnit::Emulated => true,
         }
     }
 

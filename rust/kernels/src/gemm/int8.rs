@@ -197,8 +197,12 @@ pub(super) struct QuantizeRows<'a> {
     pub k: usize,
     /// The factors by panels.
     pub factors: &'a [Row],
-    /// ⌈K/64⌉ groups with the rows of `x`: the numbers, plus [`Simd::byte_bias`].
+    /// ⌈K/64⌉ groups of `rows` rows; those beyond the rows of `x` are set to 0.
     pub bytes: &'a mut [ByteRow],
+    /// How many rows a group of `bytes` has, at least as many as `x`.
+    pub rows: usize,
+    /// Whether [`Simd::byte_bias`] is added to the numbers.
+    pub is_biased: bool,
     /// The scales of all rows, group by group.
     pub scales: &'a mut [f32],
 }
@@ -209,14 +213,16 @@ impl Kernel for QuantizeRows<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let rows = self.x.len();
-        let bias = simd.byte_bias();
+        let bias = if self.is_biased { simd.byte_bias() } else { 0 };
         let groups = self.scales.chunks_mut(rows.max(1)).zip(self.factors.chunks(GROUP / PANEL));
-        let to = self.bytes.chunks_mut(rows.max(1));
+        let to = self.bytes.chunks_mut(self.rows.max(1));
         for (group, ((scales, factors), to)) in groups.zip(to).enumerate() {
             let first = group * (GROUP / PANEL);
             let last = factors.len() - 1;
             let valid = (self.k - (first + last) * PANEL).min(PANEL);
             let (x, next) = (self.x.panel(first), self.x.panel(first + last));
+            let (to, beyond) = to.split_at_mut(rows);
+            beyond.fill(ByteRow::ZERO);
             for (row, (scale, to)) in scales.iter_mut().zip(to).enumerate() {
                 let mut scaled = [Row::ZERO; GROUP / PANEL];
                 let mut most = simd.splat(0.0);

@@ -3,6 +3,7 @@
 //! A panel of outputs is computed for all rows before the next, so the weights are read once and the rows of the input,
 //! which are fewer numbers, as often as there are panels. The next panel is prefetched meanwhile. With threads, each computes whole panels.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use wordpiece_parallel::{checkpoint, map_with};
@@ -14,15 +15,21 @@ use super::products::Products;
 use crate::activation::Activation;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::AmxTiles;
-use crate::arch::{self, EmulatedTiles, Kernel, Simd, TILE_REGISTER_ROWS, TileRegisters, TileUnit};
+use crate::arch::{self, Bfloat16, EmulatedTiles, Int8, Kernel, Simd, TILE_REGISTER_ROWS, TileRegisters, TileUnit};
 use crate::execution::Execution;
 use crate::matrix::{ByteRow, HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
 use crate::numbers::Numbers;
 use crate::rounding::RoundRows;
-use crate::tile::{Ahead, ByteTile, PairTile, REGISTER_ROWS, Tile, multiply_with_registers, tiles};
+use crate::tile::{
+    Ahead, ByteTile, PairTile, REGISTER_ROWS, Tile, multiply_bytes_with_registers, multiply_with_registers, tiles,
+};
 
 /// A product can be interrupted between two panels of outputs, once they have this many rows together.
 const ROWS_PER_CHECKPOINT: usize = 128;
+
+/// Vectors multiply int8 numbers of up to so many rows where tile registers could: the bits are the same, and reading the
+/// weights takes most of the time.
+const MOST_ROWS_OF_BYTES_FOR_VECTORS: usize = 8;
 
 /// A dense layer, or several with the same input that are computed as one: packed weights and their bias.
 pub struct Dense {
@@ -114,14 +121,19 @@ pub struct ConvertedInputs {
     scales: Vec<f32>,
 }
 
+/// Returns how many rows there are with those that are added for tile registers, which always read whole tiles.
+fn padded(rows: usize, tiles: Option<TileUnit>) -> usize {
+    tiles.map_or(rows, |_| rows.next_multiple_of(TILE_REGISTER_ROWS))
+}
+
 /// The inputs of a product [rows, K] as they are multiplied.
 #[derive(Clone, Copy)]
 enum Inputs<'a> {
     F32(View<'a>),
-    /// With whole tiles of rows for tile registers.
-    Bf16(View<'a, HalfRow>),
-    /// int8 numbers, and the scales of all rows, group by group.
-    Int8(View<'a, ByteRow>, &'a [f32]),
+    /// bfloat16 numbers, for the tile registers with whole tiles of rows, or for vectors.
+    Bf16(View<'a, HalfRow>, Option<TileUnit>),
+    /// int8 numbers, the scales of all rows, group by group, and what multiplies.
+    Int8(View<'a, ByteRow>, &'a [f32], Option<TileUnit>),
 }
 
 impl ConvertedInputs {
@@ -130,20 +142,22 @@ impl ConvertedInputs {
         let Execution { instruction_set, tiles, .. } = execution;
         let k = weights.k();
         if let Some(factors) = weights.factors() {
-            let len = groups(k) * x.len();
+            let tiles = tiles.filter(|unit| unit.multiplies_bytes() && x.len() > MOST_ROWS_OF_BYTES_FOR_VECTORS);
+            let rows = padded(x.len(), tiles);
+            let (len, scales) = (groups(k) * rows, groups(k) * x.len());
             self.bytes.resize(len.max(self.bytes.len()), ByteRow::ZERO);
-            self.scales.resize(len.max(self.scales.len()), 0.0);
-            let (bytes, scales) = (&mut self.bytes[..len], &mut self.scales[..len]);
-            arch::run(instruction_set, QuantizeRows { x, k, factors, bytes, scales });
-            return Inputs::Int8(View::new(&self.bytes[..len], x.len()), &self.scales[..len]);
+            self.scales.resize(scales.max(self.scales.len()), 0.0);
+            let (bytes, scales) = (&mut self.bytes[..len], &mut self.scales[..scales]);
+            let is_biased = tiles.is_none();
+            arch::run(instruction_set, QuantizeRows { x, k, factors, bytes, rows, is_biased, scales });
+            return Inputs::Int8(View::new(&self.bytes[..len], rows), &self.scales[..groups(k) * x.len()], tiles);
         }
         if weights.is_bf16_pairs() {
-            // Tile registers always read whole tiles.
-            let rows = tiles.map_or(x.len(), |_| x.len().next_multiple_of(TILE_REGISTER_ROWS));
+            let rows = padded(x.len(), tiles);
             let len = panels(k) * rows;
             self.half.resize(len.max(self.half.len()), HalfRow::ZERO);
             arch::run(instruction_set, RoundRows { x, k, to: &mut self.half[..len], rows });
-            return Inputs::Bf16(View::new(&self.half[..len], rows));
+            return Inputs::Bf16(View::new(&self.half[..len], rows), tiles);
         }
         Inputs::F32(x)
     }
@@ -166,7 +180,7 @@ pub fn linear(
     converted: &mut ConvertedInputs,
 ) {
     let Dense { weights, bias, .. } = dense;
-    let Execution { instruction_set, tiles, pool } = execution;
+    let Execution { instruction_set, pool, .. } = execution;
     let k = weights.k();
     assert!(x.width() >= panels(k) && x.len() == out.len());
     dense.observe(x);
@@ -177,7 +191,7 @@ pub fn linear(
             // The panels in between are those of the other threads.
             let ahead = weights.memory_of(panel + workers.count() + 1);
             let (weights, bias) = (weights.panel(instruction_set, panel, widened), &bias[panel]);
-            arch::run(instruction_set, ProductPanel { x, tiles, weights, ahead, bias, epilogue, panel, out });
+            arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
         });
     } else {
         let mut widened = Vec::new();
@@ -189,7 +203,7 @@ pub fn linear(
             let ahead = weights.memory_of(panel + 1);
             let weights = weights.panel(instruction_set, panel, &mut widened);
             let out = out.panel(panel);
-            arch::run(instruction_set, ProductPanel { x, tiles, weights, ahead, bias, epilogue, panel, out });
+            arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
         }
     }
 }
@@ -239,7 +253,7 @@ pub fn linear_unpacked(
         bias_row.0[..columns.len()].copy_from_slice(&bias[columns]);
         let weights = WeightPanel::F32(packed);
         let (x, bias, ahead) = (Inputs::F32(x), &bias_row, Ahead::NOTHING);
-        let product = ProductPanel { x, tiles: None, weights, ahead, bias, epilogue, panel, out };
+        let product = ProductPanel { x, weights, ahead, bias, epilogue, panel, out };
         arch::run(execution.instruction_set, product);
     };
     let mut part = Matrix::default();
@@ -259,8 +273,6 @@ pub fn linear_unpacked(
 struct ProductPanel<'a> {
     /// The input [rows, K].
     x: Inputs<'a>,
-    /// The tile registers that multiply pairs.
-    tiles: Option<TileUnit>,
     weights: WeightPanel<'a>,
     /// The panel that this thread computes next.
     ahead: Ahead,
@@ -276,17 +288,17 @@ impl Kernel for ProductPanel<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let ProductPanel { x, tiles: unit, weights, ahead, bias, epilogue, panel, out } = self;
+        let ProductPanel { x, weights, ahead, bias, epilogue, panel, out } = self;
         let all = out.len();
-        match (weights, x, unit) {
-            (WeightPanel::F32(b), Inputs::F32(x), _) => {
+        match (weights, x) {
+            (WeightPanel::F32(b), Inputs::F32(x)) => {
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
                     simd.run_tile(Tile { a: x.rows(rows.clone()), b, ahead: ahead.part(&rows, all), out });
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }
-            (WeightPanel::Pairs(b), Inputs::Bf16(x), None) => {
+            (WeightPanel::Pairs(b), Inputs::Bf16(x, None)) => {
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
                     simd.run_pair_matrix_tile(PairTile {
@@ -298,25 +310,26 @@ impl Kernel for ProductPanel<'_> {
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }
-            (WeightPanel::Pairs(b), Inputs::Bf16(a), Some(unit)) => {
-                let product = RegisterProduct { a, b, bias, epilogue, panel };
+            (WeightPanel::Pairs(b), Inputs::Bf16(a, Some(unit))) => {
+                let product = RegisterProduct { a, b, ahead, bias, epilogue, panel };
                 match unit {
                     #[cfg(target_arch = "x86_64")]
-                    TileUnit::Amx(token) => product.run(simd, &mut AmxTiles::new(token), out),
-                    TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::default(), out),
+                    TileUnit::Amx(token) => product.run(simd, &mut AmxTiles::<Bfloat16>::new(token), out),
+                    TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::<Bfloat16>::default(), out),
                 }
             }
-            (
-                WeightPanel::Bytes(BytePanel { quads: b, scales: b_scales, sums: b_sums }),
-                Inputs::Int8(x, scales),
-                _,
-            ) => {
-                for rows in tiles(out.len(), S::BYTE_TILE_ROWS) {
-                    let out = &mut out[rows.clone()];
-                    let (a, a_scales, a_stride) = (x.rows(rows.clone()), &scales[rows.start..], x.len());
-                    let ahead = ahead.part(&rows, all);
-                    simd.run_byte_tile(ByteTile { a, a_scales, a_stride, b, b_scales, b_sums, ahead, out });
-                    epilogue.apply(simd, bias, panel, rows, out);
+            (WeightPanel::Bytes(b), Inputs::Int8(x, scales, unit)) => {
+                let product = ByteProduct { x, x_scales: scales, b, ahead, bias, epilogue, panel };
+                match unit {
+                    None => product.run(simd, out),
+                    #[cfg(target_arch = "x86_64")]
+                    Some(TileUnit::Amx(token)) => {
+                        let token = token.int8().expect("`convert` asks whether the unit multiplies bytes");
+                        product.run_with_registers(simd, &mut AmxTiles::<Int8>::new(token), out);
+                    }
+                    Some(TileUnit::Emulated) => {
+                        product.run_with_registers(simd, &mut EmulatedTiles::<Int8>::default(), out);
+                    }
                 }
             }
             _ => unreachable!("`linear` converts the input to what the weights are multiplied by"),
@@ -328,6 +341,7 @@ impl Kernel for ProductPanel<'_> {
 struct RegisterProduct<'a> {
     a: View<'a, HalfRow>,
     b: &'a [PairRow],
+    ahead: Ahead,
     bias: &'a Row,
     epilogue: Epilogue<'a>,
     panel: usize,
@@ -335,11 +349,60 @@ struct RegisterProduct<'a> {
 
 impl RegisterProduct<'_> {
     #[inline(always)]
-    fn run<S: Simd, T: TileRegisters>(self, simd: S, registers: &mut T, out: &mut [Row]) {
+    fn run<S: Simd, T: TileRegisters<Numbers = Bfloat16>>(self, simd: S, registers: &mut T, out: &mut [Row]) {
+        let all = out.len();
         for (block, out) in out.chunks_mut(REGISTER_ROWS).enumerate() {
-            let first = block * REGISTER_ROWS;
-            multiply_with_registers(registers, self.a, first, self.b, out);
-            self.epilogue.apply(simd, self.bias, self.panel, first..first + out.len(), out);
+            let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + out.len();
+            multiply_with_registers(registers, self.a, rows.start, self.b, self.ahead.part(&rows, all), out);
+            self.epilogue.apply(simd, self.bias, self.panel, rows, out);
         }
+    }
+}
+
+/// One panel of the outputs of a dense layer of int8 numbers.
+struct ByteProduct<'a> {
+    x: View<'a, ByteRow>,
+    /// The scales of as many rows as there are outputs, group by group.
+    x_scales: &'a [f32],
+    b: BytePanel<'a>,
+    ahead: Ahead,
+    bias: &'a Row,
+    epilogue: Epilogue<'a>,
+    panel: usize,
+}
+
+impl ByteProduct<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, out: &mut [Row]) {
+        let all = out.len();
+        for rows in tiles(all, S::BYTE_TILE_ROWS) {
+            let tile = self.tile(all, &rows, self.x.rows(rows.clone()), &mut out[rows.clone()]);
+            simd.run_byte_tile(tile);
+            self.epilogue.apply(simd, self.bias, self.panel, rows.clone(), &mut out[rows]);
+        }
+    }
+
+    #[inline(always)]
+    fn run_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
+        self,
+        simd: S,
+        registers: &mut T,
+        out: &mut [Row],
+    ) {
+        let all = out.len();
+        for (block, out) in out.chunks_mut(REGISTER_ROWS).enumerate() {
+            let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + out.len();
+            let a = self.x.rows(rows.start..rows.end.next_multiple_of(TILE_REGISTER_ROWS));
+            multiply_bytes_with_registers(simd, registers, self.tile(all, &rows, a, out));
+            self.epilogue.apply(simd, self.bias, self.panel, rows, out);
+        }
+    }
+
+    /// Returns the tile of the rows `rows` of `all` rows, whose inputs are `a`.
+    #[inline(always)]
+    fn tile<'t>(&'t self, all: usize, rows: &Range<usize>, a: View<'t, ByteRow>, out: &'t mut [Row]) -> ByteTile<'t> {
+        let BytePanel { quads: b, scales: b_scales, sums: b_sums } = self.b;
+        let (a_scales, ahead) = (&self.x_scales[rows.start..], self.ahead.part(rows, all));
+        ByteTile { a, a_scales, a_stride: all, b, b_scales, b_sums, ahead, out }
     }
 }

@@ -14,4 +14,4 @@ pub use epilogue::Epilogue;
 pub use int8::{BytePanel, QuantizedWeight, groups};
 pub use linear::{ConvertedInputs, Dense, ObservedInputs, linear, linear_unpacked};
 pub use pack::{PackedWeights, UnpackedWeights, WeightPanel};
-pub use products::Products;
+pub use products::{Products, byte_products_name};

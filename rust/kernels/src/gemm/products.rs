@@ -65,3 +65,11 @@ impl Products {
         }
     }
 }
+
+/// Returns the name of the instructions that multiply int8 numbers, such as "avx512-vnni" or "amx-int8".
+pub fn byte_products_name(instruction_set: InstructionSet, tiles: Option<TileUnit>) -> String {
+    match tiles.filter(|unit| unit.multiplies_bytes()) {
+        Some(unit) => format!("{}-int8", unit.name()),
+        None => instruction_set.byte_paths().first().map_or(instruction_set.name(), |path| path.0).to_string(),
+    }
+}

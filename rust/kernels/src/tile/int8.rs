@@ -78,7 +78,7 @@ fn multiply_group<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usiz
 
 /// Adds the sum of a group, multiplied by the scales of the weights, to the columns `at..at + LANES` of a row.
 #[inline(always)]
-fn add_group<S: Simd>(simd: S, sum: S::V, scales: &Row, is_first: bool, out: &mut Row, at: usize) {
+pub(super) fn add_group<S: Simd>(simd: S, sum: S::V, scales: &Row, is_first: bool, out: &mut Row, at: usize) {
     let before = if is_first { simd.splat(0.0) } else { simd.load(out, at) };
     simd.store(out, at, simd.fma(sum, simd.load(scales, at), before));
 }

@@ -3,8 +3,8 @@
 //! A tile is a computation over vector primitives, run with [`Simd::run_tile`](crate::arch::Simd::run_tile),
 //! [`Simd::run_pair_tile`](crate::arch::Simd::run_pair_tile) or
 //! [`Simd::run_byte_tile`](crate::arch::Simd::run_byte_tile), which fix the numbers of rows and vectors at compile time so
-//! that the sums stay in registers. Where pairs are multiplied by tile registers, [`multiply_with_registers`] takes their
-//! place.
+//! that the sums stay in registers. Where tile registers multiply, [`multiply_with_registers`] and
+//! [`multiply_bytes_with_registers`] take their place.
 //!
 //! Each element is the sum of its [blocks](BLOCK_PANELS) of K, first to last; within a block, of its products, first to
 //! last. How many rows a tile has does not change that order, so it does not change a bit of the result.
@@ -23,5 +23,5 @@ pub use bfloat16::PairTile;
 pub use float32::Tile;
 pub use int8::{ByteTile, QUADS};
 pub use outer::{OuterTile, PairOuterTile};
-pub use registers::{REGISTER_ROWS, multiply_with_registers};
+pub use registers::{REGISTER_ROWS, multiply_bytes_with_registers, multiply_with_registers};
 pub use shape::{BLOCK_PANELS, tiles};

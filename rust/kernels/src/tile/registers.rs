@@ -1,14 +1,22 @@
-//! The tile of bfloat16 numbers in tile registers: 32 rows by one panel, as 2 × 2 tiles of sums.
+//! Tiles in tile registers: 32 rows by one panel, as 2 × 2 tiles of sums.
 //!
-//! Two tiles of inputs and two of weights are loaded for four products, so loading takes less time than multiplying. The sums
-//! of all of K stay in the registers. A row of sums depends on one row of inputs only: rows of 0 are added to make whole
-//! tiles, and their sums are dropped.
+//! Two tiles of inputs and two of weights are loaded for four products, so loading takes less time than multiplying. A row of
+//! sums depends on one row of inputs only: rows are added to make whole tiles, and their sums are dropped.
+//!
+//! Sums of bfloat16 numbers stay in the registers for all of K. A group of int8 numbers is one product of each pair of tiles,
+//! after which its sums are stored, to be multiplied by their scales as on vectors.
 
-use crate::arch::{InputTile, SumTiles, TILE_REGISTER_ROWS as ROWS, TileRegisters, WeightTiles};
-use crate::matrix::{HalfRow, PairRow, Row, View};
+use super::ahead::Ahead;
+use super::int8::{ByteTile, QUADS, add_group};
+use crate::arch::{
+    Bfloat16, InputTile, Int8, Simd, SumTiles, TILE_REGISTER_ROWS as ROWS, TileNumbers, TileRegisters, WeightTiles,
+};
+use crate::matrix::{HalfRow, PANEL, PairRow, Row, SumRow, View};
 
-/// The most rows of [`multiply_with_registers`].
+/// The most rows of a tile in tile registers.
 pub const REGISTER_ROWS: usize = 2 * ROWS;
+
+const _: () = assert!(QUADS == ROWS);
 
 /// Computes out = a·b for the rows of `a` from `first` on; `out` [rows, 32] has at most [`REGISTER_ROWS`].
 ///
@@ -18,65 +26,130 @@ pub const REGISTER_ROWS: usize = 2 * ROWS;
 ///
 /// If `a` does not have whole tiles of 16 rows for those of `out`, or `b` is not 16 rows for each of its panels.
 #[inline(always)]
-pub fn multiply_with_registers<T: TileRegisters>(
+pub fn multiply_with_registers<T: TileRegisters<Numbers = Bfloat16>>(
     registers: &mut T,
     a: View<'_, HalfRow>,
     first: usize,
     b: &[PairRow],
+    mut ahead: Ahead,
     out: &mut [Row],
 ) {
     assert!(out.len() <= REGISTER_ROWS && b.len() == ROWS * a.width());
     let (b, _) = b.as_chunks::<ROWS>();
-    if out.len() > ROWS {
-        registers.zero::<0>();
-        registers.zero::<1>();
-        registers.zero::<2>();
-        registers.zero::<3>();
-        for (p, b) in b.iter().enumerate() {
-            multiply_step(registers, inputs(a, p, first), b);
-            registers.load_inputs::<5>(inputs(a, p, first + ROWS));
-            registers.multiply::<2, 5, 6>();
-            registers.multiply::<3, 5, 7>();
-        }
-        let (upper, lower) = out.split_at_mut(ROWS);
-        store::<_, 0, 1>(registers, upper);
-        store::<_, 2, 3>(registers, lower);
-    } else {
-        registers.zero::<0>();
-        registers.zero::<1>();
-        for (p, b) in b.iter().enumerate() {
-            multiply_step(registers, inputs(a, p, first), b);
-        }
-        store::<_, 0, 1>(registers, out);
+    let has_lower = out.len() > ROWS;
+    zero(registers, has_lower);
+    for (p, b) in b.iter().enumerate() {
+        multiply_step(registers, &a.panel(p)[first..], b, has_lower);
+        request_rows(&mut ahead);
+    }
+    let (upper, lower) = out.split_at_mut(out.len().min(ROWS));
+    store_rows::<_, 0, 1>(registers, upper);
+    if has_lower {
+        store_rows::<_, 2, 3>(registers, lower);
     }
 }
 
-/// Returns a tile of panel `panel`: its rows from `first` on.
+/// Computes a tile of int8 numbers without [`Simd::byte_bias`]; `out` has at most [`REGISTER_ROWS`]. The result has the same
+/// bits as by [`Simd::run_byte_tile`].
+///
+/// # Panics
+///
+/// If `a` does not have whole tiles of 16 rows for those of `out`, or `b` is not [`QUADS`] rows for each group.
 #[inline(always)]
-fn inputs(a: View<'_, HalfRow>, panel: usize, first: usize) -> &InputTile {
-    a.panel(panel)[first..].first_chunk().expect("`a` has whole tiles of rows")
+pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
+    simd: S,
+    registers: &mut T,
+    tile: ByteTile<'_>,
+) {
+    let ByteTile { a, a_scales, a_stride, b, b_scales, mut ahead, out, .. } = tile;
+    assert!(out.len() <= REGISTER_ROWS && b.len() == QUADS * a.width());
+    let (b, _) = b.as_chunks::<QUADS>();
+    let has_lower = out.len() > ROWS;
+    let (mut upper, mut lower) = ([SumRow::ZERO; ROWS], [SumRow::ZERO; ROWS]);
+    for (group, (b, scales)) in b.iter().zip(b_scales).enumerate() {
+        zero(registers, has_lower);
+        multiply_step(registers, a.panel(group), b, has_lower);
+        request_rows(&mut ahead);
+        store::<_, 0, 1>(registers, &mut upper);
+        if has_lower {
+            store::<_, 2, 3>(registers, &mut lower);
+        }
+        let a_scales = &a_scales[group * a_stride..][..out.len()];
+        for ((sums, out), scale) in upper.iter().chain(&lower).zip(out.iter_mut()).zip(a_scales) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let sum = simd.mul(simd.load_integers(sums, at), simd.splat(*scale));
+                add_group(simd, sum, scales, group == 0, out, at);
+            }
+        }
+    }
+    if b.is_empty() {
+        out.fill(Row::ZERO);
+    }
 }
 
-/// Adds the products of one tile of inputs, in register 4, and the two of weights, in 6 and 7, to the sums in 0 and 1.
+/// Sets the sums to 0, those of the upper 16 rows in registers 0 and 1, and those of the lower in 2 and 3.
 #[inline(always)]
-fn multiply_step<T: TileRegisters>(registers: &mut T, a: &InputTile, b: &WeightTiles) {
-    registers.load_inputs::<4>(a);
+fn zero<T: TileRegisters>(registers: &mut T, has_lower: bool) {
+    registers.zero::<0>();
+    registers.zero::<1>();
+    if has_lower {
+        registers.zero::<2>();
+        registers.zero::<3>();
+    }
+}
+
+/// Adds the products of one panel or group: of the tiles of inputs in registers 4 and 5 and those of weights in 6 and 7.
+#[inline(always)]
+fn multiply_step<T: TileRegisters>(
+    registers: &mut T,
+    a: &[<T::Numbers as TileNumbers>::Input],
+    b: &WeightTiles<T::Numbers>,
+    has_lower: bool,
+) {
+    registers.load_inputs::<4>(inputs::<T>(a, 0));
     registers.load_weights::<6, 0>(b);
     registers.load_weights::<7, 1>(b);
     registers.multiply::<0, 4, 6>();
     registers.multiply::<1, 4, 7>();
+    if has_lower {
+        registers.load_inputs::<5>(inputs::<T>(a, ROWS));
+        registers.multiply::<2, 5, 6>();
+        registers.multiply::<3, 5, 7>();
+    }
+}
+
+/// Requests as much memory as two tiles of weights take.
+#[inline(always)]
+fn request_rows(ahead: &mut Ahead) {
+    for _ in 0..ROWS {
+        ahead.request_row();
+    }
+}
+
+/// Returns a tile of inputs: the rows from `first` on.
+#[inline(always)]
+fn inputs<T: TileRegisters>(a: &[<T::Numbers as TileNumbers>::Input], first: usize) -> &InputTile<T::Numbers> {
+    a[first..].first_chunk().expect("`a` has whole tiles of rows")
+}
+
+/// Stores two tiles of sums side by side.
+#[inline(always)]
+fn store<T: TileRegisters, const LEFT: usize, const RIGHT: usize>(registers: &T, to: &mut SumTiles<T::Numbers>) {
+    registers.store::<LEFT, 0>(to);
+    registers.store::<RIGHT, 1>(to);
 }
 
 /// Stores two tiles of sums side by side, as many rows as `out` has.
 #[inline(always)]
-fn store<T: TileRegisters, const LEFT: usize, const RIGHT: usize>(registers: &T, out: &mut [Row]) {
+fn store_rows<T: TileRegisters<Numbers = Bfloat16>, const LEFT: usize, const RIGHT: usize>(
+    registers: &T,
+    out: &mut [Row],
+) {
     if let Some(out) = out.first_chunk_mut() {
-        registers.store::<LEFT, 0>(out);
-        registers.store::<RIGHT, 1>(out);
+        store::<_, LEFT, RIGHT>(registers, out);
     } else {
-        let mut whole: SumTiles = [Row::ZERO; ROWS];
-        registers.store::<LEFT, 0>(&mut whole);
-        registers.store::<RIGHT, 1>(&mut whole);
+        let mut whole: SumTiles<Bfloat16> = [Row::ZERO; ROWS];
+        store::<_, LEFT, RIGHT>(registers, &mut whole);
         out.copy_from_slice(&whole[..out.len()]);
     }
 }
