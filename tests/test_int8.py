@@ -45,7 +45,10 @@ KINDS = [folder for folder in KINDS if (MODELS / folder).is_dir()]
 SHORT = ["a cat", "the dog runs home", "one two three"]
 
 #: The ways of multiplying bytes: the best of each level, and the levels without their extensions.
-PATHS = ("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "neon-plain", "sdot", "smmla")
+PATHS = (
+    *("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "neon-plain", "sdot", "smmla"),
+    *("amx", "amx-emulated"),
+)
 
 
 def available(path: str) -> bool:
@@ -88,6 +91,22 @@ def test_every_kind_of_model_is_close_and_has_the_same_bits_in_any_batch_on_ever
             np.testing.assert_array_equal(model(ids[i : i + 1], threads=1).last_hidden_state[0], found[i], err_msg=path)
         tested.append(path)
     assert "scalar" in tested
+    assert "amx-emulated" in tested
+
+
+def test_few_tokens_have_the_same_bits_by_vectors_as_beside_others_by_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dense layers of up to 8 tokens are multiplied by vectors, of more by the emulated tiles."""
+    monkeypatch.setattr(
+        RustEngine,
+        "prepare",
+        lambda _, config, weights, calibration=None: RustEncoder(config, weights, "amx-emulated", "int8", calibration),
+    )
+    model = BertModel.from_pretrained(MODELS / "bert_model", dtype="int8")
+    ids = ids_for(model, 6, 7)
+    together = model(ids, threads=1).last_hidden_state
+    for row, expected in zip(ids, together, strict=True):
+        np.testing.assert_array_equal(model(row[None]).last_hidden_state[0], expected)
+    assert _core.describe_products("int8", "amx-emulated")[1] == "amx-emulated-int8"
 
 
 def test_a_masked_batch_equals_its_rows_without_padding() -> None:
