@@ -9,16 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import tiny_models
 from benchmarks import __main__ as commands
-from benchmarks import contests, finetuning, integrations, latency, model_data, models, start, training
+from benchmarks import accuracy, contests, finetuning, integrations, latency, model_data, models, start, training
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError
 from benchmarks.texts import Source, documents, write_texts
-from model_files import sentence_folder, with_tokenizer
+from model_files import MODELS, sentence_folder, with_tokenizer
 
 if TYPE_CHECKING:
     from benchmarks.measure import Row
@@ -334,3 +335,37 @@ def test_other_libraries_are_measured_beside_the_plain_call(
         warnings.simplefilter("ignore")
         assert commands.main(["integrations", *given[:4], "--only", "pyarrow"]) == 1
     assert "DIFFERENT" in capsys.readouterr().out
+
+
+# --- accuracy
+
+
+def test_ranks_and_what_is_made_of_them() -> None:
+    np.testing.assert_array_equal(accuracy.ranks(np.array([3.0, 1.0, 3.0, 2.0])), [2.5, 0, 2.5, 1])
+    assert accuracy.spearman(np.array([1.0, 2.0, 5.0]), np.array([0.1, 7.0, 7.5])) == pytest.approx(1)
+    assert accuracy.spearman(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])) == pytest.approx(-1)
+    scores = np.array([[0.9, 0.1, 0.2], [0.5, 0.4, 0.1], [0.0, 0.1, 0.3]], np.float32)
+    assert accuracy.reciprocal_rank(scores) == pytest.approx((1 + 1 / 2 + 1) / 3)
+    relevance = np.array([2.0, 0.0, -1.0])
+    assert accuracy.gain(np.array([3.0, 2.0, 1.0]), relevance, 3) == pytest.approx(1)
+    assert accuracy.gain(np.array([1.0, 2.0, 3.0]), relevance, 3) < 0.8
+
+
+def test_accuracy_compares_dtypes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for part, count in (("train", 40), ("test", 12)):
+        lines = [f"{i % 2}\t{i % 7 - 3.5}\t{'the dog runs home' if i % 2 else 'a cat'} {i}" for i in range(count)]
+        (tmp_path / f"{part}.tsv").write_text("label\trating\ttext\n" + "\n".join(lines) + "\n")
+    command = ["accuracy", "--model", str(MODELS / "sentence_plain_folder"), "--labelled", str(tmp_path)]
+    command += ["--masked", str(MODELS / "splade_max"), "--paragraphs", "20", "--record", str(tmp_path / "records")]
+    assert commands.main(command) == 0
+    out = capsys.readouterr().out
+    (record,) = (tmp_path / "records").glob("*.json")
+    results = json.loads(record.read_text())["results"]
+    assert {*results} == {"vectors", "labelled", "masked"}
+    for title, rows in results.items():
+        assert [*rows] == ["float32", "bfloat16", "int8"]
+        assert f"## {title.capitalize()}" in out
+    exact, found = results["vectors"]["float32"], results["vectors"]["int8"]
+    assert exact["lowest cosine"] == pytest.approx(1)
+    assert 0.99 < found["lowest cosine"] < found["median"] <= 1
+    assert results["labelled"]["int8"]["accuracy"] == 1

@@ -21,7 +21,7 @@ from model_files import MODELS, reference_cases, sentence_folder, with_tokenizer
 from wordpiece_bert import SentenceEncoder, _core
 from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import bert_shapes, read_tensors
-from wordpiece_bert.bert.engines.rust import RustDense, RustEncoder, RustEngine
+from wordpiece_bert.bert.engines.rust import PackedRustDense, RustDense, RustEncoder, RustEngine
 from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES
 from wordpiece_bert.bert.half_precision import to_bfloat16, widen
 from wordpiece_bert.errors import InputError
@@ -273,7 +273,7 @@ def test_a_model_can_be_pickled(folder: str) -> None:
 def test_packed_weights_are_stored_only_in_the_engine(model: BertModel) -> None:
     kept = {name for name, weight in model._weights.items() if isinstance(weight, np.ndarray) and weight.ndim == 2}
     tables = {f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type")}
-    assert kept == tables | {"pooler.dense.weight"}
+    assert kept == tables
 
 
 # --- bfloat16
@@ -318,11 +318,38 @@ def test_a_dense_layer_is_its_formula(dtype: Any, monkeypatch: pytest.MonkeyPatc
     for rows, k, n in [(1, 5, 3), (17, 40, 100), (3, 33, 2100)]:
         weight, bias = random.normal(size=(n, k)).astype(dtype), random.normal(size=n).astype(dtype)
         x = random.normal(size=(rows, 2, k)).astype(np.float32)
-        expected = np.tanh(x.astype("f8") @ weight.astype("f8").T + bias)
-        dense = RustDense(weight, bias, "tanh")
-        np.testing.assert_allclose(dense(x), expected, rtol=0, atol=2e-6)
-        np.testing.assert_array_equal(dense(x[:1]), dense(x)[:1])
-        np.testing.assert_array_equal(dense(x[:, ::2]), dense(x)[:, ::2])
+        expected = x.astype("f8") @ weight.astype("f8").T + bias
+        size = np.abs(expected).max()
+        dense = RustDense(weight, bias)
+        np.testing.assert_allclose(dense(x), expected, rtol=0, atol=2e-6 * size)
+        np.testing.assert_array_equal(PackedRustDense(weight, bias, "float32")(x), dense(x))
+        for kind, tolerance in (("float32", 2e-6), ("bfloat16", 0.02), ("int8", 0.02)):
+            packed = PackedRustDense(weight, bias, kind)
+            np.testing.assert_allclose(packed(x), expected, rtol=0, atol=tolerance * size, err_msg=kind)
+            for layer in (dense, packed, pickle.loads(pickle.dumps(packed))):
+                y = layer(x)
+                np.testing.assert_array_equal(layer(x[:1]), y[:1])
+                np.testing.assert_array_equal(layer(x[:, ::2]), y[:, ::2])
+                assert layer(x[:0]).shape == (0, 2, n)
+
+
+@pytest.mark.parametrize("instruction_set", [*_core.kernel_instruction_sets(), "amx-emulated"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_packed_decoders_are_close_by_every_path(dtype: str, instruction_set: str) -> None:
+    random = np.random.default_rng(3)
+    weight, bias = random.normal(size=(2100, 70)).astype("f4"), random.normal(size=2100).astype("f4")
+    x = random.normal(size=(35, 70)).astype("f4")
+    expected = x @ weight.T + bias
+    found = PackedRustDense(weight, bias, dtype, instruction_set)(x)
+    cosines = (expected * found).sum(1) / np.linalg.norm(expected, axis=1) / np.linalg.norm(found, axis=1)
+    assert cosines.min() > {"float32": 0.999999, "bfloat16": 0.99998, "int8": 0.9998}[dtype]
+
+
+def test_a_packed_layer_refuses_inputs_of_another_width() -> None:
+    weight = np.ones((3, 5), np.float32)
+    layer = PackedRustDense(weight, np.zeros(3, np.float32), "float32")
+    with pytest.raises(InputError, match=r"a product of \[2, 4\] with 1 layers of 5 inputs"):
+        layer(np.ones((2, 4), np.float32))
 
 
 # --- threads, processes, empty and wrong input

@@ -180,8 +180,11 @@ def test_infer_gives_the_logits_of_visible_tokens(folder: str, backend: str) -> 
         expected = out.logits
     if found.shape[:2] == inputs["attention_mask"].shape:
         visible = inputs["attention_mask"] != 0
+        np.testing.assert_array_equal(found[~visible], 0)
         found, expected = found[visible], expected[visible]
-    np.testing.assert_array_equal(found, expected)
+    # NumPy's library adds up in an order that depends on the number of rows.
+    tolerance = 0 if backend == "rust" else 1e-5
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
 def test_a_model_with_a_head_can_be_pickled() -> None:

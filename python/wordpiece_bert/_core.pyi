@@ -267,6 +267,9 @@ class PackedDense:
         *,
         observed: bool = False,
     ) -> Self: ...
+    def multiply(
+        self, x: npt.NDArray[np.float32], activation: str, threads: int | None = None
+    ) -> npt.NDArray[np.float32]: ...
     def weight(self, name: str) -> npt.NDArray[Any] | _Int8: ...
     def factors(self) -> npt.NDArray[np.float32] | None: ...
     def observations(self) -> tuple[int, npt.NDArray[np.float64]] | None: ...
@@ -384,11 +387,10 @@ def maxsim_pairwise(
 class VocabularyHead:
     def __new__(
         cls,
-        dense: tuple[_Stored, npt.NDArray[np.float32]],
+        dense: PackedDense,
         activation: str,
         norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None],
-        decoder: tuple[_Stored, npt.NDArray[np.float32]],
-        dtype: str = "float32",
+        decoder: PackedDense,
         instruction_set: str | None = None,
     ) -> Self: ...
     def encode(

@@ -1,7 +1,7 @@
 """The commands.
 
 `table`, `growth`, `training`, `models`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`, `search`,
-`sparse`, `late_interaction` and `integrations`.
+`sparse`, `late_interaction`, `accuracy` and `integrations`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    accuracy,
     finetuning,
     growth,
     integrations,
@@ -56,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         return sparse.main(arguments[1:])
     if arguments[:1] == ["late_interaction"]:
         return late_interaction.main(arguments[1:])
+    if arguments[:1] == ["accuracy"]:
+        return accuracy.main(arguments[1:])
     options = _parser().parse_args(arguments)
     source = Source(options.corpora, QUICK_BYTES if options.quick else None)
     if options.command == "training":

@@ -321,7 +321,9 @@ class Model:
 def _without_non_finite(resolved: Resolved, source: str) -> Resolved:
     """Refuse weights that int8 cannot hold; those that are still in a file are checked when they are read."""
     weights = resolved.base | resolved.head
-    must_be_finite(non_finite({name: w for name, w in weights.items() if isinstance(w, np.ndarray)}), source)
+    first = {id(weight): name for name, weight in reversed(weights.items())}  # a tied weight is counted once
+    arrays = {name: weights[name] for name in reversed(first.values()) if isinstance(weights[name], np.ndarray)}
+    must_be_finite(non_finite(arrays), source)
     checked: dict[int, Any] = {}  # by identity: two names of one tensor stay one
     for name, weight in weights.items():
         if id(weight) not in checked:

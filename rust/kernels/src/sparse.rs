@@ -9,6 +9,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
 use wordpiece_parallel::map_with;
 
@@ -16,7 +17,7 @@ use crate::activation::Activation;
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::encoder::Norm;
 use crate::execution::Execution;
-use crate::gemm::{ConvertedInputs, Dense, Epilogue, Products, linear};
+use crate::gemm::{ConvertedInputs, Dense, Epilogue, Products, linear, linear_panels};
 use crate::matrix::{Matrix, PANEL, Row, View, panels};
 use crate::numbers::Numbers;
 
@@ -72,11 +73,10 @@ impl SparseRows {
 
 /// A masked-language head: logits = decoder(norm(activation(dense(x)))).
 pub struct VocabularyHead {
-    dense: Dense,
+    dense: Arc<Dense>,
     activation: Activation,
     norm: Norm,
-    /// The decoder, by blocks of the vocabulary.
-    decoder: Vec<Dense>,
+    decoder: Arc<Dense>,
     /// H, the width of the token vectors.
     hidden: usize,
     /// E, the width of the decoder's input.
@@ -133,21 +133,28 @@ impl VocabularyHead {
         let (width, vocabulary) = (dense.1.len(), decoder.1.len());
         assert!(width > 0 && vocabulary > 0 && decoder.0.len() == vocabulary * width, "a decoder [V, E]");
         let hidden = dense.0.len() / width;
-        let blocks = (0..vocabulary).step_by(BLOCK).map(|start| {
-            let end = (start + BLOCK).min(vocabulary);
-            let weights = decoder.0.slice(start * width..end * width);
-            Dense::new(&[(weights, &decoder.1[start..end])], width, products)
-        });
-        let decoder = blocks.collect();
-        VocabularyHead {
-            dense: Dense::new(&[dense], hidden, products),
-            activation,
-            norm,
-            decoder,
-            hidden,
-            width,
-            vocabulary,
-        }
+        let [dense, decoder] =
+            [(dense, hidden), (decoder, width)].map(|(parts, k)| Arc::new(Dense::new(&[parts], k, products)));
+        VocabularyHead::from_layers(dense, activation, norm, decoder, vocabulary)
+    }
+
+    /// Combines packed layers, whose number types may differ: the dense layer [E, H] with its activation, the norm over E
+    /// columns, and the decoder [V, E], whose number of outputs is `vocabulary`.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes do not agree, or there are no entries.
+    pub fn from_layers(
+        dense: Arc<Dense>,
+        activation: Activation,
+        norm: Norm,
+        decoder: Arc<Dense>,
+        vocabulary: usize,
+    ) -> VocabularyHead {
+        let (hidden, width) = (dense.weights().k(), decoder.weights().k());
+        assert!(vocabulary > 0 && panels(vocabulary) == decoder.weights().panels(), "a decoder [V, E]");
+        assert!(panels(width) == dense.weights().panels(), "the decoder has the outputs of the dense layer as inputs");
+        VocabularyHead { dense, activation, norm, decoder, hidden, width, vocabulary }
     }
 
     /// Returns V, the number of entries of the vocabulary.
@@ -196,27 +203,29 @@ impl VocabularyHead {
         if tokens == 0 {
             return SparseRows { counts: vec![0; texts], ..SparseRows::default() };
         }
-        let Scratch { x: input, hidden, converted, pooled } = scratch;
+        let Scratch { x: input, hidden, converted, converted_hidden, pooled } = scratch;
         input.fill_rows(tokens, self.hidden, &x[first * self.hidden..last * self.hidden]);
         let to = hidden.reshape(tokens, self.width).view_mut();
         linear(execution, input.view(), &self.dense, Epilogue::Activation(self.activation), to, converted);
         self.norm.apply(execution.instruction_set, self.width, &mut hidden.view_mut());
 
         let ends: Vec<usize> = offsets[1..].iter().map(|end| end - first).collect();
+        // Converted once for all blocks: rounding or quantizing it for each would cost as much as half of its product.
+        let hidden = converted_hidden.convert(execution, hidden.view(), self.decoder.weights());
         let mut out = pooled.reshape(texts, self.vocabulary).view_mut();
-        let mut blocks: Vec<(&Dense, Vec<&mut [Row]>)> = self.decoder.iter().map(|block| (block, Vec::new())).collect();
-        for (panel, to) in out.panels(0..panels(self.vocabulary)).each_panel().into_iter().enumerate() {
-            blocks[panel / panels(BLOCK)].1.push(to);
-        }
+        let mut each_panel = out.panels(0..panels(self.vocabulary)).each_panel();
+        let blocks: Vec<(usize, &mut [&mut [Row]])> = each_panel.chunks_mut(panels(BLOCK)).enumerate().collect();
         let alone = Execution { pool: None, ..execution };
-        map_with(blocks, execution.pool, <(Matrix, ConvertedInputs)>::default, |(logits, converted), (block, to)| {
+        map_with(blocks, execution.pool, Matrix::default, |logits, (block, to)| {
+            let first = block * panels(BLOCK);
             let mut logits = logits.reshape(tokens, to.len() * PANEL).view_mut();
             let epilogue = match options.pooling {
                 TokenPooling::Max => Epilogue::Bias,
                 TokenPooling::Sum => Epilogue::Activation(Activation::Relu),
             };
-            linear(alone, hidden.view(), block, epilogue, logits.rows(0..tokens), converted);
-            for (panel, to) in to.into_iter().enumerate() {
+            let range = first..first + to.len();
+            linear_panels(alone, hidden, &self.decoder, range, epilogue, logits.rows(0..tokens));
+            for (panel, to) in to.iter_mut().enumerate() {
                 let rows = logits.panel(panel);
                 arch::run(execution.instruction_set, PoolPanel { rows, ends: &ends, options, to });
             }
@@ -232,8 +241,9 @@ struct Scratch {
     x: Matrix,
     /// The input of the decoder [tokens, E].
     hidden: Matrix,
-    /// The inputs of products in 16 bits.
+    /// The inputs of the dense layer, and those of the decoder, as they are multiplied.
     converted: ConvertedInputs,
+    converted_hidden: ConvertedInputs,
     /// The vectors [texts, V].
     pooled: Matrix,
 }

@@ -3,14 +3,16 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Random, wide};
 use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::encoder::{LayerNormWeights, Norm};
-use wordpiece_kernels::gemm::Products;
+use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight};
 use wordpiece_kernels::maxsim::{EMPTY_DOCUMENT, Queries, maxsim, maxsim_pairwise};
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::sparse::{SparseOptions, SparseRows, TokenPooling, VocabularyHead};
-use wordpiece_kernels::{Execution, reference};
+use wordpiece_kernels::{Execution, pad_to_panels, reference};
 use wordpiece_parallel::testing::instruction_sets;
 use wordpiece_parallel::thread_pool;
 
@@ -32,6 +34,20 @@ fn head(products: Products) -> VocabularyHead {
         (Numbers::F32(&numbers(5, VOCABULARY * WIDTH)), &numbers(6, VOCABULARY)),
         products,
     )
+}
+
+/// The same head with an int8 decoder.
+fn int8_head() -> VocabularyHead {
+    let (weight, bias) = (numbers(1, WIDTH * HIDDEN), numbers(2, WIDTH));
+    let dense = Dense::new(&[(Numbers::F32(&weight), &bias)], HIDDEN, Products::Float32);
+    let factors = [1.0; WIDTH];
+    let decoder = numbers(5, VOCABULARY * WIDTH);
+    let decoder = QuantizedWeight::new(Numbers::F32(&decoder), &factors).expect("finite weights");
+    let decoder = PackedWeights::int8(&[(&decoder.values, &decoder.scales)], &factors);
+    let decoder = Dense::from_parts(decoder, pad_to_panels(&numbers(6, VOCABULARY)));
+    let norm = LayerNormWeights::new(&numbers(3, WIDTH), &numbers(4, WIDTH));
+    let norm = Norm { weights: norm, eps: Some(1e-12) };
+    VocabularyHead::from_layers(Arc::new(dense), Activation::Gelu, norm, Arc::new(decoder), VOCABULARY)
 }
 
 fn dense(rows: &SparseRows) -> Vec<f32> {
@@ -84,12 +100,27 @@ fn sparse_vectors_are_the_pooled_logits() {
 }
 
 #[test]
+fn an_int8_decoder_keeps_sparse_vectors_close() {
+    let x = numbers(9, 241 * HIDDEN);
+    let options = SparseOptions { pooling: TokenPooling::Max, twice: false, max_values: None };
+    let defined = defined(&x, options);
+    for set in instruction_sets() {
+        let found = dense(&int8_head().encode(Execution::on_this_thread(set), &x, &OFFSETS, options));
+        for (row, (found, defined)) in found.chunks(VOCABULARY).zip(defined.chunks(VOCABULARY)).enumerate() {
+            let found = wide(found);
+            let product = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+            let lengths = (product(&found, &found) * product(defined, defined)).sqrt();
+            assert!(product(&found, defined) >= 0.9995 * lengths, "{}, text {row}", set.name());
+        }
+    }
+}
+
+#[test]
 fn a_sparse_vector_has_the_same_bits_in_any_batch_and_on_any_threads() {
     let x = numbers(9, 241 * HIDDEN);
     for set in instruction_sets() {
         let alone = Execution::on_this_thread(set);
-        for products in [Products::Float32, Products::bfloat16(set, alone.tiles)] {
-            let head = head(products);
+        for head in [head(Products::Float32), head(Products::bfloat16(set, alone.tiles)), int8_head()] {
             let options = SparseOptions { pooling: TokenPooling::Sum, twice: false, max_values: Some(50) };
             let together = head.encode(alone, &x, &OFFSETS, options);
             for threads in [1, 3] {

@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
+use numpy::ndarray::Ix2;
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::encoder::{BottleneckLayer, DenseNorm, Source};
-use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight, groups};
-use wordpiece_kernels::{pad_to_panels, panels};
+use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight, groups, linear_to_rows};
+use wordpiece_kernels::{Execution, Matrix, pad_to_panels, panels};
 
-use crate::engine::products_for;
+use crate::engine::{kernels_for, products_for};
 use crate::error::{self, guarded};
+use crate::interrupt::detached;
+use crate::kernels::{activation_of, zeros};
 use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormWithEps, StoredArray, by_rows, norm_of, stored_array};
+use crate::threads;
 
 /// One dense layer, or several with the same input that are computed as one, packed.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
@@ -54,6 +58,38 @@ impl PackedDense {
             };
             let dense = Arc::new(if observed { dense.observing() } else { dense });
             Ok(PackedDense { dense, parts, columns, made_for: (dtype, instruction_set) })
+        })
+    }
+
+    /// Compute activation(x·Wᵀ + b): x float32 [rows, in] -> float32 [rows, out], for a single layer.
+    #[pyo3(signature = (x, activation, threads=None))]
+    fn multiply<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f32>,
+        activation: &str,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        guarded(|| {
+            let (columns, n) = self.sizes();
+            if self.parts.len() != 1 || x.shape()[1] != columns {
+                let (shape, parts) = (x.shape(), self.parts.len());
+                return Err(error::input(format!("a product of {shape:?} with {parts} layers of {columns} inputs")));
+            }
+            let (rows, activation) = (x.shape()[0], activation_of(activation)?);
+            let (instruction_set, tiles) = kernels_for(self.made_for.1.as_deref())?;
+            let y = zeros::<Ix2>(py, [rows, n], rows, "the outputs of a dense layer")?;
+            {
+                let mut borrowed = y.readwrite();
+                let (to, x) = (borrowed.as_slice_mut()?, by_rows(&x)?);
+                detached(py, || {
+                    let execution = Execution { instruction_set, tiles, pool: threads::pool(threads) };
+                    let mut matrix = Matrix::default();
+                    matrix.fill_rows(rows, columns, x);
+                    linear_to_rows(execution, &matrix, &self.dense, activation, to);
+                })?;
+            }
+            Ok(y)
         })
     }
 

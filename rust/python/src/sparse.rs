@@ -9,11 +9,12 @@ use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::sparse::{SparseOptions, SparseRows, TokenPooling, VocabularyHead as Core};
 use wordpiece_kernels::{Execution, InstructionSet};
 
-use crate::engine::{kernels_for, products_for};
+use crate::bottleneck::PackedDense;
+use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::kernels::activation_of;
-use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormWithEps, by_rows, norm_of};
+use crate::stored_arrays::{NormWithEps, by_rows, norm_of};
 use crate::threads;
 
 /// Rows of a sparse matrix: indptr int64 [n + 1], indices int32, values float32.
@@ -29,33 +30,24 @@ pub struct VocabularyHead {
 
 #[pymethods]
 impl VocabularyHead {
-    /// Pack a head: the dense layer [E, H] with its activation, the norm over E columns, and the decoder [V, E].
+    /// Combine packed layers: the dense layer [E, H] with its activation, the norm over E columns, and the decoder [V, E].
     ///
-    /// Products are those of `dtype`, float32 or bfloat16. Without `instruction_set`, the best one of this CPU computes.
+    /// Without `instruction_set`, the best one of this CPU computes, for which the layers must have been packed.
     #[new]
-    #[pyo3(signature = (dense, activation, norm, decoder, dtype="float32", instruction_set=None))]
+    #[pyo3(signature = (dense, activation, norm, decoder, instruction_set=None))]
     fn new(
-        py: Python<'_>,
-        dense: DenseArrays<'_>,
+        dense: PyRef<'_, PackedDense>,
         activation: &str,
         norm: NormWithEps<'_>,
-        decoder: DenseArrays<'_>,
-        dtype: &str,
+        decoder: PyRef<'_, PackedDense>,
         instruction_set: Option<&str>,
     ) -> PyResult<VocabularyHead> {
         guarded(|| {
-            let [dense_weight, decoder_weight] =
-                [BorrowedNumbers::new(&dense.0.0, &dense.0.1)?, BorrowedNumbers::new(&decoder.0.0, &decoder.0.1)?];
-            let dense = (dense_weight.numbers()?, dense.1.as_slice()?);
-            let decoder = (decoder_weight.numbers()?, decoder.1.as_slice()?);
             let (activation, norm) = (activation_of(activation)?, norm_of(&norm)?);
-            let products = products_for(dtype, instruction_set)?;
             let (instruction_set, tiles) = kernels_for(instruction_set)?;
-            Ok(VocabularyHead {
-                core: py.detach(|| Core::new(dense, activation, norm, decoder, products)),
-                instruction_set,
-                tiles,
-            })
+            let vocabulary = decoder.sizes().1;
+            let core = Core::from_layers(dense.dense(), activation, norm, decoder.dense(), vocabulary);
+            Ok(VocabularyHead { core, instruction_set, tiles })
         })
     }
 

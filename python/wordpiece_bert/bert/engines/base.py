@@ -205,6 +205,9 @@ class Engine(Protocol):
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
         """Return a dense layer: weight [out, in], bias [out], float32 or in half precision."""
 
+    def decoder(self, weight: AnyArray, bias: AnyArray) -> Dense:
+        """Return a dense layer with an output for each token of the vocabulary, in the dtype of the engine."""
+
     def vocabulary_head(self, layers: HeadLayers) -> VocabularyHead:
         """Return a masked-language head that pools its logits."""
 

@@ -228,6 +228,10 @@ class NumpyEngine:
         """Return a dense layer over these weights, which are not copied."""
         return NumpyDense(weight, bias)
 
+    def decoder(self, weight: AnyArray, bias: AnyArray) -> NumpyDense:
+        """Return a dense layer over these weights, which are not copied."""
+        return NumpyDense(weight, bias)
+
     def vocabulary_head(self, layers: HeadLayers) -> NumpyVocabularyHead:
         """Return a masked-language head that pools its logits."""
         return NumpyVocabularyHead(layers)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     #: For each packed layer the number of rows of inputs that were observed, and the sums of the squares of each input.
     Observations = Mapping[str, tuple[int, npt.NDArray[np.float64]]]
 
-__all__ = ["DensePacker", "quantized_table"]
+__all__ = ["DensePacker", "packed_layer", "quantized_table"]
 
 
 class DensePacker:
@@ -129,8 +129,8 @@ def quantized(
     return found
 
 
-def quantized_table(table: AnyArray | Int8Weight) -> Int8Weight:
-    """Return an embedding table [V, E] as int8 numbers; one that is quantized already as it is."""
+def quantized_table(table: AnyArray | Int8Weight, name: str = "embeddings.word_embeddings") -> Int8Weight:
+    """Return a table [V, E], of words or of a decoder, as int8 numbers; one that is quantized already as it is."""
     if isinstance(table, Int8Weight | StoredInt8Weight):
         return loaded(table)  # type: ignore[no-any-return]
     factors = np.ones(table.shape[1], np.float32)
@@ -139,6 +139,23 @@ def quantized_table(table: AnyArray | Int8Weight) -> Int8Weight:
     start = 0
     for rows in blocks(table):
         part = slice(start, start + len(rows))
-        values[part], scales[part] = quantized("embeddings.word_embeddings", rows, factors)
+        values[part], scales[part] = quantized(name, rows, factors)
         start += len(rows)
     return Int8Weight(values, scales, factors)
+
+
+def packed_layer(
+    name: str, weight: AnyArray | Int8Weight, bias: AnyArray, dtype: str, instruction_set: str | None = None
+) -> _core.PackedDense:
+    """Pack one dense layer of a head, weight [out, in] and bias [out], for products of `dtype`.
+
+    Raises
+    ------
+    CheckpointError
+        With int8, a number is NaN or infinite.
+    """
+    offset = np.ascontiguousarray(widen(bias))
+    if dtype == "int8":
+        weight = quantized_table(weight, name)
+        return _core.PackedDense([name], [(stored(weight), offset)], dtype, instruction_set, weight.factors)
+    return _core.PackedDense([name], [(stored(weight), offset)], dtype, instruction_set)

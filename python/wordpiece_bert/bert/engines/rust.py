@@ -18,7 +18,7 @@ from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.calibration import random_rows
 from wordpiece_bert.bert.engines.layer_inputs import LayerInputs
-from wordpiece_bert.bert.engines.packing import DensePacker
+from wordpiece_bert.bert.engines.packing import DensePacker, packed_layer
 from wordpiece_bert.bert.engines.rust_bottleneck import TRANSFORMATION, padded_neighbours
 from wordpiece_bert.bert.engines.rust_layers import (
     LayerPacker,
@@ -29,7 +29,6 @@ from wordpiece_bert.bert.engines.rust_layers import (
 )
 from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
-from wordpiece_bert.bert.quantized import Int8Weight
 from wordpiece_bert.bert.stored_tensor import loaded_all
 
 if TYPE_CHECKING:
@@ -43,9 +42,10 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines.stored import PackedLayerWeight
     from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
     from wordpiece_bert.bert.inputs import Inputs
+    from wordpiece_bert.bert.quantized import Int8Weight
 
 
-__all__ = ["RustDense", "RustEncoder", "RustEngine"]
+__all__ = ["PackedRustDense", "RustDense", "RustEncoder", "RustEngine"]
 
 
 class RustEncoder:
@@ -104,6 +104,8 @@ class RustEncoder:
                 packer.observations = inputs.observe(stage)
             for index in stage:
                 layers.pack(index)
+        if "pooler.dense.weight" in weights:
+            packer.pack("pooler.dense", dtype="float32")  # one row of each sequence: the dtype would save nothing
         #: The packed layers of a model other than MobileBERT, and the dense layers by name.
         self._layers, self._dense = layers.layers, packer.dense
 
@@ -112,11 +114,6 @@ class RustEncoder:
         config, weights = self._config, self._unpacked
         layers = range(config.encoder_layers)
         self._kernels = build_kernels(config, weights, self._layers, self._dense, layers, instruction_set)
-        self._pooler = (
-            RustDense(weights["pooler.dense.weight"], weights["pooler.dense.bias"], "tanh")
-            if "pooler.dense.weight" in weights
-            else None
-        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_kernels"}
@@ -181,7 +178,8 @@ class RustEncoder:
         """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
         if self._config.bottleneck is not None and not self._config.bottleneck.pooler:
             return np.ascontiguousarray(x[:, 0])
-        return None if self._pooler is None else self._pooler(np.ascontiguousarray(x[:, 0]))
+        pooler = self._dense.get("pooler.dense")
+        return None if pooler is None else pooler.multiply(np.ascontiguousarray(x[:, 0]), "tanh")
 
     def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
         """[B, S, H] -> [B, H], as `functional.pool`."""
@@ -198,34 +196,64 @@ class RustEncoder:
 
 
 class RustDense:
-    """activation(x·Wᵀ + b) over the weights of a checkpoint, of which each call packs a panel at a time.
+    """x·Wᵀ + b in float32 over the weights of a checkpoint, of which each call packs a panel at a time.
 
-    A head is used once in a forward pass, so a packed copy would cost more memory than it saves time.
+    For a decoder of the vocabulary, a packed copy of which would need the memory of the word table again.
     """
 
     #: Rows of a half-precision weight that are widened at once: 24 MB for a masked-language decoder of 768 columns.
     _BLOCK = 8192
 
-    def __init__(self, weight: AnyArray | Int8Weight, bias: AnyArray, activation: str = "identity") -> None:
-        self._weight, self._bias, self._activation = weight, widen(bias), activation
+    def __init__(self, weight: AnyArray, bias: AnyArray) -> None:
+        self._weight, self._bias = weight, widen(bias)
 
     def __call__(self, x: Array) -> Array:
         """[..., in] -> [..., out]."""
         rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
-        if is_half(self._weight.dtype) or isinstance(self._weight, Int8Weight):
-            blocks = [slice(start, start + self._BLOCK) for start in range(0, self._weight.shape[0], self._BLOCK)]
-            parts = [self._multiply(rows, self._widened(block), self._bias[block]) for block in blocks]
+        if is_half(self._weight.dtype):
+            blocks = [slice(start, start + self._BLOCK) for start in range(0, len(self._weight), self._BLOCK)]
+            parts = [self._multiply(rows, widen(self._weight[block]), self._bias[block]) for block in blocks]
             y = np.concatenate(parts, axis=-1)
         else:
             y = self._multiply(rows, widen(self._weight), self._bias)
-        return y.reshape(*x.shape[:-1], self._weight.shape[0])
-
-    def _widened(self, block: slice) -> Array:
-        return self._weight.rows(block) if isinstance(self._weight, Int8Weight) else widen(self._weight[block])
+        return y.reshape(*x.shape[:-1], len(self._weight))
 
     def _multiply(self, rows: Array, weight: Array, bias: Array) -> Array:
         weight, bias = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
-        return _core.dense(rows, weight, bias, self._activation)
+        return _core.dense(rows, weight, bias, "identity")
+
+
+class PackedRustDense:
+    """x·Wᵀ + b over weights that are packed when the layer is first used.
+
+    Parameters
+    ----------
+    weight, bias
+        [out, in] and [out].
+    dtype
+        The number type of the products.
+    instruction_set
+        As for `RustEncoder`.
+    """
+
+    def __init__(
+        self, weight: AnyArray | Int8Weight, bias: AnyArray, dtype: str, instruction_set: str | None = None
+    ) -> None:
+        self._weight, self._bias, self._dtype = weight, bias, dtype
+        self._instruction_set = instruction_set
+        self._packed: _core.PackedDense | None = None
+
+    def __call__(self, x: Array) -> Array:
+        """[..., in] -> [..., out]."""
+        packed = self._packed
+        if packed is None:  # two threads may both pack it: either result is kept
+            packed = packed_layer("head", self._weight, self._bias, self._dtype, self._instruction_set)
+            self._packed = packed
+        y = packed.multiply(np.ascontiguousarray(x).reshape(-1, x.shape[-1]), "identity")
+        return y.reshape(*x.shape[:-1], self._weight.shape[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_packed": None}
 
 
 class RustEngine:
@@ -240,8 +268,14 @@ class RustEngine:
         """Return an encoder over these weights, packed."""
         return RustEncoder(config, weights, dtype=self._dtype, calibration=calibration)
 
-    def dense(self, weight: AnyArray, bias: AnyArray) -> RustDense:
-        """Return a dense layer over these weights, which are not copied."""
+    def dense(self, weight: AnyArray, bias: AnyArray) -> PackedRustDense:
+        """Return a dense layer in float32, whichever the dtype: those of heads are a small part of the work."""
+        return PackedRustDense(weight, bias, "float32")
+
+    def decoder(self, weight: AnyArray, bias: AnyArray) -> RustDense | PackedRustDense:
+        """Return a dense layer over the vocabulary: packed in bfloat16 if that is faster, or in int8, else unpacked."""
+        if self._dtype == "int8" or (self._dtype == "bfloat16" and _core.describe_products("bfloat16")[2]):
+            return PackedRustDense(weight, bias, self._dtype)
         return RustDense(weight, bias)
 
     def vocabulary_head(self, layers: HeadLayers) -> RustVocabularyHead:

@@ -13,14 +13,11 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.engines.stored import stored
+from wordpiece_bert.bert.engines.packing import packed_layer
 from wordpiece_bert.bert.half_precision import widen
-from wordpiece_bert.bert.quantized import Int8Weight
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.engines.base import CsrArrays, HeadLayers
-    from wordpiece_bert.bert.engines.stored import Stored
     from wordpiece_bert.bert.functional import Array, Ids
 
 __all__ = ["NumpyVocabularyHead", "RustVocabularyHead", "greatest_values"]
@@ -73,7 +70,8 @@ class RustVocabularyHead:
     layers
         The layers, which are packed.
     dtype
-        The number type of the products, as in the layers of the model; those of an int8 model are float32 here.
+        The number type of the products, as in the layers of the model. The dense layer before an int8 decoder, a small
+        part of the work, is float32.
     instruction_set
         One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
     """
@@ -81,11 +79,10 @@ class RustVocabularyHead:
     def __init__(self, layers: HeadLayers, dtype: str = "float32", instruction_set: str | None = None) -> None:
         (weight, bias), activation, (scale, shift), eps, (decoder, offset) = layers
         self._head = _core.VocabularyHead(
-            (_stored_floats(weight), np.ascontiguousarray(bias)),
+            packed_layer("dense", weight, bias, "float32" if dtype == "int8" else dtype, instruction_set),
             functional.ACTIVATIONS[activation].__name__,
             (np.ascontiguousarray(scale), np.ascontiguousarray(shift), eps),
-            (_stored_floats(decoder), np.ascontiguousarray(offset)),
-            "float32" if dtype == "int8" else dtype,  # an int8 table is widened
+            packed_layer("decoder", decoder, offset, dtype, instruction_set),
             instruction_set,
         )
 
@@ -102,10 +99,6 @@ class RustVocabularyHead:
         """[tokens, H] -> the values other than 0 of [B, V], as `base.VocabularyHead.encode`."""
         offsets = ends.astype(np.int64, copy=False)
         return self._head.encode(np.ascontiguousarray(x), offsets, pooling, twice, max_values, threads)
-
-
-def _stored_floats(weight: AnyArray | Int8Weight) -> Stored:
-    return stored(widen(weight) if isinstance(weight, Int8Weight) else weight)
 
 
 def greatest_values(rows: CsrArrays, count: int | None) -> CsrArrays:

@@ -8,11 +8,13 @@ import numpy as np
 
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved
+from wordpiece_bert.bert.engines.packing import quantized_table
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
+from wordpiece_bert.bert.quantized import TransposedInt8Weight
 from wordpiece_bert.bert.stored_tensor import loaded
 
 if TYPE_CHECKING:
@@ -25,9 +27,13 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines import Dense, Engine
     from wordpiece_bert.bert.engines.base import HeadLayers, VocabularyHead
-    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.bert.functional import Array, Mask
+    from wordpiece_bert.bert.quantized import Int8Weight
 
 __all__ = ["HeadModel", "HeadWeights", "LabelledModel", "LogitsModel", "pooler_output"]
+
+#: The most tokens whose logits are computed before they are copied to the result: 125 MB for a vocabulary of 30,522.
+_TOKENS_PER_HEAD = 1024
 
 
 class HeadModel(Model):
@@ -75,7 +81,7 @@ class HeadModel(Model):
             self.config,
             resolved.base,
             backend=self.backend,
-            dtype=self.dtype,
+            dtype=self._requested_dtype,
             source=self.source,
             calibrate=self._calibration,
         )
@@ -84,12 +90,19 @@ class HeadModel(Model):
         # A weight of the head that is the word table is the same array, or is quantized with it.
         base = self.base_model._weights
         stored: dict[int, Any] = {id(weight): base[name] for name, weight in resolved.base.items() if name in base}
-        for weight in resolved.head.values():
+        for name, weight in resolved.head.items():
             if id(weight) not in stored:
-                stored[id(weight)] = loaded(weight)
+                stored[id(weight)] = self._stored(name, weight)
         head = {name: stored[id(weight)] for name, weight in resolved.head.items()}
         self._weights = {name: stored.get(id(weight), weight) for name, weight in self._weights.items()}
         self._set_up_head(HeadWeights(engine, resolved._replace(head=head)))
+
+    def _stored(self, name: str, weight: AnyArray) -> AnyArray | Int8Weight:
+        """Return a weight of the head that the encoder does not have, in memory; decoders of an int8 model as int8."""
+        if self.dtype == "int8" and name.endswith(".weight") and name in self._tied():
+            return quantized_table(weight, name.removesuffix(".weight"))
+        stored: AnyArray = loaded(weight)
+        return stored
 
     def _set_up_head(self, head: HeadWeights) -> None:
         """Prepare the layers of the head."""
@@ -107,10 +120,18 @@ class HeadWeights:
         """Return a dense layer, run by the engine."""
         return self._engine.dense(self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
 
-    def transposed(self, name: str) -> Dense:
-        """Return a dense layer without a bias whose weight is stored as [in, out], run by the engine."""
-        weight = np.ascontiguousarray(self._weights[name].T)
-        return self._engine.dense(weight, np.zeros(len(weight), np.float32))
+    def decoder(self, name: str) -> Dense:
+        """Return a dense layer with an output for each token of the vocabulary, run by the engine."""
+        return self._engine.decoder(self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
+
+    def transposed_decoder(self, name: str) -> Dense:
+        """Return a decoder without a bias whose weight is stored as [in, out], run by the engine."""
+        stored = self._weights[name]
+        if isinstance(stored, TransposedInt8Weight):
+            weight: Any = stored.transposed()
+        else:
+            weight = np.ascontiguousarray(stored.T)
+        return self._engine.decoder(weight, np.zeros(weight.shape[0], np.float32))
 
     def weight(self, name: str) -> AnyArray:
         """Return a weight as the checkpoint stores it."""
@@ -128,6 +149,9 @@ class HeadWeights:
 
 class LogitsModel(HeadModel):
     """A model whose head computes one array of logits."""
+
+    #: Whether the head reads the vector of each token; otherwise it reads that of the first token of a row alone.
+    _reads_tokens: ClassVar[bool] = True
 
     def logits(self, output: BertOutput) -> Array:
         """Run the head only, over an output of the encoder.
@@ -147,9 +171,9 @@ class LogitsModel(HeadModel):
         *,
         threads: int | None = None,
     ) -> Array:
-        """Run encoder and head for the logits only, without a loss and, where the engine can, without masked positions.
+        """Run encoder and head for the logits only, without a loss and without masked positions, whose logits are 0.
 
-        Logits at masked positions are finite and meaningless.
+        The NumPy engine computes the encoder at masked positions all the same.
 
         Parameters
         ----------
@@ -162,8 +186,25 @@ class LogitsModel(HeadModel):
             float32, of the shape that the class documents.
         """
         out = self.base_model(input_ids, attention_mask, token_type_ids, visible_only=True, threads=threads)
+        visible = None if attention_mask is None else np.asarray(attention_mask) != 0  # [B, S]
         with np.errstate(under="ignore"):
-            return self.logits(out)
+            if not self._reads_tokens or visible is None or visible.all():
+                return self.logits(out)
+            return self._visible_logits(out.last_hidden_state, visible)
+
+    def _visible_logits(self, x: Array, visible: Mask) -> Array:
+        """[B, S, H] and [B, S] -> the logits [B, S, ...] of a head that reads tokens, 0 at masked positions."""
+        tokens = np.flatnonzero(visible)
+        rows = x.reshape(-1, x.shape[-1])
+        logits: Array | None = None
+        for start in range(0, max(len(tokens), 1), _TOKENS_PER_HEAD):
+            part = tokens[start : start + _TOKENS_PER_HEAD]
+            found = self.logits(BertOutput(last_hidden_state=rows[part][None]))[0]  # [tokens, ...]
+            if logits is None:
+                logits = np.zeros((len(rows), *found.shape[1:]), np.float32)
+            logits[part] = found
+        assert logits is not None, "the loop runs once at least"
+        return logits.reshape(*visible.shape, *logits.shape[1:])
 
 
 class LabelledModel(LogitsModel):
@@ -208,6 +249,7 @@ class LabelledModel(LogitsModel):
             inputs_embeds,
             output_hidden_states=output_hidden_states,
             output_attentions=output_attentions,
+            visible_only=not (self._reads_tokens or output_hidden_states or output_attentions),
         )
         with np.errstate(under="ignore"):
             logits = self.logits(out)

@@ -67,6 +67,7 @@ class BertForNextSentencePrediction(LabelledModel):
     """
 
     _reads_pooler = True
+    _reads_tokens = False
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:

@@ -77,7 +77,7 @@ class MaskedLMHead:
         self._weights, self._names = weights, names
         self._dense = weights.dense(names.dense)
         self._norm = weights.norm(names.norm)
-        self._decoder = weights.dense(names.decoder)
+        self._decoder = weights.decoder(names.decoder)
         self._activation = names.activation or config.hidden_act
         self._eps = config.layer_norm_eps
 
@@ -154,6 +154,8 @@ class MaskedLM(LabelledModel):
 
 class _FirstTokenModel(LabelledModel):
     """Scores from one vector of each sequence: the pooler's output or, without a pooler, a layer over token 0."""
+
+    _reads_tokens = False
 
     #: The dense layer that computes the scores.
     _classifier: ClassVar[str] = "classifier"

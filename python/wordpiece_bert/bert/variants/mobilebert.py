@@ -7,19 +7,26 @@ gives slightly other numbers when it is padded.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from wordpiece_bert.bert.bottleneck import Bottleneck
 from wordpiece_bert.bert.checkpoint.names import POOLER, Layout, Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.config import BertConfig, refuse
+from wordpiece_bert.bert.engines.packing import quantized_table
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.bert import BertForSequenceClassification
 from wordpiece_bert.bert.heads.kinds import MaskedLM, MaskedLMHead, MaskedLMNames
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight, TransposedInt8Weight
+from wordpiece_bert.bert.stored_tensor import loaded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.heads.base import HeadWeights
@@ -196,6 +203,10 @@ class MobileBertForSequenceClassification(BertForSequenceClassification):
     _base_model_class = MobileBertModel
 
 
+#: The columns of the decoder that the word table does not have, [H − E, V].
+_REST = "cls.predictions.dense.weight"
+
+
 class MobileBertForMaskedLM(MaskedLM):
     """MobileBERT that predicts masked tokens: logits [B, S, V].
 
@@ -217,9 +228,26 @@ class MobileBertForMaskedLM(MaskedLM):
             names.bias: ("vocab_size",),
             **dense_shapes(names.dense, "hidden_size", "hidden_size"),
             **norm_shapes(names.norm),
-            "cls.predictions.dense.weight": (config.hidden_size - config.embedding_size, "vocab_size"),
+            _REST: (config.hidden_size - config.embedding_size, "vocab_size"),
             **dense_shapes(names.decoder, "embedding_size", "vocab_size"),
         }
+
+    @classmethod
+    def _renamed(
+        cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
+    ) -> Mapping[str, npt.NDArray[np.generic]]:
+        weights = super()._renamed(weights, config, source)
+        rest: Any = weights.get(_REST)
+        if not isinstance(rest, Int8Weight | StoredInt8Weight):
+            return weights
+        renamed: dict[str, Any] = {**weights, _REST: TransposedInt8Weight(*loaded(rest))}
+        return renamed
+
+    def _stored(self, name: str, weight: AnyArray) -> AnyArray | Int8Weight:
+        stored = super()._stored(name, weight)
+        if name != _REST or self.dtype != "int8" or isinstance(stored, Int8Weight):
+            return stored
+        return TransposedInt8Weight(*quantized_table(np.ascontiguousarray(stored.T), _REST.removesuffix(".weight")))
 
     def _set_up_head(self, weights: HeadWeights) -> None:
         self._head = _MobileMaskedLMHead(weights, self._names, self.config)
@@ -230,11 +258,11 @@ class _MobileMaskedLMHead(MaskedLMHead):
 
     def __init__(self, weights: HeadWeights, names: MaskedLMNames, config: BertConfig) -> None:
         super().__init__(weights, names, config)
-        self._rest = weights.transposed("cls.predictions.dense.weight")
+        self._rest = weights.transposed_decoder(_REST)
         self._width = config.embedding_size
 
     def _decoder_weight(self) -> AnyArray:
-        words, rest = super()._decoder_weight(), self._weights.weight("cls.predictions.dense.weight")
+        words, rest = super()._decoder_weight(), self._weights.weight(_REST)
         return np.concatenate([widen(words), widen(rest).T], axis=1)  # [V, H]
 
     def __call__(self, x: Array) -> Array:

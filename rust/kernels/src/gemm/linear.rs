@@ -128,7 +128,7 @@ fn padded(rows: usize, tiles: Option<TileUnit>) -> usize {
 
 /// The inputs of a product [rows, K] as they are multiplied.
 #[derive(Clone, Copy)]
-enum Inputs<'a> {
+pub(crate) enum Inputs<'a> {
     F32(View<'a>),
     /// bfloat16 numbers, for the tile registers with whole tiles of rows, or for vectors.
     Bf16(View<'a, HalfRow>, Option<TileUnit>),
@@ -138,7 +138,7 @@ enum Inputs<'a> {
 
 impl ConvertedInputs {
     /// Converts `x` to what is multiplied by `weights`.
-    fn convert<'a>(&'a mut self, execution: Execution, x: View<'a>, weights: &PackedWeights) -> Inputs<'a> {
+    pub(crate) fn convert<'a>(&'a mut self, execution: Execution, x: View<'a>, weights: &PackedWeights) -> Inputs<'a> {
         let Execution { instruction_set, tiles, .. } = execution;
         let k = weights.k();
         if let Some(factors) = weights.factors() {
@@ -176,7 +176,7 @@ pub fn linear(
     x: View<'_>,
     dense: &Dense,
     epilogue: Epilogue<'_>,
-    mut out: ViewMut<'_>,
+    out: ViewMut<'_>,
     converted: &mut ConvertedInputs,
 ) {
     let Dense { weights, bias, .. } = dense;
@@ -184,7 +184,6 @@ pub fn linear(
     let k = weights.k();
     assert!(x.width() >= panels(k) && x.len() == out.len());
     dense.observe(x);
-    let rows = x.len();
     let x = converted.convert(execution, x, weights);
     if let Some(workers) = pool {
         map_with(out.each_panel().into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
@@ -194,18 +193,74 @@ pub fn linear(
             arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
         });
     } else {
-        let mut widened = Vec::new();
-        let panels_per_checkpoint = (ROWS_PER_CHECKPOINT / rows.max(1)).max(1);
-        for (panel, bias) in bias.iter().enumerate() {
-            if panel % panels_per_checkpoint == 0 {
-                checkpoint();
-            }
-            let ahead = weights.memory_of(panel + 1);
-            let weights = weights.panel(instruction_set, panel, &mut widened);
-            let out = out.panel(panel);
-            arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
-        }
+        linear_panels(execution, x, dense, 0..bias.len(), epilogue, out);
     }
+}
+
+/// Computes the outputs of `range`, panels of `dense`, into `out`, on this thread; `x` is converted already.
+///
+/// # Panics
+///
+/// If `out` has fewer panels than `range`.
+pub(crate) fn linear_panels(
+    execution: Execution,
+    x: Inputs<'_>,
+    dense: &Dense,
+    range: Range<usize>,
+    epilogue: Epilogue<'_>,
+    mut out: ViewMut<'_>,
+) {
+    let Dense { weights, bias, .. } = dense;
+    let Execution { instruction_set, .. } = execution;
+    let mut widened = Vec::new();
+    let panels_per_checkpoint = (ROWS_PER_CHECKPOINT / out.len().max(1)).max(1);
+    for (panel, from) in range.enumerate() {
+        if panel % panels_per_checkpoint == 0 {
+            checkpoint();
+        }
+        let ahead = weights.memory_of(from + 1);
+        let weights = weights.panel(instruction_set, from, &mut widened);
+        let (bias, out) = (&bias[from], out.panel(panel));
+        arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
+    }
+}
+
+/// Computes activation(x·Wᵀ + b) into `to`, [rows, N] row by row, with packed weights; the same bits as [`linear`].
+///
+/// # Panics
+///
+/// If `x` has fewer than K columns, or `to` is not rows·N long for an N with the panels of `dense`.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::activation::Activation;
+/// use wordpiece_kernels::gemm::{Dense, Products, linear_to_rows};
+/// use wordpiece_kernels::numbers::Numbers;
+/// use wordpiece_kernels::{Execution, InstructionSet, Matrix};
+///
+/// let mut x = Matrix::default();
+/// x.fill_rows(2, 1, &[1.0, 2.0]);
+/// let dense = Dense::new(&[(Numbers::F32(&[3.0, 4.0]), &[0.0, 1.0])], 1, Products::Float32);
+/// let mut y = [0.0; 4];
+/// linear_to_rows(Execution::on_this_thread(InstructionSet::detect()), &x, &dense, Activation::Identity, &mut y);
+/// assert_eq!(y, [3.0, 5.0, 6.0, 9.0]);
+/// ```
+pub fn linear_to_rows(execution: Execution, x: &Matrix, dense: &Dense, activation: Activation, to: &mut [f32]) {
+    let Dense { weights, bias, .. } = dense;
+    let Execution { instruction_set, .. } = execution;
+    let x = x.view();
+    let (rows, n) = (x.len(), to.len() / x.len().max(1));
+    assert!(rows == 0 || x.width() >= panels(weights.k()) && to.len() == rows * n && panels(n) == weights.panels());
+    let mut converted = ConvertedInputs::default();
+    let x = converted.convert(execution, x, weights);
+    let epilogue = Epilogue::Activation(activation);
+    let threads = execution.pool.map_or(1, |pool| pool.count() + 1);
+    panels_to_rows(execution, rows, n, to, |panel, widened, out| {
+        let ahead = weights.memory_of(panel + threads);
+        let (weights, bias) = (weights.panel(instruction_set, panel, widened), &bias[panel]);
+        arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
+    });
 }
 
 /// Computes activation(x·Wᵀ + b) with plain float32 weights [N, K], one panel of which is packed at a time.
@@ -238,14 +293,11 @@ pub fn linear_unpacked(
     activation: Activation,
     to: &mut [f32],
 ) {
-    /// Panels that are computed before they are copied to the result: the intermediate buffer is small however large N
-    /// is.
-    const PANELS_AT_ONCE: usize = 64;
     let (x, n) = (x.view(), bias.len());
     let (rows, k) = (x.len(), weights.len() / n.max(1));
     assert!(weights.len() == n * k && (rows == 0 || x.width() >= panels(k)) && to.len() == rows * n);
     let epilogue = Epilogue::Activation(activation);
-    let compute_panel = |panel: usize, packed: &mut Vec<Row>, out: &mut [Row]| {
+    panels_to_rows(execution, rows, n, to, |panel, packed, out| {
         let columns = panel * PANEL..(panel * PANEL + PANEL).min(n);
         packed.resize(k, Row::ZERO);
         pack_panel(&weights[columns.start * k..columns.end * k], packed);
@@ -255,13 +307,27 @@ pub fn linear_unpacked(
         let (x, bias, ahead) = (Inputs::F32(x), &bias_row, Ahead::NOTHING);
         let product = ProductPanel { x, weights, ahead, bias, epilogue, panel, out };
         arch::run(execution.instruction_set, product);
-    };
+    });
+}
+
+/// Computes each panel of a result [rows, N] with `compute`, which gets its number, a buffer of the thread and the rows to
+/// write, and copies them to `to`, row by row; the threads share the panels.
+fn panels_to_rows(
+    execution: Execution,
+    rows: usize,
+    n: usize,
+    to: &mut [f32],
+    compute: impl Fn(usize, &mut Vec<Row>, &mut [Row]) + Sync,
+) {
+    /// Panels that are computed before they are copied to the result: the intermediate buffer is small however large N
+    /// is.
+    const PANELS_AT_ONCE: usize = 64;
     let mut part = Matrix::default();
     for first in (0..panels(n)).step_by(PANELS_AT_ONCE) {
         let columns = first * PANEL..((first + PANELS_AT_ONCE) * PANEL).min(n);
         let each_panel = part.reshape(rows, columns.len()).view_mut().each_panel();
-        map_with(each_panel.into_iter().enumerate().collect(), execution.pool, Vec::new, |packed, (p, out)| {
-            compute_panel(first + p, packed, out)
+        map_with(each_panel.into_iter().enumerate().collect(), execution.pool, Vec::new, |buffer, (p, out)| {
+            compute(first + p, buffer, out)
         });
         for (row, to) in to.chunks_exact_mut(n.max(1)).enumerate() {
             part.copy_row(row, &mut to[columns.clone()]);

@@ -1,0 +1,192 @@
+"""The command `accuracy`: what a dtype costs in accuracy, compared with float32 on the same texts.
+
+Vectors of a sentence encoder: the cosine to those in float32 over paragraphs that calibration has not seen, and Spearman's
+correlation of the similarities of 10,000 pairs of them. Retrieval: the first sentence of each paragraph is a query, the rest
+a document. Labelled texts (`--labelled`, files train.tsv and test.tsv with columns label, rating and text): the accuracy of
+a logistic regression on the vectors, the correlation of a ridge regression with the ratings, and the ranking by it. With
+`--masked` a masked-language model: how many tokens have the same best prediction, and its vectors as a sparse encoder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import wordpiece_bert as wb
+from benchmarks import report
+from benchmarks.texts import ROOT
+from wordpiece_bert import SparseEncoder, Tokenizer
+from wordpiece_bert.bert import AutoModel
+from wordpiece_bert.bert.functional import normalize
+from wordpiece_bert.finetune import LogisticRegression, Ridge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+    Numbers = npt.NDArray[np.floating[Any]]
+
+DTYPES = ("float32", "bfloat16", "int8")
+PAIRS = 10_000
+#: The rank below which a document that was not found counts nothing, in MRR and nDCG.
+TOP = 10
+
+
+class Labelled(NamedTuple):
+    """Texts with a label, 0 or 1, and a rating."""
+
+    texts: list[str]
+    labels: npt.NDArray[np.int64]
+    ratings: npt.NDArray[np.float64]
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="benchmarks accuracy", description=__doc__)
+    parser.add_argument("--corpora", type=Path, help="folder with wiki_en.txt (default: the project's own sentences)")
+    parser.add_argument("--model", default="minilm", help="a sentence encoder")
+    parser.add_argument("--masked", type=Path, help="the folder of a masked-language model")
+    parser.add_argument("--labelled", type=Path, help="a folder with train.tsv and test.tsv")
+    parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES[1:])
+    parser.add_argument("--paragraphs", type=int, default=1000)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS)
+    options = parser.parse_args(arguments)
+    wb.set_num_threads(options.threads)
+    dtypes = ["float32", *(dtype for dtype in options.dtypes if dtype != "float32")]
+    texts = paragraphs(options.corpora, options.paragraphs)
+    lines = [report.heading("What a dtype costs in accuracy", f"{len(texts)} texts"), ""]
+    encoders = {dtype: wb.SentenceEncoder(options.model, dtype=dtype) for dtype in dtypes}
+    lines += [f"- {encoder.engine}" for encoder in encoders.values()]
+    results = {"vectors": of_vectors(encoders, texts)}
+    if options.labelled:
+        train, test = (read_labelled(options.labelled / f"{part}.tsv") for part in ("train", "test"))
+        results["labelled"] = of_labels(encoders, train, test)
+    if options.masked:
+        results["masked"] = of_predictions(options.masked, dtypes, texts[:256])
+    for title, rows in results.items():
+        header = ["dtype", *next(iter(rows.values()))]
+        cells = [[dtype, *(f"{value:.5g}" for value in row.values())] for dtype, row in rows.items()]
+        lines += ["", f"## {title.capitalize()}", "", *report.markdown(header, cells)]
+    print(*lines, sep="\n")
+    if options.record:
+        print(report.save("accuracy", "\n".join(lines) + "\n", {"results": results}, options.record))
+    return 0
+
+
+def paragraphs(corpora: Path | None, count: int) -> list[str]:
+    """Return paragraphs of at least two sentences, from the middle of the corpus on; without one, the own sentences."""
+    if corpora is None:
+        lines = (ROOT / "examples" / "texts" / "sentences.txt").read_text(encoding="utf-8").splitlines()
+        return [line for line in lines if line.strip()][:count]
+    lines = (corpora / "wiki_en.txt").read_text(encoding="utf-8").splitlines()
+    found = [line for line in lines[len(lines) // 2 :] if 200 < len(line) < 1500 and split_off(line)[1]]
+    return found[:count]
+
+
+def split_off(text: str) -> tuple[str, str]:
+    """Return the first sentence of a text, of at least 30 characters, and the rest."""
+    end = text.find(". ", 30)
+    return (text, "") if end < 0 else (text[: end + 1], text[end + 2 :])
+
+
+def read_labelled(file: Path) -> Labelled:
+    """Read lines of a label, a rating and a text."""
+    rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()[1:]]
+    labels, ratings = np.array([int(row[0]) for row in rows]), np.array([float(row[1]) for row in rows])
+    return Labelled([row[2] for row in rows], labels, ratings)
+
+
+def of_vectors(encoders: dict[str, wb.SentenceEncoder], texts: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Compare the vectors of texts, their similarities and what retrieval finds with them."""
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, len(texts), (2, PAIRS))
+    queries, documents = zip(*(split_off(text) for text in texts), strict=True)
+    exact: Vectors | None = None
+    rows = {}
+    for dtype, encoder in encoders.items():
+        start = time.process_time()
+        x = normalize(encoder.encode(texts, return_truncated=True)[0])
+        seconds = time.process_time() - start
+        exact = x if exact is None else exact
+        cosines = (x * exact).sum(1)
+        of_pairs = [(one[first] * one[second]).sum(1) for one in (exact, x)]
+        asked = normalize(encoder.encode(list(queries), return_truncated=True)[0])
+        found = normalize(encoder.encode(list(documents), return_truncated=True)[0])
+        rows[dtype] = {
+            "lowest cosine": float(cosines.min()),
+            "median": float(np.median(cosines)),
+            "Spearman, 10,000 pairs": spearman(*of_pairs),
+            "MRR@10": reciprocal_rank(asked @ found.T),
+            "CPU seconds": seconds,
+        }
+    return rows
+
+
+def of_labels(encoders: dict[str, wb.SentenceEncoder], train: Labelled, test: Labelled) -> dict[str, dict[str, float]]:
+    """Compare what is learnt from the vectors of labelled texts."""
+    rows = {}
+    for dtype, encoder in encoders.items():
+        x, y = (encoder.encode(part.texts, return_truncated=True)[0] for part in (train, test))
+        predicted = LogisticRegression().fit(x, train.labels).predict(y)
+        rated = np.asarray(Ridge().fit(x, train.ratings).predict(y))
+        rows[dtype] = {
+            "accuracy": float((predicted == test.labels).mean()),
+            "Spearman with the ratings": spearman(rated, test.ratings),
+            "nDCG@100": gain(rated, test.ratings, 100),
+        }
+    return rows
+
+
+def of_predictions(folder: Path, dtypes: Sequence[str], texts: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Compare the predictions of a masked-language model, and its sparse vectors."""
+    rows_of_ids = Tokenizer.from_pretrained(folder).encode_batch(texts, truncation=True, max_length=128, padding=False)
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, len(texts), (2, PAIRS))
+    rows = {}
+    exact: tuple[Any, Any] | None = None
+    for dtype in dtypes:
+        model: Any = AutoModel.from_pretrained(folder, dtype=dtype)
+        best = np.concatenate([model.infer(ids[None])[0].argmax(1) for ids in rows_of_ids])
+        sparse = SparseEncoder(folder, dtype=dtype).encode(texts, return_truncated=True)[0].toarray()
+        exact = (best, sparse) if exact is None else exact
+        cosines = (normalize(sparse) * normalize(exact[1])).sum(1)
+        products = [(one[first] * one[second]).sum(1) for one in (exact[1], sparse)]
+        rows[dtype] = {
+            "same best token": float((best == exact[0]).mean()),
+            "lowest cosine": float(cosines.min()),
+            "median": float(np.median(cosines)),
+            "Spearman, 10,000 dot products": spearman(*products),
+        }
+    return rows
+
+
+def spearman(x: Numbers, y: Numbers) -> float:
+    """Return Spearman's rank correlation; equal numbers share the mean of their ranks."""
+    return float(np.corrcoef(ranks(x), ranks(y))[0, 1])
+
+
+def ranks(x: Numbers) -> npt.NDArray[np.float64]:
+    """Return the rank of each number, from 0; equal numbers have the mean of their ranks."""
+    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[inverse])
+
+
+def reciprocal_rank(scores: Vectors) -> float:
+    """Return the mean of 1 / the rank of document i for query i, 0 beyond `TOP`."""
+    rank = 1 + (scores > scores.diagonal()[:, None]).sum(1)
+    return float(np.where(rank <= TOP, 1 / rank, 0).mean())
+
+
+def gain(scores: Numbers, relevance: Numbers, top: int) -> float:
+    """Return nDCG of the texts by their scores, with relevances moved so that the lowest is 0."""
+    gains = relevance - relevance.min()
+    discount = 1 / np.log2(np.arange(2, top + 2))
+    by_score, ideal = gains[np.argsort(-scores, kind="stable")][:top], np.sort(gains)[::-1][:top]
+    return float((by_score * discount[: len(by_score)]).sum() / (ideal * discount[: len(ideal)]).sum())

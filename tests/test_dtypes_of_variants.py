@@ -1,0 +1,174 @@
+"""Every class of model, with and without a head, in every dtype of the Rust engine: generated models of each kind."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from model_files import MODELS
+from wordpiece_bert.bert import AutoModel, BertModel, auto
+from wordpiece_bert.bert.checkpoint import non_finite, read_tensors
+from wordpiece_bert.bert.engines import DTYPES, choose_dtype
+from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: A folder of each type of model, whose configuration the generated models have but for their sizes.
+FOLDERS = {
+    "bert": "bert_model",
+    "albert": "albert_model",
+    "distilbert": "distilbert_model",
+    "dpr": "dpr_reader",
+    "electra": "electra_model",
+    "gte": "gte_model",
+    "megatron-bert": "megatron_model",
+    "mobilebert": "mobilebert_model",
+    "mpnet": "mpnet_model",
+    "nomic_bert": "nomic_model",
+    "roberta": "roberta_model",
+    "xlm-roberta": "xlmr_model",
+}
+
+#: Sizes that leave room for the weights beside the scales, by the names that a configuration may have.
+SIZES = {
+    "vocab_size": 640,
+    "hidden_size": 128,
+    "dim": 128,
+    "n_embd": 128,
+    "intermediate_size": 256,
+    "hidden_dim": 256,
+    "n_inner": 256,
+    "num_attention_heads": 4,
+    "n_heads": 4,
+    "n_head": 4,
+    "embedding_size": 64,
+    "intra_bottleneck_size": 64,
+    "true_hidden_size": 64,
+}
+
+CLASSES = {name: auto._class_named(name) for name in auto._CLASSES}
+
+
+def test_the_folders_have_every_type_of_model() -> None:
+    assert FOLDERS.keys() == auto._BASE_MODELS.keys()
+    for kind, folder in FOLDERS.items():
+        assert json.loads((MODELS / folder / "config.json").read_text())["model_type"] == kind
+
+
+def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:  # noqa: ANN401
+    """A model of a class with random weights; those of `weights` replace them."""
+    folder = MODELS / FOLDERS[cls.config_class.model_type]
+    config = cls.config_class.from_folder(folder)
+    sizes = {name: size for name, size in SIZES.items() if hasattr(config, name)}
+    if config.model_type not in ("albert", "electra", "mobilebert"):
+        sizes.pop("embedding_size", None)
+    config = replace(config, **{name: size for name, size in sizes.items() if name in config.__dataclass_fields__})
+    layout = cls._layout(config)
+    prefix = layout.prefix if layout.head or layout.prefixed else ""
+    shapes = {prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
+    shapes = {name: shape for name, shape in shapes.items() if name not in layout.tied}
+    random = np.random.default_rng(8)
+    drawn = {}
+    for name, shape in shapes.items():
+        size = [getattr(config, n) if isinstance(n, str) else n for n in shape]
+        scale = 0.1 if len(size) == 2 else 0.02
+        is_norm = len(size) == 1 and name.endswith("weight")
+        drawn[name] = (random.normal(size=size) * scale + is_norm).astype(np.float32)
+    return cls(config, drawn | weights, dtype=dtype)
+
+
+def computed(model: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401
+    """What a model is for: vectors of tokens, logits, spans."""
+    ids = np.random.default_rng(6).integers(2, model.config.vocab_size, (5, 21))
+    if "MultipleChoice" in type(model).__name__:
+        ids = ids[None]
+    out = model(ids)
+    for name in ("logits", "prediction_logits", "start_logits", "last_hidden_state", "pooler_output"):
+        if getattr(out, name, None) is not None:
+            return np.asarray(getattr(out, name))
+    raise AssertionError(out)
+
+
+def cosine(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
+    return float((x * y).sum() / np.linalg.norm(x) / np.linalg.norm(y))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_class_has_every_dtype(name: str, tmp_path: Path) -> None:
+    cls = CLASSES[name]
+    exact = generated(cls)
+    expected = computed(exact)
+    bounds = {"float32": 1.0, "bfloat16": 0.9995, "int8": 0.998}  # of random weights, which have no structure to keep
+    assert {*bounds} == {*DTYPES["rust"]}
+    for dtype, bound in bounds.items():
+        model = generated(cls, dtype)
+        assert (model.dtype, model.engine.dtype) == (dtype, dtype)
+        found = computed(model)
+        assert cosine(expected, found) >= bound - 1e-6, dtype
+        assert np.array_equal(expected, found) == (dtype == "float32"), dtype
+    model = generated(cls, "auto")
+    assert model.dtype == choose_dtype("rust", "auto")
+    assert model.engine.reason.startswith("the fastest dtype within a cosine of 0.9999")
+    if isinstance(model, HeadModel):
+        assert model.base_model.engine == model.engine
+    np.testing.assert_array_equal(computed(model), computed(generated(cls, model.dtype)))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_an_int8_model_is_saved_in_a_quarter_and_loaded_with_the_same_bits(name: str, tmp_path: Path) -> None:
+    cls = CLASSES[name]
+    model = generated(cls, "int8")
+    model.save_pretrained(tmp_path / "int8")
+    generated(cls).save_pretrained(tmp_path / "float32")
+    small, large = ((tmp_path / dtype / "model.safetensors").stat().st_size for dtype in ("int8", "float32"))
+    # At this size, what stays in float32 counts: poolers, and the transformation of the embeddings of MobileBERT.
+    assert small < (0.4 if cls.config_class.model_type == "mobilebert" else 0.35) * large
+    again: Any = AutoModel.from_pretrained(tmp_path / "int8", dtype="int8")
+    assert type(again) is cls
+    np.testing.assert_array_equal(computed(again), computed(model))
+    for (one, weight), (other, loaded) in zip(model.named_parameters(), again.named_parameters(), strict=True):
+        assert one == other
+        np.testing.assert_array_equal(weight, loaded, err_msg=one)
+    again.save_pretrained(tmp_path / "again")
+    stored = read_tensors(tmp_path / "int8" / "model.safetensors")
+    for tensor, numbers in read_tensors(tmp_path / "again" / "model.safetensors").items():
+        np.testing.assert_array_equal(numbers, stored[tensor], err_msg=tensor)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_int8_names_the_tensor_that_is_not_finite(name: str) -> None:
+    """Of the layers and of the head, whichever dtype its own products have."""
+    cls = CLASSES[name]
+    parameters = dict(generated(cls).named_parameters())
+    layout = cls._layout(generated(cls).config)
+    layer = next(
+        n for n in parameters if n.endswith("weight") and ("layer" in n or "ffn" in n) and "norm" not in n.lower()
+    )
+    for tensor in (layer, *(n for n in layout.head if n in parameters)):
+        for bad in (np.nan, np.inf, -np.inf):
+            broken = parameters[tensor].copy()
+            broken.flat[0] = bad
+            assert non_finite({tensor: broken})
+            shown = tensor.removeprefix(layout.prefix)
+            with pytest.raises(CheckpointError, match=f"1 weights are NaN or infinite, which int8 has no.*{shown}"):
+                generated(cls, "int8", **{tensor: broken})
+
+
+def test_an_untied_decoder_is_quantized_like_the_table(tmp_path: Path) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "variant_untied", dtype="int8")
+    exact: Any = AutoModel.from_pretrained(MODELS / "variant_untied")
+    assert cosine(computed(exact), computed(model)) > 0.999
+    model.save_pretrained(tmp_path)
+    assert read_tensors(tmp_path / "model.safetensors")["cls.predictions.decoder.weight"].dtype == np.int8
+    again: Any = AutoModel.from_pretrained(tmp_path, dtype="int8")
+    np.testing.assert_array_equal(computed(again), computed(model))
+    # The encoder of such a file is loaded without the head.
+    base = BertModel.from_pretrained(tmp_path, dtype="int8")
+    ids = np.arange(5, 15)[None]
+    np.testing.assert_array_equal(base(ids).last_hidden_state, model.base_model(ids).last_hidden_state)
