@@ -212,51 +212,79 @@ impl Kernel for QuantizeRows<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let rows = self.x.len();
-        let bias = if self.is_biased { simd.byte_bias() } else { 0 };
-        let groups = self.scales.chunks_mut(rows.max(1)).zip(self.factors.chunks(GROUP / PANEL));
-        let to = self.bytes.chunks_mut(self.rows.max(1));
-        for (group, ((scales, factors), to)) in groups.zip(to).enumerate() {
+        let QuantizeRows { x, k, factors, bytes, rows, is_biased, scales } = self;
+        let bias = if is_biased { simd.byte_bias() } else { 0 };
+        for group in 0..groups(k) {
+            let columns = (k - group * GROUP).min(GROUP);
             let first = group * (GROUP / PANEL);
-            let last = factors.len() - 1;
-            let valid = (self.k - (first + last) * PANEL).min(PANEL);
-            let (x, next) = (self.x.panel(first), self.x.panel(first + last));
-            let (to, beyond) = to.split_at_mut(rows);
+            let scales = &mut scales[group * x.len()..][..x.len()];
+            let (to, beyond) = bytes[group * rows..][..rows].split_at_mut(x.len());
             beyond.fill(ByteRow::ZERO);
-            for (row, (scale, to)) in scales.iter_mut().zip(to).enumerate() {
-                let mut scaled = [Row::ZERO; GROUP / PANEL];
-                let mut most = simd.splat(0.0);
-                if last == 1 {
-                    most = multiply_row(simd, &x[row], &factors[0], PANEL, &mut scaled[0], most);
-                }
-                most = multiply_row(simd, &next[row], &factors[last], valid, &mut scaled[last], most);
-                let (own, inverse) = scale_of(simd.greatest_magnitude(most));
-                *scale = own;
-                for (panel, scaled) in scaled.iter().enumerate() {
-                    round_row(simd, scaled, inverse, bias, to, panel * PANEL);
-                }
+            if columns <= PANEL {
+                let group = GroupOfRows { x: [x.panel(first)], factors: [&factors[first]], columns };
+                to.fill(ByteRow([bias; GROUP]));
+                group.quantize::<S, false>(simd, bias, scales, to);
+                continue;
+            }
+            let (x, factors) = ([x.panel(first), x.panel(first + 1)], [&factors[first], &factors[first + 1]]);
+            let group = GroupOfRows { x, factors, columns };
+            if columns == GROUP {
+                group.quantize::<S, true>(simd, bias, scales, to);
+            } else {
+                group.quantize::<S, false>(simd, bias, scales, to);
             }
         }
     }
 }
 
-/// Multiplies the first `valid` columns of a row by factors, and returns the greatest magnitude of each lane so far.
-#[inline(always)]
-fn multiply_row<S: Simd>(simd: S, x: &Row, factors: &Row, valid: usize, to: &mut Row, mut most: S::V) -> S::V {
-    for at in (0..PANEL).step_by(S::LANES) {
-        let product = simd.mul(simd.load(x, at), simd.load(factors, at));
-        let product = simd.first(valid.saturating_sub(at), product, simd.splat(0.0));
-        simd.store(to, at, product);
-        most = simd.max_magnitude(most, product);
-    }
-    most
+/// The inputs of one group, which has `P` panels, and their factors.
+struct GroupOfRows<'a, const P: usize> {
+    x: [&'a [Row]; P],
+    factors: [&'a Row; P],
+    /// How many columns the group has.
+    columns: usize,
 }
 
-/// Multiplies a row by `inverse` and writes it as bytes, to the columns from `start` on.
-#[inline(always)]
-fn round_row<S: Simd>(simd: S, x: &Row, inverse: f32, bias: u8, to: &mut ByteRow, start: usize) {
-    for at in (0..PANEL).step_by(S::LANES) {
-        simd.store_bytes(to, start + at, simd.mul(simd.load(x, at), simd.splat(inverse)), bias);
+impl<const P: usize> GroupOfRows<'_, P> {
+    /// Returns the product of columns `at..at + LANES` of panel `p` of a row and their factors, 0 beyond the last column;
+    /// `WHOLE` means that none is.
+    #[inline(always)]
+    fn scaled<S: Simd, const WHOLE: bool>(&self, simd: S, row: usize, p: usize, at: usize) -> S::V {
+        let product = simd.mul(simd.load(&self.x[p][row], at), simd.load(self.factors[p], at));
+        if WHOLE {
+            return product;
+        }
+        simd.first(self.columns.saturating_sub(p * PANEL + at), product, simd.splat(0.0))
+    }
+
+    /// Writes the scales of all rows and the first `P` panels of their numbers, plus `bias`.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "loops over constant ranges are unrolled")]
+    fn quantize<S: Simd, const WHOLE: bool>(self, simd: S, bias: u8, scales: &mut [f32], to: &mut [ByteRow]) {
+        /// Rows whose maxima are found before their numbers are rounded: the CPU computes the maxima of several rows at once.
+        const ROWS: usize = 16;
+        for start in (0..to.len()).step_by(ROWS) {
+            let end = to.len().min(start + ROWS);
+            let mut inverses = [0.0; ROWS];
+            for row in start..end {
+                let mut most = simd.splat(0.0);
+                for p in 0..P {
+                    for at in (0..PANEL).step_by(S::LANES) {
+                        most = simd.max_magnitude(most, self.scaled::<S, WHOLE>(simd, row, p, at));
+                    }
+                }
+                (scales[row], inverses[row - start]) = scale_of(simd.greatest_magnitude(most));
+            }
+            for row in start..end {
+                let inverse = simd.splat(inverses[row - start]);
+                for p in 0..P {
+                    for at in (0..PANEL).step_by(S::LANES) {
+                        let scaled = self.scaled::<S, WHOLE>(simd, row, p, at);
+                        simd.store_bytes(&mut to[row], p * PANEL + at, simd.mul(scaled, inverse), bias);
+                    }
+                }
+            }
+        }
     }
 }
 
