@@ -127,7 +127,7 @@ pub fn exp<S: Simd>(simd: S, x: S::V) -> S::V {
     let r = simd.fma(n, simd.splat(-LN2[1]), r);
     let p = polynomial(simd, r, P);
     let y = simd.add(simd.fma(simd.mul(r, r), p, r), simd.splat(1.0));
-    simd.mul(y, simd.pow2(n))
+    simd.scale_by_pow2(y, n)
 }
 
 /// Returns erf(z) within 1e-7, for |z| ≤ 4.

@@ -10,12 +10,13 @@
 
 use wordpiece_parallel::{checkpoint, map_with};
 
-use crate::activation;
 use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd, TileUnit};
 use crate::attention_pairs::{MAX_PAIR_ROWS, PairOperands, PairProducts};
 use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
+use crate::softmax::softmax;
 use crate::tile::{Ahead, Tile, tiles};
+use crate::transpose::Transpose;
 
 /// A head can be interrupted after this many queries.
 const ROWS_PER_CHECKPOINT: usize = 256;
@@ -239,7 +240,7 @@ impl Kernel for AttentionHead<'_, '_> {
         if bfloat16 {
             pairs.pack(simd, self.k, self.v, size);
         } else {
-            transpose(self.k, size, transposed);
+            Transpose { from: self.k, columns: size, to: transposed }.run(simd);
         }
         scores.resize((key_panels * tile_rows).max(scores.len()), Row::ZERO);
         let scale = 1.0 / (size as f32).sqrt();
@@ -299,24 +300,6 @@ impl Kernel for AttentionHead<'_, '_> {
     }
 }
 
-/// Transposes keys [keys, d] into panels of 32 keys with a row for each column; `size` is d.
-pub(crate) fn transpose(keys: View<'_>, size: usize, to: &mut Vec<Row>) {
-    let blocks = panels(keys.len());
-    // Columns beyond the last key keep stale numbers: `softmax` does not read the scores computed from them.
-    to.resize((blocks * size).max(to.len()), Row::ZERO);
-    to.truncate(blocks * size);
-    for (block, to) in to.chunks_mut(size).enumerate() {
-        for (panel, to) in to.chunks_mut(PANEL).enumerate() {
-            let keys = &keys.panel(panel)[block * PANEL..];
-            for (column, to) in to.iter_mut().enumerate() {
-                for (to, key) in to.0.iter_mut().zip(keys) {
-                    *to = key.0[column];
-                }
-            }
-        }
-    }
-}
-
 /// Replaces the scores x of row `i` of a tile of `n` rows by x·scale + bias; `bias` begins with that of position 0.
 #[inline(always)]
 pub(crate) fn scale_and_add_bias<S: Simd>(
@@ -337,34 +320,5 @@ pub(crate) fn scale_and_add_bias<S: Simd>(
             let x = simd.fma(simd.load(&panel[i], at), simd.splat(scale), simd.load(&row, at));
             simd.store(&mut panel[i], at, x);
         }
-    }
-}
-
-/// Replaces the scores x of each of `n` rows by exp((x − max x)·scale) in the first `keys` columns and by 0 beyond them.
-///
-/// The reciprocals of the sums of the rows, by which the softmax is still to be multiplied, go to `factors`.
-#[inline(always)]
-fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usize, scale: f32, factors: &mut [f32]) {
-    let scale = simd.splat(scale);
-    for (i, factor) in factors[..n].iter_mut().enumerate() {
-        let mut most = simd.splat(f32::NEG_INFINITY);
-        for (p, panel) in scores.chunks(n).enumerate() {
-            for at in (0..PANEL).step_by(S::LANES) {
-                let valid = keys.saturating_sub(p * PANEL + at);
-                most = simd.max(most, simd.first(valid, simd.load(&panel[i], at), most));
-            }
-        }
-        let most = simd.splat(simd.greatest(most));
-        let mut sum = simd.splat(0.0);
-        for (p, panel) in scores.chunks_mut(n).enumerate() {
-            for at in (0..PANEL).step_by(S::LANES) {
-                let valid = keys.saturating_sub(p * PANEL + at);
-                let x = simd.mul(simd.sub(simd.load(&panel[i], at), most), scale);
-                let e = simd.first(valid, activation::exp(simd, x), simd.splat(0.0));
-                simd.store(&mut panel[i], at, e);
-                sum = simd.add(sum, e);
-            }
-        }
-        *factor = 1.0 / simd.sum(sum);
     }
 }

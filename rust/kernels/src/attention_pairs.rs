@@ -7,8 +7,10 @@
 use crate::arch::AmxTiles;
 use crate::arch::{Bfloat16, EmulatedTiles, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileUnit};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
+use crate::numbers::f32_to_bf16;
 use crate::rounding::RoundRows;
 use crate::tile::{Ahead, PairTile, REGISTER_ROWS, multiply_with_registers};
+use crate::transpose::transpose_block;
 
 /// Pairs of a panel of inputs.
 const PAIRS: usize = PANEL / 2;
@@ -91,7 +93,7 @@ impl PairOperands {
         }
         for (panel, to) in self.values[..len].chunks_mut((key_panels * PAIRS).max(1)).enumerate() {
             for (block, to) in to.chunks_mut(PAIRS).enumerate() {
-                pack_values(simd, rows_of(values, panel, block), size - panel * PANEL, to);
+                pack_values(rows_of(values, panel, block), size - panel * PANEL, to);
             }
         }
     }
@@ -143,32 +145,45 @@ fn rows_of(x: View<'_>, panel: usize, block: usize) -> &[Row] {
     &rows[..rows.len().min(PANEL)]
 }
 
-/// Rounds up to 32 rows of a panel; the other rows, and the columns from `valid` on, are 0.
-#[inline(always)]
-fn round_block<S: Simd>(simd: S, rows: &[Row], valid: usize) -> [HalfRow; PANEL] {
-    let mut half = [HalfRow::ZERO; PANEL];
-    RoundRows { x: View::new(rows, rows.len()), k: valid.min(PANEL), to: &mut half, rows: PANEL }.run(simd);
-    half
-}
-
-/// Packs up to 32 keys: row i has columns 2i and 2i + 1 of each key.
+/// Packs up to 32 keys: row i has columns 2i and 2i + 1 of each key, 0 from column `valid` on and beyond the last key.
 #[inline(always)]
 fn pack_keys<S: Simd>(simd: S, keys: &[Row], valid: usize, to: &mut [PairRow]) {
-    let half = round_block(simd, keys, valid);
-    for (i, to) in to.iter_mut().enumerate() {
-        for (to, key) in to.0.iter_mut().zip(&half) {
-            *to = key.pair(i);
+    let mut columns = [Row::ZERO; PANEL];
+    let columns = &mut columns[..valid.min(PANEL)];
+    transpose_block(simd, keys, columns);
+    pack_rows(columns, to);
+}
+
+/// Packs up to 32 values: row i has keys 2i and 2i + 1 of each column, 0 from column `valid` on and beyond the last key.
+#[inline(always)]
+fn pack_values(values: &[Row], valid: usize, to: &mut [PairRow]) {
+    pack_rows(values, to);
+    if valid < PANEL {
+        for to in to {
+            to.0[valid..].fill(0);
         }
     }
 }
 
-/// Packs up to 32 values: row i has keys 2i and 2i + 1 of each column.
+/// Rounds rows, two by two, to rows of pairs, 0 beyond the last.
 #[inline(always)]
-fn pack_values<S: Simd>(simd: S, values: &[Row], valid: usize, to: &mut [PairRow]) {
-    let half = round_block(simd, values, valid);
-    for (to, pair) in to.iter_mut().zip(half.chunks_exact(2)) {
-        for ((to, first), second) in to.0.iter_mut().zip(pair[0].0).zip(pair[1].0) {
-            *to = u32::from(first) | u32::from(second) << 16;
-        }
+fn pack_rows(rows: &[Row], to: &mut [PairRow]) {
+    let (pairs, last) = rows.as_chunks();
+    let (to, beyond) = to.split_at_mut(pairs.len());
+    for (to, pair) in to.iter_mut().zip(pairs) {
+        pack_pair(pair, to);
+    }
+    let (to, beyond) = beyond.split_at_mut(last.len());
+    for (to, last) in to.iter_mut().zip(last) {
+        pack_pair(&[*last, Row::ZERO], to);
+    }
+    beyond.fill(PairRow([0; PANEL]));
+}
+
+/// Rounds two rows to one of pairs.
+#[inline(always)]
+fn pack_pair(rows: &[Row; 2], to: &mut PairRow) {
+    for ((to, first), second) in to.0.iter_mut().zip(rows[0].0).zip(rows[1].0) {
+        *to = u32::from(f32_to_bf16(first)) | u32::from(f32_to_bf16(second)) << 16;
     }
 }

@@ -62,10 +62,12 @@ pub mod reference;
 pub mod rotary;
 mod rounding;
 pub mod search;
+mod softmax;
 pub mod sparse;
 pub mod static_embeddings;
 pub mod tile;
 pub mod training;
+mod transpose;
 
 pub use arch::InstructionSet;
 pub use execution::Execution;

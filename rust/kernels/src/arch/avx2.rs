@@ -225,6 +225,16 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn interleave(self, x: __m256, y: __m256) -> [__m256; 2] {
+        // SAFETY: `self` proves AVX2 and FMA.
+        unsafe {
+            // Each instruction works within halves of 4 lanes.
+            let (first, second) = (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
+            [_mm256_permute2f128_ps::<0x20>(first, second), _mm256_permute2f128_ps::<0x31>(first, second)]
+        }
+    }
+
+    #[inline(always)]
     fn where_less(self, x: __m256, y: __m256, a: __m256, b: __m256) -> __m256 {
         // SAFETY: `self` proves AVX2 and FMA.
         unsafe { _mm256_blendv_ps(b, a, _mm256_cmp_ps::<_CMP_LT_OQ>(x, y)) }

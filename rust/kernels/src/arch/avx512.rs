@@ -251,6 +251,23 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn scale_by_pow2(self, x: __m512, n: __m512) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_scalef_ps(x, n) }
+    }
+
+    #[inline(always)]
+    fn interleave(self, x: __m512, y: __m512) -> [__m512; 2] {
+        // SAFETY: `self` proves AVX-512.
+        unsafe {
+            // Lane i of y is number 16 + i.
+            let lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let upper = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            [_mm512_permutex2var_ps(x, lower, y), _mm512_permutex2var_ps(x, upper, y)]
+        }
+    }
+
+    #[inline(always)]
     fn where_less(self, x: __m512, y: __m512, a: __m512, b: __m512) -> __m512 {
         // SAFETY: `self` proves AVX-512.
         unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, y), b, a) }

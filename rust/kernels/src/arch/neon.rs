@@ -369,6 +369,12 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn interleave(self, x: float32x4_t, y: float32x4_t) -> [float32x4_t; 2] {
+        // SAFETY: `self` proves NEON.
+        unsafe { [vzip1q_f32(x, y), vzip2q_f32(x, y)] }
+    }
+
+    #[inline(always)]
     fn where_less(self, x: float32x4_t, y: float32x4_t, a: float32x4_t, b: float32x4_t) -> float32x4_t {
         // SAFETY: `self` proves NEON.
         unsafe { vbslq_f32(vcltq_f32(x, y), a, b) }

@@ -128,6 +128,12 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    fn interleave(self, x: V, y: V) -> [V; 2] {
+        let of_half = |half: usize| std::array::from_fn(|i| [x, y][i % 2][(half * LANES + i) / 2]);
+        [of_half(0), of_half(1)]
+    }
+
+    #[inline(always)]
     fn where_less(self, x: V, y: V, a: V, b: V) -> V {
         std::array::from_fn(|i| if x[i] < y[i] { a[i] } else { b[i] })
     }

@@ -74,6 +74,16 @@ pub trait Simd: Copy + Send + Sync {
     /// Returns 2ⁿ, for integers n from −126 to 127.
     fn pow2(self, n: Self::V) -> Self::V;
 
+    /// Returns x·2ⁿ, for integers n from −126 to 127 and products that are not subnormal.
+    #[inline(always)]
+    fn scale_by_pow2(self, x: Self::V, n: Self::V) -> Self::V {
+        self.mul(x, self.pow2(n))
+    }
+
+    /// Returns the lanes of both in turns, x₀, y₀, x₁, y₁, …: first those of their lower halves, then those of their upper
+    /// halves.
+    fn interleave(self, x: Self::V, y: Self::V) -> [Self::V; 2];
+
     /// Returns `a` where x < y, else `b`.
     fn where_less(self, x: Self::V, y: Self::V, a: Self::V, b: Self::V) -> Self::V;
 

@@ -13,9 +13,10 @@ use wordpiece_parallel::checkpoint;
 use super::dropout::Mask;
 use crate::activation;
 use crate::arch::{self, InstructionSet, Kernel, Simd};
-use crate::attention::{RelativeBias, copy_columns, scale_and_add_bias, transpose};
+use crate::attention::{RelativeBias, copy_columns, scale_and_add_bias};
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
 use crate::tile::{Ahead, OuterTile, Tile, tiles};
+use crate::transpose::Transpose;
 
 /// Queries whose weights the backward pass has at a time: whole tiles on every instruction set.
 const QUERY_BLOCK: usize = 84;
@@ -84,7 +85,7 @@ pub fn attend(
         let [q, k, v] = [(q, 0), (k, 1), (v, 2)].map(|(copy, part)| columns_of(of_sequence, heads, part, head, copy));
         let (k, v) = (k.rows(0..rows.keys), v.rows(0..rows.keys));
         let statistics = &mut statistics[head * all..][rows.tokens.clone()];
-        transpose(k, heads.size, keys);
+        arch::run(instruction_set, Transpose { from: k, columns: heads.size, to: keys });
         let out = first.reshape(q.len(), heads.size).data_mut();
         let forward = Forward { heads, head, rows, positions, q, v, keys, scores, out, statistics };
         arch::run(instruction_set, forward);
@@ -122,8 +123,8 @@ pub fn attend_backward(
         let v = columns_of(of_sequence, heads, 2, head, copy_v).rows(0..rows.keys);
         let c = columns_of(context, heads, 0, head, copy_c);
         let dc = columns_of(dcontext, heads, 0, head, copy_dc);
-        transpose(k, size, keys);
-        transpose(v, size, values);
+        arch::run(instruction_set, Transpose { from: k, columns: size, to: keys });
+        arch::run(instruction_set, Transpose { from: v, columns: size, to: values });
         let statistics = &statistics[head * all..][rows.tokens.clone()];
         let n = q.len();
         dq.reshape(n, size);

@@ -1,0 +1,86 @@
+//! The softmax of the scores of a tile, without its last factor.
+
+use crate::activation;
+use crate::arch::Simd;
+use crate::matrix::{PANEL, Row};
+use crate::tile::tiles;
+
+/// Rows whose softmax is computed together: their chains of operations do not depend on each other.
+const ROWS: usize = 4;
+
+/// Replaces the scores x of each of `n` rows by exp((x − max x)·scale) in the first `keys` columns and by 0 beyond them.
+///
+/// `scores` are panels of `n` rows. The reciprocals of the sums of the rows, by which the softmax is still to be
+/// multiplied, go to `factors`.
+#[inline(always)]
+pub(crate) fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usize, scale: f32, factors: &mut [f32]) {
+    for rows in tiles(n, ROWS) {
+        let (first, factors) = (rows.start, &mut factors[rows.clone()]);
+        match rows.len() {
+            1 => softmax_of_rows::<S, 1>(simd, scores, n, first, keys, scale, factors),
+            2 => softmax_of_rows::<S, 2>(simd, scores, n, first, keys, scale, factors),
+            3 => softmax_of_rows::<S, 3>(simd, scores, n, first, keys, scale, factors),
+            _ => softmax_of_rows::<S, ROWS>(simd, scores, n, first, keys, scale, factors),
+        }
+    }
+}
+
+/// As [`softmax`], for the rows from `first` on.
+#[inline(always)]
+fn softmax_of_rows<S: Simd, const R: usize>(
+    simd: S,
+    scores: &mut [Row],
+    n: usize,
+    first: usize,
+    keys: usize,
+    scale: f32,
+    factors: &mut [f32],
+) {
+    let rows_of = |panel: usize| panel * n + first..panel * n + first + R;
+    let (whole, rest) = (keys / PANEL, keys % PANEL);
+    let mut most = [simd.splat(f32::NEG_INFINITY); R];
+    for panel in 0..whole {
+        let rows: &[Row; R] = scores[rows_of(panel)].try_into().expect("R rows");
+        for (row, most) in rows.iter().zip(&mut most) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                *most = simd.max(*most, simd.load(row, at));
+            }
+        }
+    }
+    if rest > 0 {
+        for (row, most) in scores[rows_of(whole)].iter().zip(&mut most) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let x = simd.first(rest.saturating_sub(at), simd.load(row, at), *most);
+                *most = simd.max(*most, x);
+            }
+        }
+    }
+    for most in &mut most {
+        *most = simd.splat(simd.greatest(*most));
+    }
+    let scale = simd.splat(scale);
+    let mut sums = [simd.splat(0.0); R];
+    for panel in 0..whole {
+        let rows: &mut [Row; R] = (&mut scores[rows_of(panel)]).try_into().expect("R rows");
+        for ((row, most), sum) in rows.iter_mut().zip(most).zip(&mut sums) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let e = activation::exp(simd, simd.mul(simd.sub(simd.load(row, at), most), scale));
+                simd.store(row, at, e);
+                *sum = simd.add(*sum, e);
+            }
+        }
+    }
+    if rest > 0 {
+        for ((row, most), sum) in scores[rows_of(whole)].iter_mut().zip(most).zip(&mut sums) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let e = activation::exp(simd, simd.mul(simd.sub(simd.load(row, at), most), scale));
+                let e = simd.first(rest.saturating_sub(at), e, simd.splat(0.0));
+                simd.store(row, at, e);
+                *sum = simd.add(*sum, e);
+            }
+        }
+    }
+    for (factor, sum) in factors.iter_mut().zip(sums) {
+        *factor = 1.0 / simd.sum(sum);
+    }
+}
