@@ -63,14 +63,14 @@ impl QuantizedWeight {
             for (x, factor) in line.iter_mut().zip(factors) {
                 *x /= factor;
             }
-            if let Some(bad) = line.iter().position(|x| !x.is_finite()) {
-                return Err(start + bad);
-            }
             for group in line.chunks(GROUP) {
-                let most = group.iter().fold(0, |most, x| most.max(magnitude_bits(*x)));
-                let (scale, inverse) = scale_of(f32::from_bits(most));
+                let most = f32::from_bits(group.iter().fold(0, |most, x| most.max(magnitude_bits(*x))));
+                if !most.is_finite() {
+                    return Err(start + line.iter().position(|x| !x.is_finite()).unwrap_or(0));
+                }
+                let (scale, inverse) = scale_of(most);
                 quantized.scales.push(scale);
-                quantized.values.extend(group.iter().map(|x| (x * inverse).round_ties_even() as i8));
+                quantized.values.extend(group.iter().map(|x| rounded(x * inverse)));
             }
         }
         Ok(quantized)
@@ -89,6 +89,14 @@ impl QuantizedWeight {
 #[inline(always)]
 fn magnitude_bits(x: f32) -> u32 {
     x.to_bits() & 0x7fff_ffff
+}
+
+/// Rounds a number from −127 to 127, ties to even. Unlike `round_ties_even`, this is vectorized on every CPU.
+#[inline(always)]
+fn rounded(x: f32) -> i8 {
+    /// 1.5·2²³: the sum has no bits for fractions, so the addition rounds, and its lowest byte is that of the integer.
+    const SHIFT: f32 = 12_582_912.0;
+    (x + SHIFT).to_bits() as i8
 }
 
 /// Returns the scale of a group whose greatest magnitude is `most`, and what its numbers are multiplied by; both are 0 for
@@ -290,7 +298,7 @@ impl<const P: usize> GroupOfRows<'_, P> {
 
 #[cfg(test)]
 mod tests {
-    use super::{QuantizedWeight, scale_of};
+    use super::{QuantizedWeight, rounded, scale_of};
     use crate::numbers::Numbers;
 
     #[test]
@@ -299,6 +307,15 @@ mod tests {
         assert_eq!(scale_of(1e-40), (0.0, 0.0));
         assert_eq!(scale_of(254.0), (2.0, 0.5));
         assert!(scale_of(f32::NAN).0.is_nan());
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_the_nearest_ties_to_even() {
+        for i in -254_000..=254_000 {
+            let x = i as f32 / 2000.0;
+            assert_eq!(f32::from(rounded(x)), x.round_ties_even(), "{x}");
+            assert_eq!(f32::from(rounded(x.next_up())), x.next_up().clamp(-127.0, 127.0).round_ties_even(), "{x}");
+        }
     }
 
     #[test]
