@@ -404,4 +404,19 @@ mod tests {
             assert_eq!(avx512.without_amx().bf16(), avx512.bf16());
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    #[test]
+    fn levels_without_extensions_lack_them() {
+        let neon = super::Neon::new().expect("all CPUs with an operating system have NEON");
+        let without = neon.without_matrices();
+        assert!(without.int8_matrix().is_none() && without.bf16_matrix().is_none());
+        assert!(without.bf16() == neon.bf16() && without.dot_product() == neon.dot_product());
+        let names: Vec<_> = InstructionSet::Neon(neon).byte_paths().into_iter().map(|path| path.0).collect();
+        assert_eq!(names.contains(&"smmla"), neon.int8_matrix().is_some());
+        assert_eq!(names.contains(&"sdot"), neon.dot_product().is_some());
+        let plain = InstructionSet::Neon(neon.without_extensions());
+        assert_eq!(plain.byte_paths(), [("neon-plain", plain)]);
+        let InstructionSet::Neon(plain) = plain else { unreachable!() };
+        assert!(plain.bf16().is_none() && plain.bf16_matrix().is_none());
+    }
 }
