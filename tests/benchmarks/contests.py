@@ -148,7 +148,7 @@ class Contest:
         self.engines: dict[str, Engine] = {}
         self.notes: dict[str, str] = {}
         self.loads: dict[str, dict[str, Any]] = {}
-        self._place = _place(folder)
+        self._place = place_of(folder)
         if calibration is not None and not (self._place / "calibration.json").exists():
             (self._place / "calibration.json").write_text(json.dumps(calibration), encoding="utf-8")
         for label, entry in self.entries.items():
@@ -260,7 +260,7 @@ class Contest:
         self.close()
 
 
-def _place(folder: Path) -> Path:
+def place_of(folder: Path) -> Path:
     """Return the folder for a model's files in the formats of engines; another one if the model has changed."""
     state = (folder / "model.safetensors").stat()
     name = f"{folder.resolve()} {state.st_size} {state.st_mtime_ns}"

@@ -58,14 +58,15 @@ def of_engines(
     return text, {label: [t.seconds for t in times] for label, times in found.items()}
 
 
-def least(call: Callable[[], object], calls: int) -> float:
-    """Return the least milliseconds of a call."""
-    best = float("inf")
-    for _ in range(calls):
-        start = perf_counter()
-        call()
-        best = min(best, perf_counter() - start)
-    return 1e3 * best
+def least(calls: list[Callable[[], object]], rounds: int) -> list[float]:
+    """Return the least milliseconds of each call; the calls take turns."""
+    best = [float("inf")] * len(calls)
+    for _ in range(rounds):
+        for place, call in enumerate(calls):
+            start = perf_counter()
+            call()
+            best[place] = min(best[place], perf_counter() - start)
+    return [1e3 * seconds for seconds in best]
 
 
 def parts_of_a_call(folder: Path, dtype: str, threads: int, calls: int) -> list[list[str]]:
@@ -77,10 +78,9 @@ def parts_of_a_call(folder: Path, dtype: str, threads: int, calls: int) -> list[
         rows = encoder._tokenize([text])
         assert rows.lengths.tolist() == [min(length, encoder.max_seq_length)]
         few = max(calls * LENGTHS[0] // length, 5)
-        whole = least(partial(encoder.encode, text), few)
-        tokenizer = least(partial(encoder._tokenize, [text]), few)
         run = partial(encoder._model._encoder.pooled, rows.ids, rows.row_offsets, ["mean"], 0, threads)
-        products = least(run, few)
+        calls_of = [partial(encoder.encode, text), run, partial(encoder._tokenize, [text])]
+        whole, products, tokenizer = least(calls_of, few)
         times = [whole, products, tokenizer, whole - products - tokenizer]
         cells.append([dtype, str(threads), str(length), *(f"{time:.3f}" for time in times)])
     return cells

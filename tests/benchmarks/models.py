@@ -236,6 +236,22 @@ def memory(run: Run) -> None:
     title = f"## Loading and memory, 1 thread; the weights take {size:.0f} MB in float32"
     run.add("\n".join([title, "", *report.markdown(header, cells), ""]))
     run.measured.append({"name": title[3:], "loads": found})
+    _memory_goals(run, found)
+
+
+def _memory_goals(run: Run, found: dict[str, dict[str, Any]]) -> None:
+    """Note the peaks of loading: the weights and 45 MB, in int8 those in int8, the file's largest tensor and 30 MB."""
+    config = read_config(run.folder)
+    largest = 4 * config["hidden_size"] * max(config["vocab_size"], config["intermediate_size"])
+    stored = contests.place_of(run.folder) / "ours-int8" / "model.safetensors"
+    limits = {"ours float32": (run.folder / "model.safetensors").stat().st_size + 45e6}
+    if stored.exists():
+        limits["ours int8"] = limits["ours int8, stored"] = stored.stat().st_size + largest + 30e6
+    for label, limit in limits.items():
+        if label in found:
+            reached, goal = found[label]["bytes"] / 1e6, limit / 1e6
+            verdict = "yes" if reached <= goal else "no"
+            run.goals.append([f"{label}: peak of loading", f"{reached:.0f} MB", f"{goal:.0f} MB", verdict])
 
 
 def summary(run: Run) -> str:
@@ -322,7 +338,8 @@ def main(arguments: list[str]) -> int:
         engines = run.entries((contests.OURS[0], contests.THEIRS[3]))
         part, curves = model_growth.growth(folder, engines, max(run.rows, key=len), options)
         run.add(part)
-    run.add(summary(run))
+    if "throughput" in options.only:
+        run.add(summary(run))
     if run.goals:
         run.add("\n".join(["## Goals", "", *report.markdown(["", "reached", "goal", "met"], run.goals), ""]))
     picture = contests.BUILD / "models.png"
