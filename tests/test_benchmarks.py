@@ -14,10 +14,21 @@ import pytest
 
 import tiny_models
 from benchmarks import __main__ as commands
-from benchmarks import accuracy, contests, finetuning, integrations, latency, model_data, models, start, training
+from benchmarks import (
+    accuracy,
+    contests,
+    finetuning,
+    integrations,
+    latency,
+    model_data,
+    models,
+    process,
+    start,
+    training,
+)
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.measure import Bench, Effort, Result
-from benchmarks.process import PROGRAMS, Engine, EngineError
+from benchmarks.process import PROGRAMS, Engine, EngineError, MissingError
 from benchmarks.texts import Source, documents, write_texts
 from model_files import MODELS, sentence_folder, with_tokenizer
 
@@ -93,6 +104,18 @@ def test_wrong_results_are_detected_and_not_timed(tmp_path: Path) -> None:
 def test_an_engine_that_fails_reports_the_reason(tmp_path: Path) -> None:
     with Engine("ours") as engine, pytest.raises(EngineError, match="no file"):
         engine.load(tmp_path / "absent.json")
+
+
+def test_an_environment_that_cannot_be_created_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(process.OWN_ENVIRONMENTS, "absent", ["./absent-1-py3-none-any.whl"])
+    monkeypatch.setattr(process, "_FAILED", {})
+    for _ in range(2):
+        with pytest.raises(MissingError, match=r"any\.whl could not be installed: ERROR"):
+            process.python_of("absent", tmp_path / "environments")
+    assert capsys.readouterr().err.count("Creating") == 1
+    assert list(tmp_path.glob("*/*")) == []
 
 
 def test_documents_contain_all_the_text() -> None:

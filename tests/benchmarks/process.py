@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -65,23 +66,34 @@ def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
     environment = folder / requirement.replace("==", "-")
     python = environment / "bin" / "python"
     done = environment / "installed.stamp"
+    if environment in _FAILED:
+        raise MissingError(_FAILED[environment])
     if not done.exists():
         print(f"Creating an environment for {requirement} …", file=sys.stderr)
-        venv.create(environment, with_pip=True, clear=True)
-        pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-        wanted = [["--no-deps", *requirements], ["numpy"]] if engine in ALONE else [[*requirements, "numpy"]]
-        if engine in FIRST_INDEX:
-            alone = ["--retries", "0", "--index-url", FIRST_INDEX[engine], requirement]
-            subprocess.run([*pip, *alone], capture_output=True, check=False)
-        for one in wanted:
-            outcome = subprocess.run([*pip, *one], capture_output=True, text=True, check=False)
-            if outcome.returncode:
-                break
-        if outcome.returncode:
-            last = (outcome.stderr.strip().splitlines() or ["pip printed no error"])[-1]
-            raise MissingError(f"{requirement} could not be installed: {last}")
+        try:
+            _install(engine, requirements, environment, python)
+        except (OSError, subprocess.CalledProcessError) as error:
+            printed = (getattr(error, "stderr", None) or "").strip().splitlines()
+            _FAILED[environment] = f"{requirement} could not be installed: {printed[-1] if printed else error}"
+            shutil.rmtree(environment, ignore_errors=True)
+            raise MissingError(_FAILED[environment]) from None
         done.touch()
     return python
+
+
+#: Environments that could not be created -> why; they are not tried again.
+_FAILED: dict[Path, str] = {}
+
+
+def _install(engine: str, requirements: list[str], environment: Path, python: Path) -> None:
+    """Create an environment and install the requirements."""
+    venv.create(environment, with_pip=True, clear=True)
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    if engine in FIRST_INDEX:
+        alone = ["--retries", "0", "--index-url", FIRST_INDEX[engine], requirements[0]]
+        subprocess.run([*pip, *alone], capture_output=True, check=False)
+    for one in [["--no-deps", *requirements], ["numpy"]] if engine in ALONE else [[*requirements, "numpy"]]:
+        subprocess.run([*pip, *one], capture_output=True, text=True, check=True)
 
 
 def cores(count: int) -> list[int]:
