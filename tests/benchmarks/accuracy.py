@@ -21,6 +21,7 @@ from benchmarks import report
 from benchmarks.texts import ROOT
 from wordpiece_bert import SparseEncoder, Tokenizer
 from wordpiece_bert.bert import AutoModel
+from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.finetune import LogisticRegression, Ridge
 
@@ -146,7 +147,9 @@ def of_labels(encoders: dict[str, wb.SentenceEncoder], train: Labelled, test: La
 
 def of_predictions(folder: Path, dtypes: Sequence[str], texts: Sequence[str]) -> dict[str, dict[str, float]]:
     """Compare the predictions of a masked-language model, and its sparse vectors."""
-    rows_of_ids = Tokenizer.from_pretrained(folder).encode_batch(texts, truncation=True, max_length=128, padding=False)
+    longest = min(128, read_config(folder).usual_longest_row)
+    tokenizer = Tokenizer.from_pretrained(folder)
+    rows_of_ids = tokenizer.encode_batch(texts, truncation=True, max_length=longest, padding=False)
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, len(texts), (2, PAIRS))
     rows = {}
