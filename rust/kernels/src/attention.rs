@@ -235,8 +235,8 @@ impl Kernel for AttentionHead<'_, '_> {
         let keys = self.k.len();
         let key_panels = panels(keys);
         let AttentionScratch { keys: transposed, scores, pairs } = self.scratch;
-        let by = PairProducts(self.unit);
-        let tile_rows = if bfloat16 { by.most_rows::<S>() } else { S::TILE_ROWS };
+        let mut products = None;
+        let tile_rows = if bfloat16 { PairProducts::most_rows::<S>(self.unit) } else { S::TILE_ROWS };
         if bfloat16 {
             pairs.pack(simd, self.k, self.v, size);
         } else {
@@ -245,14 +245,17 @@ impl Kernel for AttentionHead<'_, '_> {
         scores.resize((key_panels * tile_rows).max(scores.len()), Row::ZERO);
         let scale = 1.0 / (size as f32).sqrt();
         for rows in tiles(self.q.len(), tile_rows) {
-            if rows.start % ROWS_PER_CHECKPOINT < tile_rows {
+            if rows.start % ROWS_PER_CHECKPOINT < rows.len() {
+                // It may call a signal handler of Python, which may use the tile registers of this thread.
+                products = None;
                 checkpoint();
             }
             let n = rows.len();
             let scores = &mut scores[..key_panels * n];
             let q = self.q.rows(rows.clone());
             if bfloat16 {
-                pairs.scores(simd, by, q, size, scores);
+                let products = products.get_or_insert_with(|| PairProducts::new(self.unit));
+                pairs.scores(simd, products, q, size, scores);
             } else {
                 for (b, out) in transposed.chunks(size).zip(scores.chunks_mut(n)) {
                     simd.run_tile(Tile { a: q, b, ahead: Ahead::NOTHING, out });
@@ -281,9 +284,9 @@ impl Kernel for AttentionHead<'_, '_> {
                 }
             }
             let scores = View::new(scores, n);
-            if bfloat16 {
+            if let Some(products) = &mut products {
                 let out = self.out.iter_mut().map(|out| &mut out[rows.clone()]);
-                pairs.context(simd, by, scores, keys, out);
+                pairs.context(simd, products, scores, keys, out);
             }
             for (p, out) in self.out.iter_mut().enumerate() {
                 let out = &mut out[rows.clone()];
@@ -320,5 +323,44 @@ pub(crate) fn scale_and_add_bias<S: Simd>(
             let x = simd.fma(simd.load(&panel[i], at), simd.splat(scale), simd.load(&row, at));
             simd.store(&mut panel[i], at, x);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wordpiece_parallel::InstructionSet;
+
+    use super::*;
+    use crate::arch::CONFIGURATIONS;
+
+    /// Returns how often tile registers are configured for two heads of `rows` tokens.
+    fn configurations(rows: usize, bfloat16: bool) -> usize {
+        let positions: Vec<u32> = (0..rows as u32).collect();
+        let mut x = Matrix::default();
+        x.fill_rows(rows, 64, &vec![0.5; rows * 64]);
+        let inputs = AttentionInputs {
+            queries: x.view(),
+            keys: x.view(),
+            values: x.view(),
+            heads: 2,
+            size: 32,
+            positions: &positions,
+            relative_bias: None,
+            bfloat16,
+        };
+        let execution =
+            Execution { tiles: Some(TileUnit::Emulated), ..Execution::on_this_thread(InstructionSet::detect()) };
+        let mut out = Matrix::default();
+        let before = CONFIGURATIONS.get();
+        attention(execution, inputs, &mut AttentionScratch::default(), out.reshape(rows, 64).view_mut(), None);
+        CONFIGURATIONS.get() - before
+    }
+
+    #[test]
+    fn tile_registers_are_configured_once_for_each_head_and_after_each_checkpoint() {
+        assert_eq!(configurations(1, true), 2);
+        assert_eq!(configurations(100, true), 2);
+        assert_eq!(configurations(2 * ROWS_PER_CHECKPOINT, true), 4);
+        assert_eq!(configurations(100, false), 0);
     }
 }

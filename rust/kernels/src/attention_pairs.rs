@@ -18,49 +18,55 @@ const PAIRS: usize = PANEL / 2;
 /// The most rows of a product of either kind.
 pub(crate) const MAX_PAIR_ROWS: usize = if MAX_TILE_ROWS > REGISTER_ROWS { MAX_TILE_ROWS } else { REGISTER_ROWS };
 
-/// How pairs are multiplied: by vectors or by tile registers.
-#[derive(Clone, Copy)]
-pub(crate) struct PairProducts(pub Option<TileUnit>);
+/// How pairs are multiplied: by vectors, or by tile registers, which are configured as long as the value exists.
+pub(crate) enum PairProducts {
+    Vectors,
+    #[cfg(target_arch = "x86_64")]
+    Amx(AmxTiles<Bfloat16>),
+    Emulated(EmulatedTiles<Bfloat16>),
+}
 
 impl PairProducts {
-    /// Returns the most rows of a product.
+    /// Configures the tile registers of `unit`. Drop the value before code that may configure them as well.
     #[inline(always)]
-    pub(crate) fn most_rows<S: Simd>(self) -> usize {
-        self.0.map_or(S::TILE_ROWS, |_| REGISTER_ROWS)
+    pub(crate) fn new(unit: Option<TileUnit>) -> PairProducts {
+        match unit {
+            None => PairProducts::Vectors,
+            #[cfg(target_arch = "x86_64")]
+            Some(TileUnit::Amx(token)) => PairProducts::Amx(AmxTiles::new(token)),
+            Some(TileUnit::Emulated) => PairProducts::Emulated(EmulatedTiles::default()),
+        }
+    }
+
+    /// Returns the most rows of a product by `unit`.
+    #[inline(always)]
+    pub(crate) fn most_rows<S: Simd>(unit: Option<TileUnit>) -> usize {
+        unit.map_or(S::TILE_ROWS, |_| REGISTER_ROWS)
     }
 
     /// Returns how many rows the rounded inputs of `rows` rows have: whole tiles for tile registers.
     #[inline(always)]
-    pub(crate) fn padded(self, rows: usize) -> usize {
-        self.0.map_or(rows, |_| rows.next_multiple_of(TILE_REGISTER_ROWS))
+    fn padded(&self, rows: usize) -> usize {
+        match self {
+            PairProducts::Vectors => rows,
+            _ => rows.next_multiple_of(TILE_REGISTER_ROWS),
+        }
     }
 
     /// Computes out = a·b for each panel of `b`, of `pair_rows` rows of pairs; `out` has as many panels of `rows` rows.
     #[inline(always)]
-    pub(crate) fn multiply<'b, 'o, S: Simd>(
-        self,
+    fn multiply<'b, 'o, S: Simd>(
+        &mut self,
         simd: S,
         a: View<'_, HalfRow>,
         each: impl Iterator<Item = (&'b [PairRow], &'o mut [Row])>,
     ) {
-        match self.0 {
-            None => {
-                for (b, out) in each {
-                    simd.run_pair_matrix_tile(PairTile { a, b, ahead: Ahead::NOTHING, out });
-                }
-            }
-            #[cfg(target_arch = "x86_64")]
-            Some(TileUnit::Amx(token)) => {
-                let mut registers = AmxTiles::<Bfloat16>::new(token);
-                for (b, out) in each {
-                    multiply_with_registers(&mut registers, a, 0, b, Ahead::NOTHING, out);
-                }
-            }
-            Some(TileUnit::Emulated) => {
-                let mut registers = EmulatedTiles::<Bfloat16>::default();
-                for (b, out) in each {
-                    multiply_with_registers(&mut registers, a, 0, b, Ahead::NOTHING, out);
-                }
+        for (b, out) in each {
+            match self {
+                PairProducts::Vectors => simd.run_pair_matrix_tile(PairTile { a, b, ahead: Ahead::NOTHING, out }),
+                #[cfg(target_arch = "x86_64")]
+                PairProducts::Amx(registers) => multiply_with_registers(registers, a, 0, b, Ahead::NOTHING, out),
+                PairProducts::Emulated(registers) => multiply_with_registers(registers, a, 0, b, Ahead::NOTHING, out),
             }
         }
     }
@@ -100,7 +106,14 @@ impl PairOperands {
 
     /// Rounds the rows of a tile, columns from `columns` on to 0, and multiplies them with all keys, into panels of `out`.
     #[inline(always)]
-    pub(crate) fn scores<S: Simd>(&mut self, simd: S, by: PairProducts, q: View<'_>, size: usize, out: &mut [Row]) {
+    pub(crate) fn scores<S: Simd>(
+        &mut self,
+        simd: S,
+        by: &mut PairProducts,
+        q: View<'_>,
+        size: usize,
+        out: &mut [Row],
+    ) {
         let Self { keys, inputs, .. } = self;
         let a = round(simd, by, q, size, inputs);
         by.multiply(simd, a, keys.chunks(panels(size) * PAIRS).zip(out.chunks_mut(q.len())));
@@ -111,7 +124,7 @@ impl PairOperands {
     pub(crate) fn context<'o, S: Simd>(
         &mut self,
         simd: S,
-        by: PairProducts,
+        by: &mut PairProducts,
         numerators: View<'_>,
         keys: usize,
         out: impl Iterator<Item = &'o mut [Row]>,
@@ -126,7 +139,7 @@ impl PairOperands {
 #[inline(always)]
 fn round<'a, S: Simd>(
     simd: S,
-    by: PairProducts,
+    by: &PairProducts,
     x: View<'_>,
     columns: usize,
     to: &'a mut Vec<HalfRow>,

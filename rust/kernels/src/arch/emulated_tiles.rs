@@ -23,8 +23,16 @@ pub struct EmulatedTiles<N> {
 
 impl<N> Default for EmulatedTiles<N> {
     fn default() -> Self {
+        #[cfg(test)]
+        CONFIGURATIONS.set(CONFIGURATIONS.get() + 1);
         EmulatedTiles { registers: Box::default(), numbers: PhantomData }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many values this thread has made: where AMX is, each is a configuration of the registers.
+    pub(crate) static CONFIGURATIONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Numbers whose products are emulated.

@@ -26,6 +26,8 @@ mod tile_registers;
 
 #[cfg(target_arch = "x86_64")]
 pub use amx::{AmxNumbers, AmxTiles};
+#[cfg(test)]
+pub(crate) use emulated_tiles::CONFIGURATIONS;
 pub use emulated_tiles::{EmulatedNumbers, EmulatedTiles};
 pub use scalar::Scalar;
 pub use simd::{

@@ -472,3 +472,31 @@ impl ByteProduct<'_> {
         ByteTile { a, a_scales, a_stride: all, b, b_scales, b_sums, ahead, out }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wordpiece_parallel::InstructionSet;
+
+    use super::super::int8::QuantizedWeight;
+    use super::*;
+    use crate::arch::CONFIGURATIONS;
+
+    #[test]
+    fn tile_registers_multiply_more_rows_of_bytes_than_vectors_may() {
+        let (k, n) = (70, 64);
+        let factors = vec![1.0; k];
+        let weight = QuantizedWeight::new(Numbers::F32(&vec![1.0; n * k]), &factors).expect("finite weights");
+        let packed = PackedWeights::int8(&[(&weight.values, &weight.scales)], &factors);
+        let dense = Dense::from_parts(packed, vec![Row::ZERO; panels(n)]);
+        let execution =
+            Execution { tiles: Some(TileUnit::Emulated), ..Execution::on_this_thread(InstructionSet::detect()) };
+        let (mut x, mut y) = (Matrix::default(), Matrix::default());
+        for (rows, expected) in [(1, 0), (MOST_ROWS_OF_BYTES_FOR_VECTORS, 0), (MOST_ROWS_OF_BYTES_FOR_VECTORS + 1, 2)] {
+            x.fill_rows(rows, k, &vec![0.5; rows * k]);
+            let before = CONFIGURATIONS.get();
+            let to = y.reshape(rows, n).view_mut();
+            linear(execution, x.view(), &dense, Epilogue::Bias, to, &mut Default::default());
+            assert_eq!(CONFIGURATIONS.get() - before, expected, "{rows} rows, 2 panels");
+        }
+    }
+}
