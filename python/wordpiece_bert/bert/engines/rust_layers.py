@@ -105,7 +105,7 @@ def with_tables_loaded(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     kept = {
         name: weight
         for name, weight in weights.items()
-        if weight.ndim < 2 or not name.startswith(("encoder.layer.", TRANSFORMATION))
+        if weight.ndim < 2 or not name.startswith(("encoder.layer.", "pooler.dense.", TRANSFORMATION))
     }
     return {**weights, **loaded_all(kept)}
 
