@@ -108,7 +108,8 @@ def of_vectors(encoders: dict[str, wb.SentenceEncoder], texts: Sequence[str]) ->
     """Compare the vectors of texts, their similarities and what retrieval finds with them."""
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, len(texts), (2, PAIRS))
-    queries, documents = zip(*(split_off(text) for text in texts), strict=True)
+    pairs = [split_off(text) for text in texts]
+    queries, documents = [query for query, rest in pairs if rest], [rest for _, rest in pairs if rest]
     exact: Vectors | None = None
     rows = {}
     for dtype, encoder in encoders.items():
@@ -118,15 +119,15 @@ def of_vectors(encoders: dict[str, wb.SentenceEncoder], texts: Sequence[str]) ->
         exact = x if exact is None else exact
         cosines = (x * exact).sum(1)
         of_pairs = [(one[first] * one[second]).sum(1) for one in (exact, x)]
-        asked = normalize(encoder.encode(list(queries), return_truncated=True)[0])
-        found = normalize(encoder.encode(list(documents), return_truncated=True)[0])
         rows[dtype] = {
             "lowest cosine": float(cosines.min()),
             "median": float(np.median(cosines)),
             "Spearman, 10,000 pairs": spearman(*of_pairs),
-            "MRR@10": reciprocal_rank(asked @ found.T),
             "CPU seconds": seconds,
         }
+        if queries:
+            asked, found = (normalize(encoder.encode(part, return_truncated=True)[0]) for part in (queries, documents))
+            rows[dtype]["MRR@10"] = reciprocal_rank(asked @ found.T)
     return rows
 
 
