@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 HERE = Path(__file__).parent
 RECORDS = HERE.parents[1] / "tests" / "benchmarks" / "records"
 RUN = "amd-epyc-family-25-model-17-2026-11-21"
+MODELS_RUN = "amd-epyc-family-26-model-2-2026-11-22"
 
 WIDTH, PANEL, BAR, TOP = 960, 300, 22, 74
 INK, GREY, OURS, OTHERS = "#1f2328", "#656d76", "#0b6e99", "#b8c4cc"
@@ -27,9 +28,9 @@ class Panel(NamedTuple):
     bars: list[tuple[str, float]]
 
 
-def read(command: str) -> dict:
+def read(command: str, run: str = RUN) -> dict:
     """Return the record of a benchmark command."""
-    return json.loads((RECORDS / f"{RUN}-{command}.json").read_text(encoding="utf-8"))
+    return json.loads((RECORDS / f"{run}-{command}.json").read_text(encoding="utf-8"))
 
 
 def tokenizing() -> Panel:
@@ -46,10 +47,15 @@ def tokenizing() -> Panel:
 
 def embedding() -> Panel:
     """Sentences a second through all-MiniLM-L6-v2 on two cores, in the order given."""
-    text = (RECORDS / f"{RUN}-models.md").read_text(encoding="utf-8")
-    table = text.partition("in the order given:")[2].partition("\n\n|")[2].partition("\n\n")[0]
-    speed = {cells[1].strip(): float(cells[2]) for cells in (line.split("|") for line in table.splitlines()[2:])}
-    bars = [("wordpiece-bert", speed["ours"]), ("ONNX Runtime", speed["ONNX Runtime"])]
+    measured = next(one for one in read("models", MODELS_RUN)["measured"] if one["name"] == "minilm, 2 threads")
+    times = measured["times"]["in the order given"]
+    names = {
+        "ours float32": "wordpiece-bert",
+        "OpenVINO float32": "OpenVINO",
+        "CTranslate2 float32": "CTranslate2",
+        "ONNX Runtime float32, fused": "ONNX Runtime",
+    }
+    bars = [(name, len(measured["lengths"]) / times[label]["seconds"]) for label, name in names.items()]
     return Panel("Text to vectors", "MiniLM sentences per second, float32, two cores", bars)
 
 
