@@ -15,7 +15,8 @@ use wordpiece_kernels::{Execution, Matrix, pad_to_panels, panels};
 use crate::engine::{kernels_for, products_for};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::kernels::{activation_of, zeros};
+use crate::names::activation_of;
+use crate::new_arrays::zeros;
 use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormWithEps, StoredArray, by_rows, norm_of, stored_array};
 use crate::threads;
 

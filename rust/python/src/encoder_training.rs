@@ -17,7 +17,8 @@ use wordpiece_kernels::training::{
 use crate::engine::{kernels_for, products_for};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::kernels::{activation_of, zeros};
+use crate::names::activation_of;
+use crate::new_arrays::zeros;
 use crate::stored_arrays::by_rows;
 use crate::threads;
 

@@ -6,15 +6,13 @@
 
 use std::sync::Arc;
 
-use numpy::ndarray::{Dimension, Ix2, Ix3, Ix4};
+use numpy::ndarray::{Ix2, Ix3, Ix4};
 use numpy::{
-    IntoPyArray, PyArray, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    IntoPyArray, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
-use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::encoder::{
     EmbeddingTables, Encoder, EncoderConfig, Layer, LayerNormWeights, Layers, PooledOutput, RelativeBiasTable,
@@ -30,6 +28,8 @@ use crate::bottleneck::{PackedBottleneck, PackedDense};
 use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
+use crate::names::{activation_of, pooling_of};
+use crate::new_arrays::zeros;
 use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormArrays, NormWithEps, by_rows, norm_of};
 use crate::threads;
 
@@ -404,60 +404,5 @@ pub fn dense<'py>(
             })?;
         }
         Ok(y)
-    })
-}
-
-/// Returns a new array of zeros; `rows` and `what` are for the message.
-///
-/// # Errors
-///
-/// InputError if it cannot be allocated. The constructors of the numpy crate panic in that case.
-pub fn zeros<'py, D: Dimension>(
-    py: Python<'py>,
-    shape: impl AsRef<[usize]>,
-    rows: usize,
-    what: &str,
-) -> PyResult<Bound<'py, PyArray<f32, D>>> {
-    let shape = shape.as_ref();
-    let array = py.import("numpy")?.call_method1("zeros", (PyTuple::new(py, shape)?, "float32"));
-    let refused = |cause: PyErr| {
-        if !cause.is_instance_of::<PyMemoryError>(py) && !cause.is_instance_of::<PyValueError>(py) {
-            return cause;
-        }
-        let bytes = shape.iter().fold(size_of::<f32>(), |bytes, n| bytes.saturating_mul(*n));
-        error::input(format!(
-            "{what} of {rows} rows, {shape:?}, need {bytes} bytes of memory, which cannot be allocated: use fewer rows at a \
-             time, or shorter ones"
-        ))
-    };
-    Ok(array.map_err(refused)?.cast_into()?)
-}
-
-/// Returns the activation of this name, one of `functional.ACTIVATIONS`.
-pub fn activation_of(name: &str) -> PyResult<Activation> {
-    Ok(match name {
-        "identity" => Activation::Identity,
-        "gelu" => Activation::Gelu,
-        "gelu_tanh" => Activation::GeluTanh,
-        "quick_gelu" => Activation::QuickGelu,
-        "relu" => Activation::Relu,
-        "silu" => Activation::Silu,
-        "tanh" => Activation::Tanh,
-        "sigmoid" => Activation::Sigmoid,
-        "mish" => Activation::Mish,
-        _ => return Err(error::input(format!("unknown activation {name:?}"))),
-    })
-}
-
-/// Returns the pooling mode of this name, as sentence-transformers calls it.
-fn pooling_of(name: &str) -> PyResult<Pooling> {
-    Ok(match name {
-        "cls" => Pooling::Cls,
-        "max" => Pooling::Max,
-        "mean" => Pooling::Mean,
-        "mean_sqrt_len_tokens" => Pooling::MeanSqrtLenTokens,
-        "weightedmean" => Pooling::WeightedMean,
-        "lasttoken" => Pooling::LastToken,
-        _ => return Err(error::input(format!("unknown pooling {name:?}"))),
     })
 }

@@ -4,8 +4,9 @@
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
 //! - Models and training: `kernels`, with `bottleneck` for the layers of MobileBERT and `stored_arrays` for weights,
-//!   `encoder_training` for the backward pass, `static_embeddings`, `token_states` with `sparse` and `maxsim` over them,
-//!   `search` and `training`; `pretraining` makes and reads the data of pre-training.
+//!   `new_arrays` for results, `names` for arguments that name a kind, `encoder_training` for the backward pass,
+//!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, `search` and `training`; `pretraining` makes
+//!   and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
 //!   raises the exceptions of `wordpiece_bert.errors`.
 //!
@@ -27,6 +28,8 @@ mod interrupt;
 mod kernels;
 mod location;
 mod maxsim;
+mod names;
+mod new_arrays;
 mod options;
 mod pretraining;
 mod search;

@@ -12,7 +12,7 @@ use wordpiece_kernels::maxsim as kernels;
 use crate::engine::kernels_for;
 use crate::error::guarded;
 use crate::interrupt::detached;
-use crate::kernels::zeros;
+use crate::new_arrays::zeros;
 use crate::stored_arrays::by_rows;
 use crate::threads;
 

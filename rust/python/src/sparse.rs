@@ -13,7 +13,7 @@ use crate::bottleneck::PackedDense;
 use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::kernels::activation_of;
+use crate::names::activation_of;
 use crate::stored_arrays::{NormWithEps, by_rows, norm_of};
 use crate::threads;
 

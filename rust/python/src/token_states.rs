@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use wordpiece_kernels::encoder::{Sequence, TokenColumns};
 
 use crate::error::guarded;
-use crate::kernels::{BertEncoder, zeros};
+use crate::kernels::BertEncoder;
+use crate::new_arrays::zeros;
 use crate::stored_arrays::by_rows;
 
 /// Run an encoder over rows of ids: the last hidden state of every token, float32 [tokens, H].

@@ -1,7 +1,8 @@
 //! Dense layers: a matrix product over packed or plain weights, with its epilogue.
 //!
 //! A panel of outputs is computed for all rows before the next, so the weights are read once and the rows of the input,
-//! which are fewer numbers, as often as there are panels. The next panel is prefetched meanwhile. With threads, each computes whole panels.
+//! which are fewer numbers, as often as there are panels. The next panel is prefetched meanwhile. With threads, each computes
+//! whole panels.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
