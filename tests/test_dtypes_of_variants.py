@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from model_files import MODELS
-from wordpiece_bert.bert import AutoModel, BertModel, auto
+from wordpiece_bert.bert import AutoModel, BertModel
 from wordpiece_bert.bert.checkpoint import non_finite, read_tensors
 from wordpiece_bert.bert.engines import DTYPES, choose_dtype
+from wordpiece_bert.bert.families import FAMILIES, class_named
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.errors import CheckpointError
 
@@ -52,11 +53,11 @@ SIZES = {
     "true_hidden_size": 64,
 }
 
-CLASSES = {name: auto._class_named(name) for name in auto._CLASSES}
+CLASSES = {name: class_named(name) for family in FAMILIES.values() for name in family.modules}
 
 
 def test_the_folders_have_every_type_of_model() -> None:
-    assert FOLDERS.keys() == auto._BASE_MODELS.keys()
+    assert FOLDERS.keys() == FAMILIES.keys()
     for kind, folder in FOLDERS.items():
         assert json.loads((MODELS / folder / "config.json").read_text())["model_type"] == kind
 

@@ -33,6 +33,7 @@ from wordpiece_bert.bert import (
     BertModel,
     Model,
 )
+from wordpiece_bert.bert.families import FAMILIES
 from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError, InputError
 
@@ -546,14 +547,12 @@ def test_the_inner_layers_of_albert_are_bounded_in_total() -> None:
 
 
 def test_every_class_of_the_package_is_known_to_auto_model() -> None:
-    from wordpiece_bert.bert.auto import _CLASSES
-
     models = {
         name
         for name in bert_package.__all__
         if isinstance(cls := getattr(bert_package, name), type) and issubclass(cls, Model)
     }
-    assert models - {"Model"} == set(_CLASSES)
+    assert models - {"Model"} == {name for family in FAMILIES.values() for name in family.modules}
 
 
 # --- heads of variants without a reference: compared with their formulas over the encoder's output
@@ -628,7 +627,7 @@ def test_heads_without_a_reference_are_their_formulas(name: str, tmp_path: Path)
 
 
 def test_every_head_has_a_reference_or_a_formula() -> None:
-    from wordpiece_bert.bert.auto import _CLASSES
-
     elsewhere = {"BertModel", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader"}  # test_model.py, test_variants.py
-    assert set(_CLASSES) == set(CLASSES.values()) | set(FORMULAS) | elsewhere
+    assert {name for family in FAMILIES.values() for name in family.modules} == set(CLASSES.values()) | set(
+        FORMULAS
+    ) | elsewhere

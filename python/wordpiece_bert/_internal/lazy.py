@@ -14,7 +14,8 @@ def lazy_names(
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return the ``__getattr__`` and ``__dir__`` of a package that imports its names when they are first used.
 
-    A submodule is an attribute of the package, too, without an import of its own.
+    ``__all__`` is set to the names, unless the package lists them itself. A submodule is an attribute of the package,
+    too, without an import of its own.
 
     Parameters
     ----------
@@ -26,6 +27,7 @@ def lazy_names(
         Submodules that ``dir()`` lists even before they are imported.
     """
     package = str(namespace["__name__"])
+    namespace.setdefault("__all__", sorted(modules))
 
     def load(name: str) -> object:
         """Import a name when it is first used; later uses find it in the package."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.safe_json import quoted, read_object
-from wordpiece_bert.bert import heads, variants
 from wordpiece_bert.bert.config import BertConfig, find_config
+from wordpiece_bert.bert.families import FAMILIES, Family, class_named, family_named
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.hub import find_model
@@ -19,35 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.base import Model
 
 __all__ = ["AutoModel", "base_class", "read_config"]
-
-#: The class without a head of each type of model, imported when a folder needs it; for DPR the one that transformers
-#: chooses.
-_BASE_MODELS = {
-    "bert": "BertModel",
-    "albert": "AlbertModel",
-    "distilbert": "DistilBertModel",
-    "dpr": "DPRQuestionEncoder",
-    "electra": "ElectraModel",
-    "gte": "GteModel",
-    "megatron-bert": "MegatronBertModel",
-    "mobilebert": "MobileBertModel",
-    "mpnet": "MPNetModel",
-    "nomic_bert": "NomicBertModel",
-    "roberta": "RobertaModel",
-    "xlm-roberta": "XLMRobertaModel",
-}
-
-#: Names of types and classes in the remote code of models, and the classes here that compute the same.
-_OTHER_TYPES = {"new": "gte"}
-_OTHER_CLASSES = {
-    "NewModel": "GteModel",
-    "NewForMaskedLM": "GteForMaskedLM",
-    "NewForSequenceClassification": "GteForSequenceClassification",
-    "NewForTokenClassification": "GteForTokenClassification",
-}
-
-# The names of all classes.
-_CLASSES = ("BertModel", *heads.__all__, *(name for name in variants.__all__ if not name.endswith("Config")))
 
 
 class AutoModel:
@@ -181,46 +152,44 @@ def read_config(folder: str | os.PathLike[str]) -> BertConfig:
 
 def base_class(folder: str | os.PathLike[str]) -> type[Model]:
     """Return the class without a head, by ``model_type`` or, without one, by the class in ``architectures``."""
-    file = find_config(folder)
-    values = read_object(file, ConfigError)
-    kind = values.get("model_type")
-    kind = _OTHER_TYPES.get(kind, kind) if isinstance(kind, str) else kind
+    return _base_class(_family(find_config(folder)))
+
+
+def _base_class(family: Family) -> type[Model]:
+    found = class_named(family.base_name)
+    assert found is not None
+    return found
+
+
+def _family(file: Path) -> Family:
+    """Return the family that a ``config.json`` names."""
+    kind = read_object(file, ConfigError).get("model_type")
     if kind is None:
-        name = _architecture(file)
-        kind = _class_named(name).config_class.model_type if name in _CLASSES else "bert"
-    if not isinstance(kind, str) or kind not in _BASE_MODELS:
-        known = ", ".join(_BASE_MODELS)
-        message = f"{file}: model_type is {quoted(kind)}; supported are {known}"
+        named = class_named(_architecture(file) or "BertModel")
+        kind = "bert" if named is None else named.config_class.model_type
+    found = family_named(kind) if isinstance(kind, str) else None
+    if found is None:
+        message = f"{file}: model_type is {quoted(kind)}; supported are {', '.join(FAMILIES)}"
         raise ConfigError(message)
-    return _class_named(_BASE_MODELS[kind])
+    return found
 
 
 def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
     """Return the class that ``architectures`` names, or the class without a head if it names none."""
-    base = base_class(folder)
     file = find_config(folder)
-    name = _architecture(file)
-    if name is None:
-        return base
-    if name not in _CLASSES or _class_named(name).config_class is not base.config_class:
-        known = ", ".join(other for other in _CLASSES if _class_named(other).config_class is base.config_class)
+    family, name = _family(file), _architecture(file)
+    base = _base_class(family)
+    found = base if name is None else class_named(name)
+    if found is None or found.__name__ not in family.modules:
         message = (
-            f"{file}: architectures names {quoted(name)}, which is not supported; {known} are. "
+            f"{file}: architectures names {quoted(name)}, which is not supported; {', '.join(family.modules)} are. "
             f"{base.__name__}.from_pretrained loads the encoder without its head"
         )
         raise ConfigError(message)
-    return _class_named(name)
-
-
-def _class_named(name: str) -> type[Model]:
-    """Return one of `_CLASSES`."""
-    if name == "BertModel":
-        return BertModel
-    return cast("type[Model]", getattr(heads if name in heads.__all__ else variants, name))
+    return found
 
 
 def _architecture(file: Path) -> str | None:
-    """Return the first class that a configuration names, by its name here; None if it names none."""
+    """Return the first class that a configuration names; None if it names none."""
     names = read_object(file, ConfigError).get("architectures")
-    name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else None
-    return None if name is None else _OTHER_CLASSES.get(name, name)
+    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else None

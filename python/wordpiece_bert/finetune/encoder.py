@@ -136,7 +136,7 @@ class EncoderPass:
             c_row, _ = self._attend(index, row, q, k, v)
             c[self._tokens.queries(row)] = _merged(c_row)
         y = functional.linear(c, *self._weights(f"{name}.attention.output.dense"))
-        if self._has_attention_dropout:
+        if self._network.training.attention_output:
             y = self._drop(f"layer.{index}.attention.output", y)
         y += x
         attention = gradients.standardize(y, config.layer_norm_eps)
@@ -148,11 +148,6 @@ class EncoderPass:
         output = gradients.standardize(y, config.layer_norm_eps)
         x_next = gradients.scale_and_shift(output.x_hat, *self._weights(f"{name}.output.LayerNorm"))
         return x_next, _Layer(x, q, k, v, c, attention, z, output)
-
-    @property
-    def _has_attention_dropout(self) -> bool:
-        """Whether there is dropout after the attention's output layer: everywhere but in DistilBERT."""
-        return self._network.config.model_type != "distilbert"
 
     def _attend(self, index: int, row: int, q: Array, k: Array, v: Array) -> tuple[Array, Array]:
         """Return context [N, S, d] and weights [N, S, K] of one row."""
@@ -242,7 +237,7 @@ class EncoderPass:
         da = dy + self._dense_backward(f"{name}.intermediate.dense", dz, a, gradient)
         # a = LN(dropout(W·c + b) + x)
         dy = self._norm_backward(f"{name}.attention.output.LayerNorm", da, kept.attention, gradient)
-        dropped = self._drop(f"layer.{index}.attention.output", dy) if self._has_attention_dropout else dy
+        dropped = self._drop(f"layer.{index}.attention.output", dy) if self._network.training.attention_output else dy
         dc = self._dense_backward(f"{name}.attention.output.dense", dropped, kept.c, gradient)
         # c = softmax(q·kᵀ/√d)·v
         dq, dk, dv = self._attention_backward(index, dc, kept, gradient)

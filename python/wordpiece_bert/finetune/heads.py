@@ -157,14 +157,6 @@ class _Head:
         given.gradient.add_affine(name, dw, db)
         return dx
 
-    def _classifier_rate(self) -> float:
-        """Return the dropout rate before a classifier: `classifier_dropout`, else `hidden_dropout_prob`."""
-        config = self._network.config
-        if config.model_type == "distilbert":
-            return dropout_rate(config, "hidden_dropout_prob")
-        name = "hidden_dropout_prob" if config.classifier_dropout is None else "classifier_dropout"
-        return dropout_rate(config, name)
-
 
 class _MaskedLMHead(_Head):
     """logits = decoder(LN(activation(dense(x)))), only at the labelled positions."""
@@ -236,22 +228,17 @@ class _FirstTokenHead(_Head):
         dx[firsts] = back(dvector)
         return HeadLoss(loss, dx)
 
-    def _rate(self) -> float:
-        config = self._network.config
-        if config.model_type == "distilbert":
-            return dropout_rate(config, "seq_classif_dropout")
-        return self._classifier_rate()
-
     def _pool(self, x: Array, given: HeadInputs) -> tuple[Array, Callable[[Array], Array]]:
         """Return the vectors that the classifier reads, [B, H], and the function from their gradient to that of x."""
+        training = self._network.training
 
         def mask(site: str) -> Array | np.float32:
             drawn = None
             if self._has_dropout and given.dropout is not None:
-                drawn = given.dropout.vectors(site, len(x), x.shape[1], self._rate())
+                rate = dropout_rate(self._network.config, *training.sequence_rate)
+                drawn = given.dropout.vectors(site, len(x), x.shape[1], rate)
             return np.float32(1.0) if drawn is None else drawn
 
-        after = self._network.config.model_type
         if self._hidden is None:  # the pooler, then dropout
             name = self._network.name("pooler.dense.weight").removesuffix(".weight")
             y = functional.tanh(self._linear(given, name, x))  # [B, H]
@@ -262,8 +249,8 @@ class _FirstTokenHead(_Head):
 
             return y * m, through_pooler
         dense, activation = self._hidden
-        # DistilBERT: dropout after the activation; ELECTRA and MPNet: before the dense layer and after the activation.
-        before, behind = (np.float32(1.0), mask("head")) if after == "distilbert" else (mask("head"), mask("head2"))
+        twice = training.classifier_input
+        before, behind = (mask("head"), mask("head2")) if twice else (np.float32(1.0), mask("head"))
         x_in = x * before
         z = self._linear(given, dense, x_in)
 
@@ -332,7 +319,8 @@ class _TokenHead(_Head):
         targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
         mask = None
         if given.dropout is not None:
-            mask = given.dropout.tokens("head", tokens, x.shape[1], self._classifier_rate())
+            rate = dropout_rate(self._network.config, *self._network.training.token_rate)
+            mask = given.dropout.tokens("head", tokens, x.shape[1], rate)
         dropped = x if mask is None else x * mask
         logits = self._linear(given, "classifier", dropped)  # [M, C]
         loss, dlogits = _cross_entropy(logits, targets, "labels")
@@ -350,10 +338,10 @@ class _QuestionAnsweringHead(_Head):
         return np.ones_like(mask)  # the softmax runs over all places, padding included
 
     def run(self, given: HeadInputs) -> HeadLoss:
-        x, tokens, config = given.x, given.tokens, self._network.config
+        x, tokens, rate = given.x, given.tokens, self._network.training.answer_rate
         mask = None
-        if given.dropout is not None and config.model_type == "distilbert":
-            mask = given.dropout.tokens("head", tokens, x.shape[1], dropout_rate(config, "qa_dropout"))
+        if given.dropout is not None and rate:
+            mask = given.dropout.tokens("head", tokens, x.shape[1], dropout_rate(self._network.config, *rate))
         dropped = x if mask is None else x * mask
         scores = tokens.padded(self._linear(given, "qa_outputs", dropped))  # [B, S, 2]
         loss, parts = 0.0, []

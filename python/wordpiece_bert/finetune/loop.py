@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments
     from wordpiece_bert.finetune.engines import TrainingEngine
-    from wordpiece_bert.finetune.network import Parameters
+    from wordpiece_bert.finetune.network import Network, Parameters
     from wordpiece_bert.sentence.encoder import SentenceEncoder
 
 __all__ = ["StepOutput", "TrainOutput", "TrainingLoop"]
@@ -92,7 +92,7 @@ class TrainingLoop(Generic[Trained]):
         self,
         args: TrainingArguments,
         parameters: Parameters,
-        layers: int,
+        network: Network,
         train_dataset: Dataset | None,
         eval_dataset: Dataset | None,
         engine: TrainingEngine,
@@ -104,7 +104,7 @@ class TrainingLoop(Generic[Trained]):
         self.global_step = 0
         self._parameters = parameters
         self._frozen = {name for name in parameters if _matches(name, args.freeze)}
-        self._trained_from = self._lowest_trained(layers)
+        self._trained_from = network.lowest_trained(self._frozen)
         unmatched = [pattern for pattern in args.freeze if not any(_matches(name, [pattern]) for name in parameters)]
         if unmatched:
             message = f"freeze has {unmatched[0]!r}, but no parameter has this in its name"
@@ -332,17 +332,6 @@ class TrainingLoop(Generic[Trained]):
 
     def _changed(self) -> None:
         """Note that the parameters have changed."""
-
-    def _lowest_trained(self, layers: int) -> int | None:
-        """Return the lowest encoder layer that needs a backward pass; None for the embeddings."""
-        trained = [name for name in self._parameters if name not in self._frozen]
-        if any("embeddings" in name for name in trained):
-            return None
-        for index in range(layers):
-            if any(f".layer.{index}." in f".{name}" for name in trained):
-                return index
-        shared = any("albert_layer_groups" in name or "relative_attention_bias" in name for name in trained)
-        return 0 if shared else layers
 
     def _set_parameters(self, values: Mapping[str, Array]) -> None:
         if values.keys() != self._parameters.keys():

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 from wordpiece_bert._internal.checks import finite_number
 from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.bert.checkpoint.names import POOLER
+from wordpiece_bert.bert.families import Training, family_of, trainable
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
 
 __all__ = ["Gradients", "Network", "Parameters", "affine", "dropout_rate"]
-
-#: The models whose backward pass is here, by ``model_type``.
-TRAINABLE = ("bert", "distilbert", "electra", "mpnet", "albert")
 
 #: Arrays by the names of a checkpoint, those of `Model.named_parameters`.
 Parameters = dict[str, "Array"]
@@ -33,7 +31,7 @@ class Network:
     Parameters
     ----------
     model
-        A model of `TRAINABLE`, with or without a head.
+        A model of a family that can be trained, with or without a head.
 
     Raises
     ------
@@ -48,6 +46,8 @@ class Network:
         A class with a head, or `BertModel` or a variant of it.
     config : BertConfig
         Its sizes and settings.
+    training : Training
+        Where it has dropout.
     """
 
     def __init__(self, model: Model) -> None:
@@ -60,15 +60,34 @@ class Network:
         else:
             message = f"a model of this package is needed, not {type(model).__name__}"
             raise InputError(message)
-        if self.config.model_type not in TRAINABLE:
-            message = f"{type(model).__name__} cannot be trained here; models that can: {', '.join(TRAINABLE)}"
+        training = family_of(self.config).training
+        if training is None:
+            message = f"{type(model).__name__} cannot be trained here; models that can: {', '.join(trainable())}"
             raise ConfigError(message)
+        self.training: Training = training
         names = [*bert_shapes(self.config), *POOLER]
         self._names = {name: prefix + base._name_in_checkpoint(name, self.config) for name in names}
 
     def name(self, name: str) -> str:
         """Return the name in this model's checkpoint for one of BERT's names, without prefix."""
         return self._names[name]
+
+    def lowest_trained(self, frozen: Collection[str]) -> int | None:
+        """Return the lowest layer that needs a backward pass: None for the embeddings, the number of layers for none.
+
+        Parameters
+        ----------
+        frozen
+            The names of parameters that are not trained, in this model's checkpoint.
+        """
+        trained = {name for name, own in self._names.items() if own not in frozen}
+        if any(name.startswith("embeddings.") for name in trained):
+            return None
+        if "encoder.relative_attention_bias.weight" in trained:  # read by all layers
+            return 0
+        layers = self.config.encoder_layers
+        # Layers that share their weights have the same names in the checkpoint, so the lowest of them is found.
+        return next((i for i in range(layers) if any(n.startswith(f"encoder.layer.{i}.") for n in trained)), layers)
 
     def parameters(self, model: Model) -> Parameters:
         """Return the parameters as float32 arrays, read-only views where the model has them so."""
@@ -91,14 +110,15 @@ class Gradients(dict[str, "Array"]):
         self.add(f"{name}.bias", bias)
 
 
-def dropout_rate(config: BertConfig, name: str) -> float:
-    """Return a dropout rate of the configuration, checked.
+def dropout_rate(config: BertConfig, *names: str) -> float:
+    """Return a dropout rate of the configuration, checked: the first of these fields that is not None.
 
     Raises
     ------
     ConfigError
         It is not a number from 0 to below 1.
     """
+    name = next((name for name in names if getattr(config, name) is not None), names[-1])
     value = getattr(config, name)
     try:
         return finite_number(name, value, least=0, below=1)

@@ -49,7 +49,7 @@ def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> 
         # The kernels call each activation by the name of its function.
         activation=functional.ACTIVATIONS[config.hidden_act].__name__,
         eps=config.layer_norm_eps,
-        drops_attention_output=config.model_type != "distilbert",
+        drops_attention_output=network.training.attention_output,
         dtype=dtype,
         instruction_set=instruction_set,
     )

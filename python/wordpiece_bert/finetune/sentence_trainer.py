@@ -69,9 +69,8 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         self._loss = loss
         parameters = {name: array.copy() for name, array in self._network.parameters().items()}
         parameters |= {LOSS_PREFIX + name: array for name, array in loss.state_dict().items()}
-        layers = self._network.network.config.encoder_layers
         engine = engine_of(encoder._model.backend, bf16=args.bf16)
-        super().__init__(args, parameters, layers, train_dataset, eval_dataset, engine)
+        super().__init__(args, parameters, self._network.network, train_dataset, eval_dataset, engine)
 
     @property
     def model(self) -> SentenceEncoder:

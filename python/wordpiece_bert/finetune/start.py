@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from wordpiece_bert.bert import heads, variants
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
 from wordpiece_bert.bert.checkpoint.names import draw_weights
+from wordpiece_bert.bert.families import class_named, family_of, trainable
 from wordpiece_bert.errors import ConfigError
-from wordpiece_bert.finetune.network import TRAINABLE
 from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.heads.base import HeadModel
 
 __all__ = ["model_for"]
-
-_PREFIXES = {"bert": "Bert", "distilbert": "DistilBert", "electra": "Electra", "mpnet": "MPNet", "albert": "Albert"}
 
 ProblemType = Literal["regression", "single_label_classification", "multi_label_classification"]
 
@@ -72,15 +69,17 @@ def model_for(
     """
     folder = find_model(name, download=download)
     config = read_config(folder)
-    if config.model_type not in TRAINABLE:
-        message = f"{folder}: a model of type {config.model_type!r} cannot be trained here, only {', '.join(TRAINABLE)}"
+    family = family_of(config)
+    if family.training is None:
+        message = (
+            f"{folder}: a model of type {config.model_type!r} cannot be trained here, only {', '.join(trainable())}"
+        )
         raise ConfigError(message)
-    class_name = f"{_PREFIXES[config.model_type]}For{kind}"
-    found = getattr(heads, class_name, None) or getattr(variants, class_name, None)
+    found = class_named(family.head_name(kind))
     if found is None:
-        message = f"{folder}: there is no {class_name}"
+        message = f"{folder}: there is no {family.head_name(kind)}"
         raise ConfigError(message)
-    model_class: type[HeadModel] = found
+    model_class = cast("type[HeadModel]", found)
     tensors = dict(read_tensors(find_weights(folder)))
     own = config
     if labels is not None:

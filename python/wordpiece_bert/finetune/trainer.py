@@ -109,7 +109,7 @@ class Trainer(TrainingLoop["Model"]):
         self._tokenizer = tokenizer
         parameters = {name: array.copy() for name, array in self._network.parameters(model).items()}
         engine = engine_of(model.backend, bf16=args.bf16)
-        super().__init__(args, parameters, model.config.encoder_layers, train_dataset, eval_dataset, engine)
+        super().__init__(args, parameters, self._network, train_dataset, eval_dataset, engine)
         pad = model.config.pad_token_id or 0
         self._collate = data_collator or (lambda rows: pad_collate(rows, pad))
         self._compute_metrics = compute_metrics

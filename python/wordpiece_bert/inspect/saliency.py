@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from wordpiece_bert._internal.checks import checked_choice, whole_number
+from wordpiece_bert.bert.families import family_of, trainable
 from wordpiece_bert.bert.functional import sigmoid, softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.gradient import compute
-from wordpiece_bert.finetune.network import TRAINABLE, Network
+from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.inspect.language import BATCH, encode
 from wordpiece_bert.inspect.trace import loaded
 from wordpiece_bert.inspect.view import View
@@ -110,10 +111,10 @@ def saliency(
     if replaces and replace == "mask" and tokenizer.mask_token_id is None:
         message = "the tokenizer has no mask token: pass replace='remove'"
         raise InputError(message)
-    if method != "occlusion" and model.config.model_type not in TRAINABLE:
+    if method != "occlusion" and family_of(model.config).training is None:
         message = (
             f"method={method!r} needs a backward pass, which {type(model).__name__} does not have here, only models of "
-            f"the types {', '.join(TRAINABLE)}: pass method='occlusion'"
+            f"the types {', '.join(trainable())}: pass method='occlusion'"
         )
         raise InputError(message)
     encoding = encode(model, tokenizer, text, pair)

@@ -5,38 +5,12 @@ variants are in `wordpiece_bert.bert.variants`.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names
+from wordpiece_bert.bert.families import class_modules
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.heads.bert import (
-        BertForMaskedLM,
-        BertForMultipleChoice,
-        BertForNextSentencePrediction,
-        BertForPreTraining,
-        BertForQuestionAnswering,
-        BertForSequenceClassification,
-        BertForTokenClassification,
-    )
+    from wordpiece_bert.bert.heads.bert import *
 
-__all__ = [
-    "BertForMaskedLM",
-    "BertForMultipleChoice",
-    "BertForNextSentencePrediction",
-    "BertForPreTraining",
-    "BertForQuestionAnswering",
-    "BertForSequenceClassification",
-    "BertForTokenClassification",
-]
-
-# The module of each name above, imported when the name is first used.
-_MODULES = {
-    "BertForMaskedLM": "bert",
-    "BertForMultipleChoice": "bert",
-    "BertForNextSentencePrediction": "bert",
-    "BertForPreTraining": "bert",
-    "BertForQuestionAnswering": "bert",
-    "BertForSequenceClassification": "bert",
-    "BertForTokenClassification": "bert",
-}
+_MODULES = class_modules(__name__)
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES)

@@ -1,224 +1,24 @@
 """Encoders that differ from BERT, a module for each family.
 
-The classes have the names that transformers gives them.
+The classes have the names that transformers gives them. `wordpiece_bert.bert.families` lists them.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names
+from wordpiece_bert.bert.families import class_modules
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.variants.albert import (
-        AlbertConfig,
-        AlbertForMaskedLM,
-        AlbertForMultipleChoice,
-        AlbertForQuestionAnswering,
-        AlbertForSequenceClassification,
-        AlbertForTokenClassification,
-        AlbertModel,
-    )
-    from wordpiece_bert.bert.variants.distilbert import (
-        DistilBertConfig,
-        DistilBertForMaskedLM,
-        DistilBertForMultipleChoice,
-        DistilBertForQuestionAnswering,
-        DistilBertForSequenceClassification,
-        DistilBertForTokenClassification,
-        DistilBertModel,
-    )
-    from wordpiece_bert.bert.variants.dpr import (
-        DPRConfig,
-        DPRContextEncoder,
-        DPRQuestionEncoder,
-        DPRReader,
-    )
-    from wordpiece_bert.bert.variants.electra import (
-        ElectraConfig,
-        ElectraForMaskedLM,
-        ElectraForPreTraining,
-        ElectraForQuestionAnswering,
-        ElectraForSequenceClassification,
-        ElectraForTokenClassification,
-        ElectraModel,
-    )
-    from wordpiece_bert.bert.variants.gte import (
-        GteConfig,
-        GteForMaskedLM,
-        GteForSequenceClassification,
-        GteForTokenClassification,
-        GteModel,
-    )
-    from wordpiece_bert.bert.variants.megatron import (
-        MegatronBertConfig,
-        MegatronBertForMaskedLM,
-        MegatronBertForSequenceClassification,
-        MegatronBertModel,
-    )
-    from wordpiece_bert.bert.variants.mobilebert import (
-        MobileBertConfig,
-        MobileBertForMaskedLM,
-        MobileBertForSequenceClassification,
-        MobileBertModel,
-    )
-    from wordpiece_bert.bert.variants.mpnet import (
-        MPNetConfig,
-        MPNetForMaskedLM,
-        MPNetForMultipleChoice,
-        MPNetForQuestionAnswering,
-        MPNetForSequenceClassification,
-        MPNetForTokenClassification,
-        MPNetModel,
-    )
-    from wordpiece_bert.bert.variants.nomic import (
-        NomicBertConfig,
-        NomicBertForMaskedLM,
-        NomicBertForSequenceClassification,
-        NomicBertForTokenClassification,
-        NomicBertModel,
-    )
-    from wordpiece_bert.bert.variants.roberta import (
-        RobertaConfig,
-        RobertaForMaskedLM,
-        RobertaForQuestionAnswering,
-        RobertaForSequenceClassification,
-        RobertaForTokenClassification,
-        RobertaModel,
-        XLMRobertaConfig,
-        XLMRobertaForMaskedLM,
-        XLMRobertaForQuestionAnswering,
-        XLMRobertaForSequenceClassification,
-        XLMRobertaForTokenClassification,
-        XLMRobertaModel,
-    )
+    from wordpiece_bert.bert.variants.albert import *
+    from wordpiece_bert.bert.variants.distilbert import *
+    from wordpiece_bert.bert.variants.dpr import *
+    from wordpiece_bert.bert.variants.electra import *
+    from wordpiece_bert.bert.variants.gte import *
+    from wordpiece_bert.bert.variants.megatron import *
+    from wordpiece_bert.bert.variants.mobilebert import *
+    from wordpiece_bert.bert.variants.mpnet import *
+    from wordpiece_bert.bert.variants.nomic import *
+    from wordpiece_bert.bert.variants.roberta import *
 
-__all__ = [
-    "AlbertConfig",
-    "AlbertForMaskedLM",
-    "AlbertForMultipleChoice",
-    "AlbertForQuestionAnswering",
-    "AlbertForSequenceClassification",
-    "AlbertForTokenClassification",
-    "AlbertModel",
-    "DPRConfig",
-    "DPRContextEncoder",
-    "DPRQuestionEncoder",
-    "DPRReader",
-    "DistilBertConfig",
-    "DistilBertForMaskedLM",
-    "DistilBertForMultipleChoice",
-    "DistilBertForQuestionAnswering",
-    "DistilBertForSequenceClassification",
-    "DistilBertForTokenClassification",
-    "DistilBertModel",
-    "ElectraConfig",
-    "ElectraForMaskedLM",
-    "ElectraForPreTraining",
-    "ElectraForQuestionAnswering",
-    "ElectraForSequenceClassification",
-    "ElectraForTokenClassification",
-    "ElectraModel",
-    "GteConfig",
-    "GteForMaskedLM",
-    "GteForSequenceClassification",
-    "GteForTokenClassification",
-    "GteModel",
-    "MPNetConfig",
-    "MPNetForMaskedLM",
-    "MPNetForMultipleChoice",
-    "MPNetForQuestionAnswering",
-    "MPNetForSequenceClassification",
-    "MPNetForTokenClassification",
-    "MPNetModel",
-    "MegatronBertConfig",
-    "MegatronBertForMaskedLM",
-    "MegatronBertForSequenceClassification",
-    "MegatronBertModel",
-    "MobileBertConfig",
-    "MobileBertForMaskedLM",
-    "MobileBertForSequenceClassification",
-    "MobileBertModel",
-    "NomicBertConfig",
-    "NomicBertForMaskedLM",
-    "NomicBertForSequenceClassification",
-    "NomicBertForTokenClassification",
-    "NomicBertModel",
-    "RobertaConfig",
-    "RobertaForMaskedLM",
-    "RobertaForQuestionAnswering",
-    "RobertaForSequenceClassification",
-    "RobertaForTokenClassification",
-    "RobertaModel",
-    "XLMRobertaConfig",
-    "XLMRobertaForMaskedLM",
-    "XLMRobertaForQuestionAnswering",
-    "XLMRobertaForSequenceClassification",
-    "XLMRobertaForTokenClassification",
-    "XLMRobertaModel",
-]
-
-# The module of each name above, imported when the name is first used: a model needs one variant.
-_MODULES = {
-    "AlbertConfig": "albert",
-    "AlbertForMaskedLM": "albert",
-    "AlbertForMultipleChoice": "albert",
-    "AlbertForQuestionAnswering": "albert",
-    "AlbertForSequenceClassification": "albert",
-    "AlbertForTokenClassification": "albert",
-    "AlbertModel": "albert",
-    "DPRConfig": "dpr",
-    "DPRContextEncoder": "dpr",
-    "DPRQuestionEncoder": "dpr",
-    "DPRReader": "dpr",
-    "DistilBertConfig": "distilbert",
-    "DistilBertForMaskedLM": "distilbert",
-    "DistilBertForMultipleChoice": "distilbert",
-    "DistilBertForQuestionAnswering": "distilbert",
-    "DistilBertForSequenceClassification": "distilbert",
-    "DistilBertForTokenClassification": "distilbert",
-    "DistilBertModel": "distilbert",
-    "ElectraConfig": "electra",
-    "ElectraForMaskedLM": "electra",
-    "ElectraForPreTraining": "electra",
-    "ElectraForQuestionAnswering": "electra",
-    "ElectraForSequenceClassification": "electra",
-    "ElectraForTokenClassification": "electra",
-    "ElectraModel": "electra",
-    "GteConfig": "gte",
-    "GteForMaskedLM": "gte",
-    "GteForSequenceClassification": "gte",
-    "GteForTokenClassification": "gte",
-    "GteModel": "gte",
-    "MPNetConfig": "mpnet",
-    "MPNetForMaskedLM": "mpnet",
-    "MPNetForMultipleChoice": "mpnet",
-    "MPNetForQuestionAnswering": "mpnet",
-    "MPNetForSequenceClassification": "mpnet",
-    "MPNetForTokenClassification": "mpnet",
-    "MPNetModel": "mpnet",
-    "MegatronBertConfig": "megatron",
-    "MegatronBertForMaskedLM": "megatron",
-    "MegatronBertForSequenceClassification": "megatron",
-    "MegatronBertModel": "megatron",
-    "MobileBertConfig": "mobilebert",
-    "MobileBertForMaskedLM": "mobilebert",
-    "MobileBertForSequenceClassification": "mobilebert",
-    "MobileBertModel": "mobilebert",
-    "NomicBertConfig": "nomic",
-    "NomicBertForMaskedLM": "nomic",
-    "NomicBertForSequenceClassification": "nomic",
-    "NomicBertForTokenClassification": "nomic",
-    "NomicBertModel": "nomic",
-    "RobertaConfig": "roberta",
-    "RobertaForMaskedLM": "roberta",
-    "RobertaForQuestionAnswering": "roberta",
-    "RobertaForSequenceClassification": "roberta",
-    "RobertaForTokenClassification": "roberta",
-    "RobertaModel": "roberta",
-    "XLMRobertaConfig": "roberta",
-    "XLMRobertaForMaskedLM": "roberta",
-    "XLMRobertaForQuestionAnswering": "roberta",
-    "XLMRobertaForSequenceClassification": "roberta",
-    "XLMRobertaForTokenClassification": "roberta",
-    "XLMRobertaModel": "roberta",
-}
+_MODULES = class_modules(__name__)
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES)
