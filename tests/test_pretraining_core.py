@@ -210,7 +210,7 @@ def test_document_ids_are_numbers_or_texts(tmp_path: Path) -> None:
     assert (counts["documents"], counts["sentences"], counts["skipped"]) == (3, 4, 1)
     [(_, _, _, ids)] = shards_of(tmp_path / "store")
     assert ids.tolist() == [7, reference.text_id("doc-1"), 2**64 - 1]
-    with pytest.raises(InputError, match='the field "id" is no text'):
+    with pytest.raises(InputError, match='the field "id" is not text'):
         _core.TextReader([str(tmp_path / "a.jsonl")], None, ["t", "id"], "strict", None, second_is_id=True).next_block()
 
 

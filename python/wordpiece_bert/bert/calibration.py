@@ -66,7 +66,7 @@ def check_texts(texts: Sequence[str] | None, dtype: str) -> None:
     Raises
     ------
     InputError
-        `dtype` is not ``"int8"``, there is no text, or one is not a string.
+        `dtype` is not ``"int8"``, there is not text, or one is not a string.
     """
     if texts is None:
         return

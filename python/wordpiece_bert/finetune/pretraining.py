@@ -115,7 +115,7 @@ class PretrainingRows:
         return self.dataset.__getitems__(self.rows[np.asarray(indices, np.int64)].tolist())
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch, of which masks that are drawn on reading are a function.
+        """Set the epoch: masks that are drawn on reading depend on it.
 
         Parameters
         ----------

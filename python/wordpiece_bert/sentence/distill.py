@@ -77,8 +77,8 @@ def distill_static(
         least width that keeps this share of the variance; ``"auto"`` for the encoder's width; None for no analysis.
         There is none either if there are not more tokens than dimensions.
     sif_coefficient
-        How much frequent tokens are scaled down, between 0 and 1: the token of rank r by a/(a + p), p its frequency
-        by Zipf's law. None scales none.
+        The constant a of smooth inverse frequency, between 0 and 1: the vector of the token of rank r is scaled by
+        a/(a + p), where p is its frequency by Zipf's law. None scales no vector.
     token_remove_pattern
         Tokens that begin with a match of this regular expression are left out; None keeps all.
     pooling

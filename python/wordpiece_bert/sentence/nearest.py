@@ -114,7 +114,7 @@ def _float_blocks(collection: npt.NDArray[Any]) -> Iterator[tuple[int, Array]]:
 
 
 def _merged(first: Found, second: Found, top_k: int) -> Found:
-    """Return the best of two results, of which the second has the higher rows."""
+    """Merge two results into the best `top_k`; the rows of `second` come after those of `first`."""
     rows, scores = (np.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
     order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
     return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)

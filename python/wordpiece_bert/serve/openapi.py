@@ -102,7 +102,7 @@ def _post(summary: str, body: dict[str, Any], answer: dict[str, Any]) -> dict[st
         "404": "There is no such model",
         "408": "The body did not arrive in time",
         "413": "The body is too large",
-        "415": "The body is no JSON",
+        "415": "The body is not JSON",
         "429": "The queue is full; the header Retry-After has the seconds to wait",
     }
     content = {"required": True, "content": {"application/json": {"schema": body | {"additionalProperties": False}}}}

@@ -9,7 +9,7 @@ use crate::arch::TileUnit;
 pub struct Execution {
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
-    /// The tile registers that multiply pairs of bfloat16 numbers; `None` for the vectors of `instruction_set`.
+    /// The tile registers that multiply pairs of bfloat16 numbers or int8 numbers; `None` for vectors alone.
     pub tiles: Option<TileUnit>,
     /// The threads that help the calling one; `None` for the calling thread only.
     pub pool: Option<Workers>,

@@ -123,8 +123,8 @@ impl EncoderTraining {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
-            let tokens = batch.3.len();
-            let x = zeros::<Ix2>(py, [tokens, self.config.hidden], batch.1.len(), "hidden states")?;
+            let (offsets, keys, ids, types, position_ids, positions) = batch;
+            let x = zeros::<Ix2>(py, [types.len(), self.config.hidden], keys.len(), "hidden states")?;
             {
                 let mut borrowed = x.readwrite();
                 let to = borrowed.as_slice_mut()?;
@@ -132,14 +132,14 @@ impl EncoderTraining {
                 let sizes = |array: &PyReadonlyArray1<'_, i64>| -> PyResult<Vec<usize>> {
                     Ok(array.as_slice()?.iter().map(|n| *n as usize).collect())
                 };
-                let (offsets, keys) = (sizes(&batch.0)?, sizes(&batch.1)?);
+                let (offsets, keys) = (sizes(&offsets)?, sizes(&keys)?);
                 let batch = Batch {
                     offsets: &offsets,
                     keys: &keys,
-                    ids: batch.2.as_ref().map(|ids| ids.as_slice()).transpose()?,
-                    types: batch.3.as_slice()?,
-                    position_ids: batch.4.as_slice()?,
-                    positions: batch.5.as_slice()?,
+                    ids: ids.as_ref().map(|ids| ids.as_slice()).transpose()?,
+                    types: types.as_slice()?,
+                    position_ids: position_ids.as_slice()?,
+                    positions: positions.as_slice()?,
                 };
                 let dropout = dropout.map(|(seed, step, micro_batch, hidden, attention)| Dropout {
                     seed,

@@ -277,13 +277,13 @@ fn errors_of_json_lines_say_what_is_wrong() {
         ("{\"a\": \"x\"} {}", "a", "not JSON: trailing characters at column 12"),
         ("{\"b\": 1, \"c\": 2}", "a", "no field \"a\"; there are: \"b\", \"c\""),
         ("{}", "a", "no field \"a\"; there are: none"),
-        ("{\"a\": null}", "a", "the field \"a\" is no text: invalid type: null, expected a string at column 10"),
-        ("{\"a\": [\"x\"]}", "a", "the field \"a\" is no text: invalid type: sequence, expected a string at column 7"),
-        ("{\"a\": {}}", "a", "the field \"a\" is no text: invalid type: map, expected a string at column 6"),
+        ("{\"a\": null}", "a", "the field \"a\" is not text: invalid type: null, expected a string at column 10"),
+        ("{\"a\": [\"x\"]}", "a", "the field \"a\" is not text: invalid type: sequence, expected a string at column 7"),
+        ("{\"a\": {}}", "a", "the field \"a\" is not text: invalid type: map, expected a string at column 6"),
         (
             "[1]",
             "a",
-            "the field \"a\" is no text: invalid type: sequence, expected an object with the key \"a\" at column 1",
+            "the field \"a\" is not text: invalid type: sequence, expected an object with the key \"a\" at column 1",
         ),
         (
             "{\"a\": \"\\ud800\"}",
@@ -399,7 +399,7 @@ fn a_column_of_strings_is_a_block() {
     assert_eq!(good.texts().collect::<Vec<_>>(), ["a", "é", ""]);
     assert_eq!((good.location(2), good.skipped_count()), ("p row 10".to_owned(), 1));
     let problem = |bytes, ends: &[i64]| block(bytes, ends, OnError::Strict).unwrap_err().to_string();
-    assert_eq!(problem(b"a", &[1, 1, 1]), "p: row 9: null, which is no text; skip what is no text to read the rest");
+    assert_eq!(problem(b"a", &[1, 1, 1]), "p: row 9: null, which is not text; skip what is not text to read the rest");
     assert!(problem("aé".as_bytes(), &[2]).starts_with("p: row 7: not UTF-8"));
     for ends in [&[9][..], &[1, 0], &[-1]] {
         assert!(problem(b"aa", ends).contains("offsets"), "{ends:?}");

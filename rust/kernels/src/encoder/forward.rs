@@ -32,7 +32,7 @@ pub struct Encoder {
     pub config: EncoderConfig,
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
-    /// The tile registers that multiply weights in pairs of bfloat16 numbers, if any do.
+    /// The tile registers that multiply pairs of bfloat16 numbers or int8 numbers, if the CPU has them.
     pub tiles: Option<TileUnit>,
     /// The dense layer of MobileBERT from E, or 3E for three neighbours, to H, before the other embeddings are added.
     pub transformation: Option<Arc<Dense>>,

@@ -3,8 +3,9 @@
 //! A group of numbers x is stored as q = round(x·127/m), ties to even, for its greatest magnitude m, with the scale m·(1/127).
 //!
 //! Input j of a layer is multiplied by a factor fⱼ before it is quantized, and the weights of input j are divided by fⱼ.
-//! That leaves the product as it is. With fⱼ = √(max|Wⱼ|/max|Xⱼ|), inputs that are much larger than others, of which
-//! transformers have a few, do not take the digits of the others in their group (SmoothQuant, Xiao et al. 2022).
+//! That leaves the product as it is. With fⱼ = √(rms(Wⱼ)/rms(Xⱼ)), the root mean squares of the weights and of the values of
+//! input j, the few inputs that are much larger than the others in their group do not use up its range (SmoothQuant, Xiao et
+//! al. 2022, which has maxima instead).
 
 use crate::arch::{Kernel, Simd};
 use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View, pad_to_panels, panels};

@@ -216,11 +216,11 @@ impl TextProblem {
                 };
                 format!("no field {field:?}; there are: {listed}{more}")
             }
-            TextProblem::NotText { field, message } => format!("the field {field:?} is no text: {message}"),
+            TextProblem::NotText { field, message } => format!("the field {field:?} is not text: {message}"),
             TextProblem::LoneSurrogate { field } => {
                 format!("the field {field:?} has a lone surrogate, which is no character")
             }
-            TextProblem::Null => "null, which is no text".to_owned(),
+            TextProblem::Null => "null, which is not text".to_owned(),
             TextProblem::BadOffsets => "the offsets of the column are broken".to_owned(),
             TextProblem::TooLong { limit } => format!("a text of more than {limit} bytes begins here"),
         }
@@ -231,7 +231,7 @@ impl TextProblem {
         let remedy = match self {
             TextProblem::NotUtf8 { .. } => "convert the file to UTF-8 first, or replace what is not UTF-8",
             TextProblem::LoneSurrogate { .. } => "replace what is no character to read it all the same",
-            TextProblem::Null => "skip what is no text to read the rest",
+            TextProblem::Null => "skip what is not text to read the rest",
             TextProblem::TooLong { .. } => "check the separator",
             TextProblem::NotJson { .. }
             | TextProblem::NoField { .. }
@@ -253,7 +253,7 @@ impl TrainingError {
             }
             TrainingError::EndlessWord { file, line, offset, limit } => format!(
                 "{file}: more than {limit} bytes without white space in line {line}, from byte offset {offset} on: this \
-                 is no text"
+                 is not text"
             ),
             TrainingError::CountsTooLarge { word, count } => format!(
                 "the counts are too large: their sum over all characters exceeds 2**63 at {word:?} with {count}"

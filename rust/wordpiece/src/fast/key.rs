@@ -135,7 +135,7 @@ pub(super) const GROUP: usize = 16;
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(super) struct KeyGroup {
-    /// The key of each word; of words beyond the last one, that of whatever is at the start of the text.
+    /// The key of each word. After the last word of a text, the rest are keys of arbitrary bytes and are not used.
     pub keys: [WordKey; GROUP],
     /// For each key the distance of its line from the first line of the table, in bytes.
     pub line_offsets: [u64; GROUP],

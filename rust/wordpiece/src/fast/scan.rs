@@ -327,7 +327,7 @@ impl BlockOutput {
     }
 }
 
-/// Decodes the character that begins four bytes of UTF-8; returns it, and how many of the bytes are its.
+/// Decodes the first character of four bytes of UTF-8. Returns the character and its length in bytes.
 #[inline(always)]
 fn decode(bytes: u32) -> (u32, usize) {
     let tail = |i: u32| bytes >> (8 * i) & 0x3F;
