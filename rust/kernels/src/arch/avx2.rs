@@ -6,7 +6,7 @@ use wordpiece_parallel::instruction_set::{Avx2, AvxVnni};
 
 use super::simd::{
     ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairTileKernel, Simd, TileKernel, WidenedPairs,
-    run_pair_tile_of_rows, run_tile_of_rows,
+    run_pair_tile_of_rows, run_tile_of_rows, vector_operations,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow, WordRow};
 use crate::numbers::GROUP;
@@ -167,52 +167,16 @@ impl Simd for Avx2 {
         unsafe { _mm256_storeu_ps(row.0.as_mut_ptr().add(at), x) }
     }
 
-    #[inline(always)]
-    fn add(self, x: __m256, y: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_add_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn sub(self, x: __m256, y: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_sub_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn mul(self, x: __m256, y: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_mul_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn div(self, x: __m256, y: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_div_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn fma(self, x: __m256, y: __m256, z: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_fmadd_ps(x, y, z) }
-    }
-
-    #[inline(always)]
-    fn max(self, x: __m256, y: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_max_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn min(self, x: __m256, y: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_min_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn round(self, x: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x) }
+    vector_operations! { __m256:
+        add(x, y) = _mm256_add_ps(x, y);
+        sub(x, y) = _mm256_sub_ps(x, y);
+        mul(x, y) = _mm256_mul_ps(x, y);
+        div(x, y) = _mm256_div_ps(x, y);
+        fma(x, y, z) = _mm256_fmadd_ps(x, y, z);
+        max(x, y) = _mm256_max_ps(x, y);
+        min(x, y) = _mm256_min_ps(x, y);
+        round(x) = _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x);
+        where_less(x, y, a, b) = _mm256_blendv_ps(b, a, _mm256_cmp_ps::<_CMP_LT_OQ>(x, y));
     }
 
     #[inline(always)]
@@ -232,12 +196,6 @@ impl Simd for Avx2 {
             let (first, second) = (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
             [_mm256_permute2f128_ps::<0x20>(first, second), _mm256_permute2f128_ps::<0x31>(first, second)]
         }
-    }
-
-    #[inline(always)]
-    fn where_less(self, x: __m256, y: __m256, a: __m256, b: __m256) -> __m256 {
-        // SAFETY: `self` proves AVX2 and FMA.
-        unsafe { _mm256_blendv_ps(b, a, _mm256_cmp_ps::<_CMP_LT_OQ>(x, y)) }
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use wordpiece_parallel::instruction_set::{Avx512, Bf16, Vnni};
 
 use super::simd::{
     ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs,
-    run_pair_tile_of_rows, run_tile_of_rows,
+    run_pair_tile_of_rows, run_tile_of_rows, vector_operations,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow, WordRow};
 use crate::numbers::GROUP;
@@ -193,52 +193,17 @@ impl Simd for Avx512 {
         unsafe { _mm512_storeu_ps(row.0.as_mut_ptr().add(at), x) }
     }
 
-    #[inline(always)]
-    fn add(self, x: __m512, y: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_add_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn sub(self, x: __m512, y: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_sub_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn mul(self, x: __m512, y: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_mul_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn div(self, x: __m512, y: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_div_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn fma(self, x: __m512, y: __m512, z: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_fmadd_ps(x, y, z) }
-    }
-
-    #[inline(always)]
-    fn max(self, x: __m512, y: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_max_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn min(self, x: __m512, y: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_min_ps(x, y) }
-    }
-
-    #[inline(always)]
-    fn round(self, x: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x) }
+    vector_operations! { __m512:
+        add(x, y) = _mm512_add_ps(x, y);
+        sub(x, y) = _mm512_sub_ps(x, y);
+        mul(x, y) = _mm512_mul_ps(x, y);
+        div(x, y) = _mm512_div_ps(x, y);
+        fma(x, y, z) = _mm512_fmadd_ps(x, y, z);
+        max(x, y) = _mm512_max_ps(x, y);
+        min(x, y) = _mm512_min_ps(x, y);
+        round(x) = _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x);
+        scale_by_pow2(x, n) = _mm512_scalef_ps(x, n);
+        where_less(x, y, a, b) = _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, y), b, a);
     }
 
     #[inline(always)]
@@ -251,12 +216,6 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn scale_by_pow2(self, x: __m512, n: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_scalef_ps(x, n) }
-    }
-
-    #[inline(always)]
     fn interleave(self, x: __m512, y: __m512) -> [__m512; 2] {
         // SAFETY: `self` proves AVX-512.
         unsafe {
@@ -265,12 +224,6 @@ impl Simd for Avx512 {
             let upper = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
             [_mm512_permutex2var_ps(x, lower, y), _mm512_permutex2var_ps(x, upper, y)]
         }
-    }
-
-    #[inline(always)]
-    fn where_less(self, x: __m512, y: __m512, a: __m512, b: __m512) -> __m512 {
-        // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, y), b, a) }
     }
 
     #[inline(always)]

@@ -10,7 +10,7 @@ use wordpiece_parallel::instruction_set::{Bf16Matrix, DotProduct, Int8Matrix, Ne
 
 use super::simd::{
     ByteDot, ByteTileKernel, Kernel, MatrixDot, MultipliedBytes, PairDot, PairMatrixTileKernel, PairTileKernel, Simd,
-    TileKernel, WidenedPairs, run_matrix_tile_of_rows, run_pair_tile_of_rows, run_tile_of_rows,
+    TileKernel, WidenedPairs, run_matrix_tile_of_rows, run_pair_tile_of_rows, run_tile_of_rows, vector_operations,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow};
 use crate::numbers::GROUP;
@@ -314,70 +314,25 @@ impl Simd for Neon {
         unsafe { vst1q_f32(row.0.as_mut_ptr().add(at), x) }
     }
 
-    #[inline(always)]
-    fn add(self, x: float32x4_t, y: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vaddq_f32(x, y) }
-    }
-
-    #[inline(always)]
-    fn sub(self, x: float32x4_t, y: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vsubq_f32(x, y) }
-    }
-
-    #[inline(always)]
-    fn mul(self, x: float32x4_t, y: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vmulq_f32(x, y) }
-    }
-
-    #[inline(always)]
-    fn div(self, x: float32x4_t, y: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vdivq_f32(x, y) }
-    }
-
-    #[inline(always)]
-    fn fma(self, x: float32x4_t, y: float32x4_t, z: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vfmaq_f32(z, x, y) }
-    }
-
-    #[inline(always)]
-    fn max(self, x: float32x4_t, y: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vbslq_f32(vcgtq_f32(x, y), x, y) }
-    }
-
-    #[inline(always)]
-    fn min(self, x: float32x4_t, y: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vbslq_f32(vcltq_f32(x, y), x, y) }
-    }
-
-    #[inline(always)]
-    fn round(self, x: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vrndnq_f32(x) }
-    }
-
-    #[inline(always)]
-    fn pow2(self, n: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127)))) }
+    vector_operations! { float32x4_t:
+        add(x, y) = vaddq_f32(x, y);
+        sub(x, y) = vsubq_f32(x, y);
+        mul(x, y) = vmulq_f32(x, y);
+        div(x, y) = vdivq_f32(x, y);
+        fma(x, y, z) = vfmaq_f32(z, x, y);
+        max(x, y) = vbslq_f32(vcgtq_f32(x, y), x, y);
+        min(x, y) = vbslq_f32(vcltq_f32(x, y), x, y);
+        round(x) = vrndnq_f32(x);
+        pow2(n) = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127))));
+        where_less(x, y, a, b) = vbslq_f32(vcltq_f32(x, y), a, b);
+        // The maximum of NaN and a number is NaN.
+        max_magnitude(x, y) = vmaxq_f32(vabsq_f32(x), vabsq_f32(y));
     }
 
     #[inline(always)]
     fn interleave(self, x: float32x4_t, y: float32x4_t) -> [float32x4_t; 2] {
         // SAFETY: `self` proves NEON.
         unsafe { [vzip1q_f32(x, y), vzip2q_f32(x, y)] }
-    }
-
-    #[inline(always)]
-    fn where_less(self, x: float32x4_t, y: float32x4_t, a: float32x4_t, b: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON.
-        unsafe { vbslq_f32(vcltq_f32(x, y), a, b) }
     }
 
     #[inline(always)]
@@ -398,12 +353,6 @@ impl Simd for Neon {
     fn greatest(self, x: float32x4_t) -> f32 {
         // SAFETY: `self` proves NEON.
         unsafe { vmaxvq_f32(x) }
-    }
-
-    #[inline(always)]
-    fn max_magnitude(self, x: float32x4_t, y: float32x4_t) -> float32x4_t {
-        // SAFETY: `self` proves NEON. The maximum of NaN and a number is NaN.
-        unsafe { vmaxq_f32(vabsq_f32(x), vabsq_f32(y)) }
     }
 
     #[inline(always)]

@@ -353,6 +353,20 @@ macro_rules! run_tile_of_rows {
 }
 pub(super) use run_tile_of_rows;
 
+/// Implements methods of [`Simd`] that are one expression of intrinsics over vectors: `name(arguments) = expression;`.
+///
+/// The caller vouches that a value of the implementing type proves the features that the intrinsics need.
+macro_rules! vector_operations {
+    ($vector:ty: $($name:ident($($argument:ident),+) = $operation:expr;)+) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: $vector),+) -> $vector {
+            // SAFETY: `self` proves the features of the instruction set.
+            unsafe { $operation }
+        }
+    )+};
+}
+pub(super) use vector_operations;
+
 /// Calls [`PairTileKernel::run`] as `run_tile_of_rows!` does [`TileKernel::run`].
 macro_rules! run_pair_tile_of_rows {
     ($simd:expr, $dot:expr, $tile:expr, $vectors:literal, $($rows:literal)*) => {{
