@@ -23,7 +23,7 @@ impl Cancellation {
 }
 
 /// Cancels when it is dropped by a panic.
-struct CancelOnPanic<'a>(&'a Cancellation);
+pub(crate) struct CancelOnPanic<'a>(pub(crate) &'a Cancellation);
 
 impl Drop for CancelOnPanic<'_> {
     fn drop(&mut self) {

@@ -12,7 +12,7 @@ use std::ptr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::fork_join::Cancellation;
+use crate::fork_join::{CancelOnPanic, Cancellation};
 
 /// The interval between two polls of the calling thread.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -62,6 +62,8 @@ impl Participant<'_> {
             // In use if the function itself reaches a checkpoint, which must not poll again.
             && let Ok(mut function) = poll.function.try_borrow_mut()
         {
+            // A poll that panics ends the computation, too, which the other threads would otherwise finish.
+            let _guard = CancelOnPanic(self.cancellation);
             if !function() {
                 self.cancellation.cancel();
             }

@@ -51,10 +51,13 @@ struct Task {
     function: *const (dyn Fn() + Sync),
     /// The number of workers that have returned from it.
     ended: AtomicUsize,
-    /// What the first worker that panicked panicked with.
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    /// What workers panicked with, the first first. The caller drops them: a destructor that panics must not end a worker.
+    panics: Mutex<Vec<Payload>>,
     caller: Thread,
 }
+
+/// What a thread panicked with.
+type Payload = Box<dyn Any + Send>;
 
 // SAFETY: the function is `Sync`, so any thread may call it, and the caller keeps it alive until all have returned from it.
 unsafe impl Send for Task {}
@@ -170,6 +173,24 @@ impl Pool {
         self.wanted.fetch_sub(missing, Ordering::Relaxed);
         missing
     }
+
+    /// Takes back a task that was added for `count` workers and waits until those that took part in it have ended.
+    ///
+    /// Polls every 20 ms. A poll that panics is the last: returns what it panicked with, and does not unwind.
+    fn withdraw_and_wait(&self, task: &Arc<Task>, count: usize) -> Option<Payload> {
+        let begun = count - self.withdraw(task);
+        let have_ended = || task.ended.load(Ordering::Acquire) == begun;
+        // Spin first: most workers end at about the same time, and sleeping takes longer.
+        linger(have_ended);
+        let mut panicked = None;
+        while !have_ended() {
+            thread::park_timeout(interrupt::POLL_INTERVAL);
+            if panicked.is_none() {
+                panicked = catch_unwind(interrupt::poll).err();
+            }
+        }
+        panicked
+    }
 }
 
 impl Task {
@@ -177,7 +198,7 @@ impl Task {
         // SAFETY: the caller waits in `run_beside` until `ended` was incremented for each worker that took the task.
         let function = unsafe { &*self.function };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(function)) {
-            lock(&self.panic).get_or_insert(panic);
+            lock(&self.panics).push(panic);
         }
         // The function must not be touched any more.
         self.ended.fetch_add(1, Ordering::Release);
@@ -197,41 +218,51 @@ impl Workers {
     ///
     /// # Panics
     ///
-    /// If `caller` or a worker panics, after all have ended.
+    /// If `caller`, a poll while it waits for the workers, or a worker panics, after all have ended. Of several panics, the
+    /// first of these continues.
     pub(crate) fn run_beside(self, limit: usize, work: &(dyn Fn() + Sync), caller: impl FnOnce()) {
-        /// Waits for the workers, also if `caller` panics.
-        struct Wait<'a> {
-            pool: &'static Pool,
-            task: &'a Arc<Task>,
-            count: usize,
-        }
-        impl Drop for Wait<'_> {
-            fn drop(&mut self) {
-                let begun = self.count - self.pool.withdraw(self.task);
-                let have_ended = || self.task.ended.load(Ordering::Acquire) == begun;
-                // Spin first: most workers end at about the same time, and sleeping takes longer.
-                linger(have_ended);
-                while !have_ended() {
-                    thread::park_timeout(interrupt::POLL_INTERVAL);
-                    interrupt::poll();
-                }
-            }
-        }
         let count = limit.min(self.count);
-        // SAFETY: only the lifetime changes. `Wait` keeps this function from returning, or unwinding, before every worker
-        // that took the task has returned from `work`, and no worker can take it once it was withdrawn.
+        // SAFETY: only the lifetime changes. Between `add`, after which a worker may call `work`, and the return of
+        // `withdraw_and_wait`, after which none calls it any more, nothing unwinds: what may panic is caught, and what it
+        // panicked with is dropped later. The guard aborts the process if that should ever be wrong.
         let function = unsafe { mem::transmute::<&(dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(work) };
-        let task =
-            Arc::new(Task { function, ended: AtomicUsize::new(0), panic: Mutex::default(), caller: thread::current() });
+        let task = Arc::new(Task {
+            function,
+            ended: AtomicUsize::new(0),
+            panics: Mutex::default(),
+            caller: thread::current(),
+        });
+        let guard = AbortOnUnwind;
         if count > 0 {
             self.pool.add(Arc::clone(&task), count);
         }
-        let wait = Wait { pool: self.pool, task: &task, count };
-        caller();
-        drop(wait);
-        if let Some(panic) = lock(&task.panic).take() {
+        // Unwind safety: the panic continues below, so nobody sees what it left half done.
+        let own = catch_unwind(AssertUnwindSafe(caller)).err();
+        let polled = self.pool.withdraw_and_wait(&task, count);
+        mem::forget(guard);
+        let workers = mem::take(&mut *lock(&task.panics));
+        let mut panics = own.into_iter().chain(polled).chain(workers);
+        let first = panics.next();
+        panics.for_each(discard);
+        if let Some(panic) = first {
             resume_unwind(panic);
         }
+    }
+}
+
+/// Aborts the process when it is dropped: by a panic where workers still use what unwinding would free.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        process::abort();
+    }
+}
+
+/// Drops what a thread panicked with. If that panics, too, what it panics with is leaked.
+fn discard(panic: Payload) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        mem::forget(panic);
     }
 }
 
@@ -255,10 +286,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
 
     use super::{lock, thread_pool};
+    use crate::{checkpoint, interruptible};
 
     #[test]
     fn there_is_one_pool_and_a_call_uses_as_many_of_its_threads_as_it_asks_for() {
@@ -312,5 +346,113 @@ mod tests {
         assert_eq!(*panic.downcast::<&str>().unwrap(), "of a worker");
         let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(1, &|| (), || panic!("of the caller"))));
         assert_eq!(*panic.unwrap_err().downcast::<&str>().unwrap(), "of the caller");
+    }
+
+    /// Which part of a call panics.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Panics {
+        Caller,
+        PollWhileWaiting,
+        PollOfCaller,
+        Worker,
+    }
+
+    #[test]
+    fn whatever_panics_no_worker_runs_the_function_after_the_call() {
+        let workers = thread_pool(3).expect("threads");
+        for panics in [Panics::Caller, Panics::PollWhileWaiting, Panics::PollOfCaller, Panics::Worker] {
+            let [begun, ended] = [(); 2].map(|()| AtomicUsize::new(0));
+            let polled = AtomicBool::new(false);
+            let is_polled = matches!(panics, Panics::PollWhileWaiting | Panics::PollOfCaller);
+            let mut poll = || {
+                polled.store(true, Ordering::Relaxed);
+                assert!(!is_polled, "of a poll");
+                true
+            };
+            let call = || {
+                // Memory that is gone once the call has returned: AddressSanitizer sees who still uses it.
+                let lent = [(); 64].map(|()| AtomicUsize::new(0));
+                let work = || {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    while is_polled && !polled.load(Ordering::Relaxed) {
+                        thread::yield_now();
+                    }
+                    for number in &lent {
+                        number.fetch_add(1, Ordering::Relaxed);
+                        thread::sleep(Duration::from_micros(500));
+                    }
+                    ended.fetch_add(1, Ordering::Relaxed);
+                    assert!(panics != Panics::Worker, "of a worker");
+                };
+                let caller = || {
+                    while begun.load(Ordering::Relaxed) == 0 {
+                        thread::yield_now();
+                    }
+                    while panics == Panics::PollOfCaller {
+                        checkpoint();
+                    }
+                    assert!(panics != Panics::Caller, "of the caller");
+                };
+                workers.run_beside(3, &work, caller);
+            };
+            let panic = catch_unwind(AssertUnwindSafe(|| interruptible(&mut poll, call))).unwrap_err();
+            let [begun, ended] = [begun, ended].map(AtomicUsize::into_inner);
+            assert!(begun > 0 && begun == ended, "{panics:?}: {begun} begun, {ended} ended");
+            let expected = match panics {
+                Panics::Caller => "of the caller",
+                Panics::Worker => "of a worker",
+                Panics::PollWhileWaiting | Panics::PollOfCaller => "of a poll",
+            };
+            assert_eq!(panic.downcast_ref::<&str>(), Some(&expected));
+        }
+    }
+
+    #[test]
+    fn a_poll_that_panics_cancels_the_workers() {
+        let workers = thread_pool(2).expect("threads");
+        let begun = AtomicBool::new(false);
+        let endless = || loop {
+            begun.store(true, Ordering::Relaxed);
+            checkpoint();
+        };
+        let wait = || {
+            while !begun.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+        };
+        let call = || {
+            crate::interrupt::with_cancellation(|cancellation| {
+                let help = || crate::interrupt::take_part(cancellation, endless);
+                workers.run_beside(2, &help, wait);
+            })
+        };
+        let panic = catch_unwind(AssertUnwindSafe(|| interruptible(&mut || panic!("of a poll"), call))).unwrap_err();
+        assert_eq!(*panic.downcast::<&str>().unwrap(), "of a poll");
+    }
+
+    #[test]
+    fn what_workers_panic_with_may_panic_when_it_is_dropped() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic_any("of a destructor");
+            }
+        }
+        let workers = thread_pool(3).expect("threads");
+        for _ in 0..10 {
+            let begun = AtomicUsize::new(0);
+            let fail = || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                panic_any(Bomb);
+            };
+            let wait = || {
+                while begun.load(Ordering::Relaxed) < 3 {
+                    thread::yield_now();
+                }
+            };
+            let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(3, &fail, wait))).unwrap_err();
+            assert!(panic.is::<Bomb>());
+            std::mem::forget(panic);
+        }
     }
 }
