@@ -170,3 +170,29 @@ def test_the_first_call_of_a_process_imports_nothing_from_numpy() -> None:
         print(tok.encode_ids("the cat").tolist())
     """)
     assert lines == ["[1, 5, 6, 2]"]
+
+
+def test_the_work_of_a_daemon_thread_ends_when_the_interpreter_shuts_down() -> None:
+    """An object that is finalized late looks on: neither the thread nor the workers that help it compute any more."""
+    (line,) = run("""
+        import sys, types
+
+        class Last:
+            def __del__(self, sleep=time.sleep, clock=time.process_time, write=os.write):
+                sleep(0.5)
+                before = clock()
+                sleep(1.0)
+                write(1, b"%f\\n" % (clock() - before))
+
+        bert = model(512, 12, 2048)
+        wb.set_num_threads(2)
+        began = threading.Event()
+        call = lambda: [began.set(), bert(np.ones((16, 2048), np.int64))]
+        sys.modules["last"] = types.ModuleType("last")
+        sys.modules["last"].last = Last()
+        del Last
+        threading.Thread(target=call, daemon=True).start()
+        began.wait()
+        time.sleep(0.3)
+    """)
+    assert float(line) < 0.1

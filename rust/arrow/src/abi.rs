@@ -61,8 +61,14 @@ pub struct ArrowArrayStream {
     pub(crate) private_data: *mut c_void,
 }
 
-/// The operations that the three structures have in common.
-pub trait CStructure: Sized + Send + 'static {
+mod sealed {
+    /// Implemented for the three structures and for nothing else: code that moves a structure out of a capsule with the name
+    /// of its type relies on that.
+    pub trait Sealed {}
+}
+
+/// The operations that the three structures have in common. No other type can have them.
+pub trait CStructure: sealed::Sealed + Sized + Send + 'static {
     /// The name of the Python capsules that hold this structure, as Arrow's PyCapsule interface prescribes it.
     const CAPSULE_NAME: &'static CStr;
 
@@ -87,6 +93,8 @@ pub trait CStructure: Sized + Send + 'static {
 
 macro_rules! c_structure {
     ($structure:ty, $capsule_name:literal) => {
+        impl sealed::Sealed for $structure {}
+
         impl CStructure for $structure {
             const CAPSULE_NAME: &'static CStr = $capsule_name;
 
@@ -137,18 +145,20 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
     unsafe { CStr::from_ptr(pointer) }.to_str().ok()
 }
 
-/// Returns the structure at `pointer`, or `None` if `pointer` is null or misaligned.
+/// Returns the structure at `pointer`, or `None` if `pointer` is null or misaligned, or the structure was released: what a
+/// released one points to belongs to someone else or to nobody.
 ///
 /// # Safety
 ///
 /// If it is neither null nor misaligned, `pointer` points to a structure that lives, unchanged, for `'a`.
 pub(crate) unsafe fn structure<'a, T: CStructure>(pointer: *const T) -> Option<&'a T> {
     // SAFETY: `pointer` is aligned (checked here) and `as_ref` checks for null; the rest is this function's contract.
-    if pointer.is_aligned() { unsafe { pointer.as_ref() } } else { None }
+    let structure = if pointer.is_aligned() { unsafe { pointer.as_ref() } } else { None };
+    structure.filter(|structure| !structure.is_released())
 }
 
-/// Returns child `index` of a structure with `n_children` children, or `None` if there is no such child or its pointer is
-/// null or misaligned.
+/// Returns child `index` of a structure with `n_children` children, or `None` if there is no such child, its pointer is null
+/// or misaligned, or it was released.
 ///
 /// # Safety
 ///
@@ -178,14 +188,15 @@ mod tests {
     }
 
     #[test]
-    fn children_that_are_missing_null_or_misaligned_are_none() {
-        let mut schema = ArrowSchema::released();
+    fn children_that_are_missing_null_misaligned_or_released_are_none() {
+        let (mut schema, mut released) = (Field::new("u", "text").schema(), ArrowSchema::released());
         let aligned: *mut ArrowSchema = &mut schema;
-        let mut children = [ptr::null_mut(), aligned.wrapping_byte_add(1), aligned];
+        let mut children = [ptr::null_mut(), aligned.wrapping_byte_add(1), aligned, &mut released];
         let pointer = children.as_mut_ptr();
-        // SAFETY: `pointer` points to three pointers: null, misaligned, and to `schema`, which outlives the references.
+        // SAFETY: `pointer` points to four pointers: null, misaligned, to `schema` and to `released`, which outlive the
+        // references.
         let exists = |n, index| unsafe { child(pointer, n, index) }.is_some();
-        assert_eq!([0, 1, 2, 3].map(|index| exists(3, index)), [false, false, true, false]);
+        assert_eq!([0, 1, 2, 3, 4].map(|index| exists(4, index)), [false, false, true, false, false]);
         assert!(!exists(-1, 2) && !exists(2, 2) && !exists(i64::MIN, 0));
         // SAFETY: a null pointer has no children.
         assert!(unsafe { child::<ArrowSchema>(ptr::null_mut(), 1, 0) }.is_none());

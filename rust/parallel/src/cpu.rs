@@ -15,7 +15,7 @@ pub fn has_fast_bf16_dot() -> bool {
     imp::vendor().is_some_and(|vendor| &vendor == b"AuthenticAMD" || &vendor == b"HygonGenuine")
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
     use std::arch::x86_64::__cpuid;
 
@@ -47,7 +47,8 @@ mod imp {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+// Miri does not interpret the instruction CPUID.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod imp {
     pub(super) fn vendor() -> Option<[u8; 12]> {
         None

@@ -98,7 +98,9 @@ mod x86 {
     impl Avx2 {
         /// Returns the token if the CPU supports these instructions, with the token of AVX-VNNI if it supports that.
         pub fn new() -> Option<Avx2> {
-            let is_supported = is_x86_feature_detected!("avx2")
+            // Miri interprets only some of the intrinsics.
+            let is_supported = !cfg!(miri)
+                && is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
                 && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
@@ -228,7 +230,9 @@ impl Neon {
         let (bf16, bf16_matrix) = (has_bf16.then_some(NeonBf16(())), has_bf16.then_some(Bf16Matrix(())));
         let dot_product = std::arch::is_aarch64_feature_detected!("dotprod").then_some(DotProduct(()));
         let int8_matrix = std::arch::is_aarch64_feature_detected!("i8mm").then_some(Int8Matrix(()));
-        std::arch::is_aarch64_feature_detected!("neon").then_some(Neon { bf16, dot_product, int8_matrix, bf16_matrix })
+        // Miri interprets only some of the intrinsics.
+        let is_supported = !cfg!(miri) && std::arch::is_aarch64_feature_detected!("neon");
+        is_supported.then_some(Neon { bf16, dot_product, int8_matrix, bf16_matrix })
     }
 
     /// Returns the token of BFDOT (products of pairs of bfloat16 numbers) if the CPU has it.
@@ -404,8 +408,10 @@ mod tests {
             assert_eq!(avx512.without_amx().bf16(), avx512.bf16());
         }
     }
+
     #[cfg(target_arch = "aarch64")]
     #[test]
+    #[cfg_attr(miri, ignore = "Miri runs the portable code only")]
     fn levels_without_extensions_lack_them() {
         let neon = super::Neon::new().expect("all CPUs with an operating system have NEON");
         let without = neon.without_matrices();

@@ -2,7 +2,7 @@
 
 pub(crate) use imp::{current, leave};
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod imp {
     use std::mem::{MaybeUninit, size_of};
 
@@ -36,7 +36,8 @@ mod imp {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+// Miri has no processors: it runs one thread at a time.
+#[cfg(not(all(target_os = "linux", not(miri))))]
 mod imp {
     pub(crate) fn current() -> Option<usize> {
         None

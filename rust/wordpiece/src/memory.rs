@@ -25,19 +25,22 @@ pub(crate) fn reserve<T>(list: &mut Vec<T>, n: usize) {
 }
 
 /// Requests huge pages for the complete pages of a list's allocation.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 fn advise_huge_pages<T>(list: &mut Vec<T>) {
     const PAGE: usize = 4096;
-    let start = list.as_mut_ptr().addr().next_multiple_of(PAGE);
+    let start = list.as_mut_ptr().map_addr(|address| address.next_multiple_of(PAGE));
     let end = (list.as_ptr().addr() + list.capacity() * size_of::<T>()) & !(PAGE - 1);
-    if start < end {
-        // SAFETY: `start..end` is inside the list's allocation; the advice changes how its pages are backed, never what
-        // they hold. A kernel without huge pages, or with larger pages, returns an error, which changes nothing.
-        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
+    if start.addr() < end {
+        // SAFETY: `start..end` is inside the list's allocation. Where pages are larger, the kernel refuses a start inside of
+        // one, and includes the page that `end` is in, which others may use as well: the advice changes how pages are
+        // backed, never what they hold or who may access them. A kernel without huge pages returns an error, which changes
+        // nothing.
+        unsafe { libc::madvise(start.cast(), end - start.addr(), libc::MADV_HUGEPAGE) };
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+// Miri has no pages.
+#[cfg(not(all(target_os = "linux", not(miri))))]
 fn advise_huge_pages<T>(_list: &mut Vec<T>) {}
 
 /// As [`reserve`]; if the memory cannot be allocated, an error for `rows` rows of at most `length` tokens.

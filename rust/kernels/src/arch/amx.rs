@@ -1,6 +1,22 @@
 //! Tile registers of AMX, by inline assembly: Rust has no stable intrinsics for them.
 //!
-//! The compiler never uses tile registers itself, so they keep what one block of assembly leaves in them for the next.
+//! # What the registers hold between two blocks
+//!
+//! A block multiplies what earlier ones loaded. The language does not promise that a register keeps its value from one `asm!`
+//! block to the next. Tile registers do between [`AmxTiles::new`] and the drop of its value, because nothing else writes to
+//! them:
+//!
+//! - The compiler: tile registers can be neither inputs nor outputs of `asm!`, and LLVM allocates them only for values of its
+//!   own tile type, which the intrinsics of AMX make; stable Rust has none. No block is `pure`: the compiler keeps all of
+//!   them, in their order.
+//! - Functions that are called in between: the calling conventions let each change all tiles. They belong to this crate, to
+//!   `wordpiece-parallel` and to the standard library (copies of memory, panics), which use no AMX.
+//! - Other users on this thread: [`ExclusiveUse`] admits one at a time.
+//! - The system: it saves tiles and their configuration when it switches threads or runs a signal handler, or
+//!   [`Amx::new`] returns no token.
+//!
+//! Memory is safe in any case: what a tile holds is never an address, so a tile that changed would make sums wrong. A
+//! configuration that were gone would make the next instruction invalid, and end the process by SIGILL.
 
 use std::arch::asm;
 use std::marker::PhantomData;
@@ -8,7 +24,7 @@ use std::marker::PhantomData;
 use wordpiece_parallel::instruction_set::{Amx, AmxInt8};
 
 use super::tile_registers::{
-    Bfloat16, InputTile, Int8, SumTiles, TILE_REGISTER_ROWS, TileNumbers, TileRegisters, WeightTiles,
+    Bfloat16, ExclusiveUse, InputTile, Int8, SumTiles, TILE_REGISTER_ROWS, TileNumbers, TileRegisters, WeightTiles,
 };
 
 /// The operand of LDTILECFG: palette 1, eight tiles of 16 rows of 64 bytes.
@@ -40,7 +56,7 @@ pub trait AmxNumbers: TileNumbers {
     ///
     /// # Safety
     ///
-    /// A token must exist, and the tile registers of this thread must be configured.
+    /// A token must exist, and the tile registers of this thread must be configured: an [`AmxTiles`] must exist on it.
     unsafe fn multiply<const C: usize, const A: usize, const B: usize>();
 }
 
@@ -49,7 +65,7 @@ impl AmxNumbers for Bfloat16 {
 
     #[inline(always)]
     unsafe fn multiply<const C: usize, const A: usize, const B: usize>() {
-        // SAFETY: the caller proves AMX-BF16 and the configuration; the instruction changes nothing else.
+        // SAFETY: the caller proves AMX-BF16 and the configuration; the instruction changes tile C and nothing else.
         unsafe {
             asm!("tdpbf16ps tmm{}, tmm{}, tmm{}", const C, const A, const B, options(nostack, nomem, preserves_flags));
         }
@@ -61,7 +77,7 @@ impl AmxNumbers for Int8 {
 
     #[inline(always)]
     unsafe fn multiply<const C: usize, const A: usize, const B: usize>() {
-        // SAFETY: the caller proves AMX-INT8 and the configuration; the instruction changes nothing else.
+        // SAFETY: the caller proves AMX-INT8 and the configuration; the instruction changes tile C and nothing else.
         unsafe {
             asm!("tdpbssd tmm{}, tmm{}, tmm{}", const C, const A, const B, options(nostack, nomem, preserves_flags));
         }
@@ -70,25 +86,32 @@ impl AmxNumbers for Int8 {
 
 /// The tile registers of this thread, configured; released when it is dropped, so that switching threads stays cheap.
 pub struct AmxTiles<N> {
-    /// The registers belong to the thread.
-    _not_send: PhantomData<*const N>,
+    /// Dropped after the registers are released. It also keeps this value on its thread, whose registers it stands for.
+    _exclusive: ExclusiveUse,
+    numbers: PhantomData<N>,
 }
 
 impl<N: AmxNumbers> AmxTiles<N> {
-    /// Configures the tile registers of this thread. At a time, a thread may have one such value.
+    /// Configures the tile registers of this thread.
+    ///
+    /// # Panics
+    ///
+    /// If this thread has such a value already, of either type of numbers.
     #[inline(always)]
     pub fn new(_: N::Token) -> AmxTiles<N> {
         const { assert!(size_of::<N::Input>() == 64 && size_of::<N::Weight>() == 128 && size_of::<N::Sum>() == 128) };
-        // SAFETY: the token proves that AMX may be used; the operand has 64 bytes and a valid configuration.
+        let exclusive = ExclusiveUse::new();
+        // SAFETY: the token proves that AMX may be used; the operand has 64 bytes and a valid configuration. Nobody else uses
+        // the registers of this thread, whose values are lost.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const CONFIGURATION, options(nostack, readonly, preserves_flags)) }
-        AmxTiles { _not_send: PhantomData }
+        AmxTiles { _exclusive: exclusive, numbers: PhantomData }
     }
 }
 
 impl<N> Drop for AmxTiles<N> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: `new` configured the registers, so AMX may be used.
+        // SAFETY: `new` configured the registers, so AMX may be used; `_exclusive` proves that nobody else uses them.
         unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) }
     }
 }
@@ -99,7 +122,7 @@ impl<N: AmxNumbers> TileRegisters for AmxTiles<N> {
     #[inline(always)]
     fn zero<const C: usize>(&mut self) {
         const { assert!(C < 8) };
-        // SAFETY: `self` proves that the registers are configured; the instruction changes nothing else.
+        // SAFETY: `self` proves that the registers are configured; the instruction changes one of them and nothing else.
         unsafe { asm!("tilezero tmm{}", const C, options(nostack, nomem, preserves_flags)) }
     }
 
@@ -231,6 +254,23 @@ mod tests {
     fn instructions_are_encoded_as_the_manual_says() {
         check_encodings::<Bfloat16>(PAIR_PRODUCT);
         check_encodings::<Int8>(QUAD_PRODUCT);
+    }
+
+    #[test]
+    fn a_second_value_on_a_thread_is_refused_where_the_cpu_has_them() {
+        let Some(token) = Amx::new() else { return };
+        let sums = |tiles: &mut AmxTiles<Bfloat16>| {
+            let mut sums = [Row([1.0; 32]); TILE_REGISTER_ROWS];
+            tiles.zero::<0>();
+            tiles.store::<0, 0>(&mut sums);
+            sums[15].0[..17].iter().sum::<f32>()
+        };
+        let mut tiles = AmxTiles::<Bfloat16>::new(token);
+        assert!(std::panic::catch_unwind(|| AmxTiles::<Bfloat16>::new(token)).is_err());
+        assert_eq!(sums(&mut tiles), 1.0, "the first one still works");
+        std::thread::scope(|scope| scope.spawn(|| assert_eq!(sums(&mut AmxTiles::new(token)), 1.0)).join()).unwrap();
+        drop(tiles);
+        assert_eq!(sums(&mut AmxTiles::new(token)), 1.0);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 use std::marker::PhantomData;
 
 use super::tile_registers::{
-    Bfloat16, InputTile, Int8, SumTiles, TILE_REGISTER_ROWS as ROWS, TileNumbers, TileRegisters, WeightTiles,
+    Bfloat16, ExclusiveUse, InputTile, Int8, SumTiles, TILE_REGISTER_ROWS as ROWS, TileNumbers, TileRegisters,
+    WeightTiles,
 };
 use crate::matrix::{ByteRow, HalfRow, PairRow, QuadRow, Row, SumRow};
 
@@ -16,16 +17,23 @@ const COLUMNS: usize = 16;
 type Register = [[u32; COLUMNS]; ROWS];
 
 /// Eight tile registers in memory, 0 at first.
+///
+/// A thread has one such value at a time, as where AMX is: code that would break the rule there panics here, too.
 pub struct EmulatedTiles<N> {
     registers: Box<[Register; 8]>,
+    _exclusive: ExclusiveUse,
     numbers: PhantomData<N>,
 }
 
 impl<N> Default for EmulatedTiles<N> {
+    /// # Panics
+    ///
+    /// If this thread has such a value already, of either type of numbers.
     fn default() -> Self {
+        let exclusive = ExclusiveUse::new();
         #[cfg(test)]
         CONFIGURATIONS.set(CONFIGURATIONS.get() + 1);
-        EmulatedTiles { registers: Box::default(), numbers: PhantomData }
+        EmulatedTiles { registers: Box::default(), _exclusive: exclusive, numbers: PhantomData }
     }
 }
 
@@ -244,5 +252,23 @@ mod tests {
         let mut sums = [SumRow([1; PANEL]); ROWS];
         tiles.store::<0, 0>(&mut sums);
         assert!(sums.iter().all(|row| row.0[..COLUMNS] == [0; COLUMNS] && row.0[COLUMNS..] == [1; COLUMNS]));
+    }
+
+    #[test]
+    fn a_thread_has_one_set_of_registers_at_a_time() {
+        let panics = |make: fn()| std::panic::catch_unwind(make).is_err();
+        let pairs = || drop(EmulatedTiles::<Bfloat16>::default());
+        let bytes = || drop(EmulatedTiles::<Int8>::default());
+        let tiles = EmulatedTiles::<Bfloat16>::default();
+        assert!(panics(pairs) && panics(bytes), "a second one on this thread");
+        assert!(panics(pairs), "the refused one did not release the registers of the first");
+        std::thread::scope(|scope| assert!(scope.spawn(bytes).join().is_ok(), "another thread has its own"));
+        drop(tiles);
+        assert!(!panics(bytes) && !panics(pairs), "one after the other");
+        let held = || {
+            let _tiles = EmulatedTiles::<Int8>::default();
+            panic!("while in use");
+        };
+        assert!(panics(held) && !panics(pairs), "a panic releases them");
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! The operations are those of one type of numbers, [`Bfloat16`] or [`Int8`].
 
+use std::cell::Cell;
+use std::marker::PhantomData;
+
 #[cfg(target_arch = "x86_64")]
 use wordpiece_parallel::instruction_set::Amx;
 
@@ -76,6 +79,40 @@ pub trait TileRegisters {
 
     /// Stores a tile of sums, those of the outputs from 16·`HALF` on.
     fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles<Self::Numbers>);
+}
+
+/// The exclusive use of the tile registers of this thread.
+///
+/// A thread has one set of registers. With two users at once, the first to end would release the registers of the other,
+/// whose next instruction would be invalid. It stays on its thread.
+#[derive(Debug)]
+pub struct ExclusiveUse {
+    _not_send: PhantomData<*const ()>,
+}
+
+thread_local! {
+    /// Whether an [`ExclusiveUse`] of this thread exists.
+    static IN_USE: Cell<bool> = const { Cell::new(false) };
+}
+
+impl ExclusiveUse {
+    /// Begins to use the tile registers of this thread, until the value is dropped.
+    ///
+    /// # Panics
+    ///
+    /// If they are in use already.
+    #[inline(always)]
+    pub fn new() -> ExclusiveUse {
+        assert!(!IN_USE.replace(true), "this thread uses its tile registers already");
+        ExclusiveUse { _not_send: PhantomData }
+    }
+}
+
+impl Drop for ExclusiveUse {
+    #[inline(always)]
+    fn drop(&mut self) {
+        IN_USE.set(false);
+    }
 }
 
 /// What computes with tile registers.

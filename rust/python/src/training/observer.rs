@@ -14,20 +14,21 @@ struct Observer {
 }
 
 impl Observer {
-    /// Checks for signals and reports progress; returns whether to go on.
+    /// Checks for signals and reports progress; returns whether to go on: no longer when the interpreter is shutting down.
     fn observe(&mut self, progress: Progress) -> bool {
         let stage = match progress.stage {
             Stage::Counting => "counting",
             Stage::Learning => "learning",
         };
-        Python::attach(|py| {
+        let goes_on = Python::try_attach(|py| {
             let mut result = py.check_signals();
             if let (Ok(()), Some(callable)) = (&result, &self.callable) {
                 result = callable.call1(py, (stage, progress.done, progress.total)).map(drop);
             }
             self.raised = result.err();
             self.raised.is_none()
-        })
+        });
+        goes_on.unwrap_or(false)
     }
 }
 

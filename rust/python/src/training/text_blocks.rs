@@ -74,12 +74,14 @@ impl BlockSource for IterableTexts {
         _interrupted: &mut dyn FnMut() -> wordpiece::Result<()>,
     ) -> wordpiece::Result<bool> {
         clear(block);
-        match Python::attach(|py| self.fill(py, block)) {
-            Ok(()) => Ok(block.texts > 0),
-            Err(raised) => {
+        match Python::try_attach(|py| self.fill(py, block)) {
+            Some(Ok(())) => Ok(block.texts > 0),
+            Some(Err(raised)) => {
                 self.raised = Some(raised);
                 Err(STOPPED)
             }
+            // The interpreter is shutting down.
+            None => Err(STOPPED),
         }
     }
 }

@@ -131,25 +131,26 @@ impl<'a> BatchLayout<'a> {
         let pad_id = self.padding.map_or(0, |padding| padding.id);
         let when = |is_requested: bool| is_requested.then_some(());
         let attention_mask = when(columns.attention_mask)
-            .map(|()| self.column(1, |_, _, to| fill(to, N::of(1)), |_, _| N::of(0)))
+            .map(|()| self.column(1, |_, _, to| to.fill(N::of(1)), |_, _| N::of(0)))
             .transpose()?;
         let special_tokens_mask = when(columns.special_tokens_mask)
             .map(|()| self.numbers(|chunk| &chunk.rows.special_tokens_mask, 1))
             .transpose()?;
         let offsets = when(columns.offsets)
             .map(|()| {
-                let write = |chunk: &RowChunk, row: Range<usize>, to: &mut [_]| {
-                    copy(&chunk.rows.offsets[2 * row.start..2 * row.end], |at| at, to);
+                let write = |chunk: &RowChunk, row: Range<usize>, to: Unwritten<'_, _>| {
+                    to.copy(&chunk.rows.offsets[2 * row.start..2 * row.end], |at| at)
                 };
                 self.column(2, write, |_, _| 0)
             })
             .transpose()?;
         let word_ids = when(columns.word_ids)
-            .map(|()| self.column(1, |chunk, row, to| copy(&chunk.rows.word_ids[row], |id| id, to), |_, _| -1))
+            .map(|()| self.column(1, |chunk, row, to| to.copy(&chunk.rows.word_ids[row], |id| id), |_, _| -1))
             .transpose()?;
         let sequence_ids = when(columns.sequence_ids)
             .map(|()| {
-                let write = |chunk: &RowChunk, row, to: &mut [_]| copy(&chunk.rows.sequence_ids[row], |id| id, to);
+                let write =
+                    |chunk: &RowChunk, row, to: Unwritten<'_, _>| to.copy(&chunk.rows.sequence_ids[row], |id| id);
                 self.column(1, write, |chunk, i| chunk.pad_sequence_ids[i])
             })
             .transpose()?;
@@ -190,16 +191,16 @@ impl<'a> BatchLayout<'a> {
         if self.chunks.iter().all(is_pad_id) {
             return Ok(vec![N::of(pad_id); self.n_tokens()]);
         }
-        let write = |chunk: &RowChunk, row, to: &mut [_]| match &chunk.type_ids {
-            TypeIds::Same { id, .. } => fill(to, N::of(*id)),
-            TypeIds::List(list) => copy(&list[row], N::of, to),
+        let write = |chunk: &RowChunk, row, to: Unwritten<'_, _>| match &chunk.type_ids {
+            TypeIds::Same { id, .. } => to.fill(N::of(*id)),
+            TypeIds::List(list) => to.copy(&list[row], N::of),
         };
         self.column(1, write, |_, _| N::of(pad_id))
     }
 
     /// Writes a column of model inputs.
     fn numbers<N: Number>(&self, list: impl Fn(&RowChunk) -> &[u32] + Sync, pad: u32) -> Result<Vec<N>> {
-        let write = |chunk: &RowChunk, row, to: &mut [_]| copy(&list(chunk)[row], N::of, to);
+        let write = |chunk: &RowChunk, row, to: Unwritten<'_, _>| to.copy(&list(chunk)[row], N::of);
         self.column(1, write, |_, _| N::of(pad))
     }
 
@@ -210,12 +211,11 @@ impl<'a> BatchLayout<'a> {
 
     /// Writes a column of `width` values for each token, divided among threads by chunks if it is large.
     ///
-    /// `write` must initialise all elements of the slice that it is given, with the values of the tokens in a range of
-    /// the chunk; `pad` returns the padding of the chunk's `i`-th row.
+    /// `write` writes the values of the tokens in a range of the chunk; `pad` returns the padding of the chunk's `i`-th row.
     fn column<T: Copy + Send>(
         &self,
         width: usize,
-        write: impl Fn(&RowChunk, Range<usize>, &mut [MaybeUninit<T>]) + Sync,
+        write: impl Fn(&RowChunk, Range<usize>, Unwritten<'_, T>) -> Written + Sync,
         pad: impl Fn(&RowChunk, usize) -> T + Sync,
     ) -> Result<Vec<T>> {
         let total = width * self.n_tokens();
@@ -243,9 +243,9 @@ impl<'a> BatchLayout<'a> {
                     }
                     false => here.split_at_mut(n),
                 };
-                write(chunk, row, tokens);
+                let Written = write(chunk, row, Unwritten(tokens));
                 if !padding.is_empty() {
-                    fill(padding, pad(chunk, i));
+                    let Written = Unwritten(padding).fill(pad(chunk, i));
                 }
                 part = others;
             }
@@ -255,24 +255,38 @@ impl<'a> BatchLayout<'a> {
         map_with(parts, pool, || (), |(), part| write_part(part));
         assert!(rest.is_empty(), "the chunks have the size of the column");
         // SAFETY: the parts cover the first `total` elements of the spare capacity, and the rows of a chunk cover its
-        // part, as the two assertions check. Of each row `write` initialised all tokens, and `fill` the padding. A
-        // thread that panicked would have unwound through `map_with`.
+        // part, as the two assertions check. Of each row `write` wrote all tokens, or it could not have returned
+        // `Written`, and `fill` the padding. A thread that panicked would have unwound through `map_with`.
         unsafe { all.set_len(total) };
         Ok(all)
     }
 }
 
-/// Copies a list, converting each value. Initialises all of `to`.
-#[inline]
-fn copy<F: Copy, T>(from: &[F], convert: impl Fn(F) -> T, to: &mut [MaybeUninit<T>]) {
-    assert_eq!(from.len(), to.len());
-    for (to, &from) in to.iter_mut().zip(from) {
-        to.write(convert(from));
-    }
-}
+/// The memory of some values that is not initialised yet.
+struct Unwritten<'a, T>(&'a mut [MaybeUninit<T>]);
 
-/// Initialises all of `to` with the same value.
-#[inline]
-fn fill<T: Copy>(to: &mut [MaybeUninit<T>], value: T) {
-    to.fill(MaybeUninit::new(value));
+/// Says that all values of an [`Unwritten`] were written: nothing but its methods returns it.
+struct Written;
+
+impl<T: Copy> Unwritten<'_, T> {
+    /// Writes the values of a list, each converted.
+    ///
+    /// # Panics
+    ///
+    /// If the list does not have as many values as there is memory for.
+    #[inline]
+    fn copy<F: Copy>(self, from: &[F], convert: impl Fn(F) -> T) -> Written {
+        assert_eq!(from.len(), self.0.len());
+        for (to, &from) in self.0.iter_mut().zip(from) {
+            to.write(convert(from));
+        }
+        Written
+    }
+
+    /// Writes the same value everywhere.
+    #[inline]
+    fn fill(self, value: T) -> Written {
+        self.0.fill(MaybeUninit::new(value));
+        Written
+    }
 }

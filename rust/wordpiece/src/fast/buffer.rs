@@ -122,6 +122,12 @@ impl NormalizedBuffer {
         &self.text
     }
 
+    /// Returns the normalized text so far, as a text.
+    pub fn text_str(&self) -> &str {
+        // SAFETY: the buffer holds complete characters, copied from a `str` or encoded from a `char`: see the invariants.
+        unsafe { std::str::from_utf8_unchecked(&self.text) }
+    }
+
     /// Returns the text and [`SLACK`] bytes after it, whose values are arbitrary.
     pub fn text_with_slack(&mut self) -> &[u8] {
         let n = self.text.len();

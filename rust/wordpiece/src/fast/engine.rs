@@ -143,7 +143,8 @@ pub(crate) enum PartOutcome {
 
 /// The operations on added tokens in normalized text that the fast path needs.
 pub(crate) trait NormalizedTokens {
-    /// Divides a normalized text at the tokens that are found in it. No segment is empty.
+    /// Divides a normalized text at the tokens that are found in it. No segment is empty, and each begins and ends between
+    /// characters; the caller panics otherwise.
     fn cut(&self, text: &str, segments: &mut Vec<Segment>);
 
     /// Appends a token that was found, with the text that matched it, its span, and the number of words before it.
@@ -284,10 +285,12 @@ impl FastPath {
             return PartOutcome::Refused;
         }
         state.buffer.close();
-        // SAFETY: the buffer holds complete characters, copied from a `str` or encoded from a `char`.
-        let text = unsafe { std::str::from_utf8_unchecked(state.buffer.text()) };
+        let text = state.buffer.text_str();
         let mut segments = std::mem::take(&mut state.segments);
         tokens.cut(text, &mut segments);
+        // What follows without checks relies on it, and any type can implement the trait.
+        let is_segment = |segment: &Segment| text.get(segment.range.clone()).is_some_and(|text| !text.is_empty());
+        assert!(segments.iter().all(is_segment), "a segment is empty, or not between characters of the text");
         let mut words = request.first_word;
         if segments.iter().all(|segment| segment.added_token.is_none()) {
             words += self.match_buffer(request, words, matcher, state, out);
@@ -299,14 +302,14 @@ impl FastPath {
         for Segment { added_token, range } in &segments {
             if let Some(token) = added_token {
                 let span = state.buffer.span(range.start, range.end);
-                let bytes = &state.buffer.text()[range.clone()];
-                // SAFETY: the buffer is valid UTF-8, and `cut` returns ranges between its characters.
-                tokens.push(*token, unsafe { std::str::from_utf8_unchecked(bytes) }, span, words, out);
+                tokens.push(*token, &state.buffer.text_str()[range.clone()], span, words, out);
                 words += 1;
                 continue;
             }
             next += words_in_range(&state.buffer, next, range.start as u32..range.end as u32, &mut cut_words);
-            words += self.match_words(request, words, &mut cut_words, matcher, state, out);
+            // SAFETY: these are words of the buffer, which is closed, cut where a segment begins or ends: between characters,
+            // and as the segment is not empty and each word overlaps it, no part is empty.
+            words += unsafe { self.match_words(request, words, &mut cut_words, matcher, state, out) };
         }
         (state.cut_words, state.segments) = (cut_words, segments);
         PartOutcome::Done { words }
@@ -326,7 +329,8 @@ impl FastPath {
         // An open word has begun and not ended.
         let open = words.starts.get(words.ends.len()).copied();
         words.starts.truncate(words.ends.len());
-        let n = self.match_words(request, first, &mut words, matcher, state, out);
+        // SAFETY: these are the closed words of the buffer.
+        let n = unsafe { self.match_words(request, first, &mut words, matcher, state, out) };
         words.starts.extend(open);
         state.buffer.put_words_back(words);
         n
@@ -334,7 +338,11 @@ impl FastPath {
 
     /// Appends the pieces of words of the buffer, of which the first has number `first`; returns how many words there
     /// are.
-    fn match_words(
+    ///
+    /// # Safety
+    ///
+    /// As for [`FastPath::look_up`].
+    unsafe fn match_words(
         &self,
         request: PartRequest,
         first: u32,
@@ -346,24 +354,29 @@ impl FastPath {
         let n = words.ends.len();
         let from = out.ids.len();
         let count = request.word_ids || request.spans;
-        self.look_up(words, matcher, state, &mut out.ids, count);
+        // SAFETY: the contract is that of this function.
+        unsafe { self.look_up(words, matcher, state, &mut out.ids, count) };
         let FastState { buffer, counts, .. } = state;
         if request.word_ids {
             push_word_ids(request.given_word, first, counts, &mut out.words);
         }
         if request.spans {
-            self.token_lengths.push_spans(buffer, words, counts, &out.ids[from..], &mut out.spans);
+            // SAFETY: by the contract of this function the words are words of the buffer, or parts of them.
+            unsafe { self.token_lengths.push_spans(buffer, words, counts, &out.ids[from..], &mut out.spans) };
         }
         n as u32
     }
 
     /// Appends the ids of words of the state's buffer; with `count`, sets its `counts` to their numbers.
     ///
-    /// All words must be closed: not empty, in order, and without overlap, as the buffer has them.
-    ///
     /// Always inlined: for a text of a few words the call itself is measurable.
+    ///
+    /// # Safety
+    ///
+    /// The words are closed words of the buffer, or parts of them that begin and end between characters: not empty, in order,
+    /// and without overlap.
     #[inline(always)]
-    pub(super) fn look_up(
+    pub(super) unsafe fn look_up(
         &self,
         words: &mut WordBounds,
         matcher: &Matcher,
@@ -374,8 +387,8 @@ impl FastPath {
         let FastState { table, buffer, matching, counts, .. } = state;
         let n = words.ends.len();
         words.pad::<GROUP>();
-        // SAFETY: the words are those of the buffer, or parts of them, which are not empty, do not overlap and are
-        // in order; `text_with_slack` has 64 bytes after the text.
+        // SAFETY: by the contract the words lie in the buffer's text, are not empty, do not overlap and are in order;
+        // `text_with_slack` has 64 bytes after the text.
         let ranges = unsafe { WordRanges::new(buffer.text_with_slack(), &words.starts, &words.ends) };
         let output = LookupOutput { ids, counts, count };
         dispatch::look_up(self.instruction_set(), table, ranges, output, &mut |table, word, key, out| {
@@ -402,7 +415,7 @@ impl FastPath {
         }
         ids.clear();
         // SAFETY: the buffer holds complete characters, and words begin and end between them: the scan marks all bytes
-        // of a character alike, and added tokens are found between characters.
+        // of a character alike, and `tokenize_around` checks that words are cut between characters.
         let text = unsafe { std::str::from_utf8_unchecked(word) };
         match matcher.match_word(text, word_pieces) {
             true => ids.extend(word_pieces.pieces.iter().map(|piece| piece.id)),
@@ -508,5 +521,36 @@ mod tests {
         state.trim(max);
         assert!(state.scratch_bytes() <= max, "{} bytes", state.scratch_bytes());
         assert_eq!(state.counts.capacity() + state.segments.capacity() + state.text_ends.capacity(), 0);
+    }
+
+    /// Cuts a text at given ranges, whatever they are.
+    struct CutAt(Vec<std::ops::Range<usize>>);
+
+    impl NormalizedTokens for CutAt {
+        fn cut(&self, _: &str, segments: &mut Vec<Segment>) {
+            *segments = self.0.iter().cloned().map(|range| Segment { added_token: Some(0), range }).collect();
+        }
+
+        fn push(&self, _: usize, text: &str, _: Span, _: u32, out: &mut Pieces) {
+            out.ids.push(text.len() as u32);
+        }
+    }
+
+    #[test]
+    fn segments_that_are_no_texts_are_a_panic() {
+        let (fast, matcher) = fast_path();
+        let text = "a 각 aa";
+        let cut = |ranges: &[std::ops::Range<usize>]| {
+            let (mut state, mut out) = (fast.new_state(), Pieces::default());
+            let cut = CutAt(ranges.to_vec());
+            let call = || fast.tokenize_around(text, REQUEST, &matcher, &mut state, &mut out, &cut);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_ok().then_some(out.ids)
+        };
+        // Stripping accents divides a Hangul syllable into its letters: 각 has three, of three bytes each.
+        assert_eq!(cut(&[0..2, 2..5, 5..11]), Some(vec![2, 3, 6]));
+        let backwards = std::ops::Range { start: 5, end: 2 };
+        for wrong in [0..0, 2..3, 3..5, 0..100, usize::MAX - 1..usize::MAX, backwards] {
+            assert_eq!(cut(std::slice::from_ref(&wrong)), None, "{wrong:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! themselves. Longer words still have no key ([`WordKey::NONE`]) and are never stored.
 //!
 //! Keys are read for [`GROUP`] words at a time, whatever the lengths of the words: 16 bytes from the start of each
-//! word, of which those past the end of the word are masked. The text must therefore have 16 readable bytes after its
+//! word, of which those past the end of the word are masked. The text must therefore have 16 initialised bytes after its
 //! last word.
 
 /// Length in bytes of the longest word that its key holds completely.
@@ -52,10 +52,10 @@ impl WordKey {
     ///
     /// # Safety
     ///
-    /// 16 bytes must be readable at `from`, whatever `n` is.
+    /// 16 initialised bytes must be readable at `from`, whatever `n` is.
     #[inline(always)]
     pub unsafe fn read(from: *const u8, n: usize) -> WordKey {
-        // SAFETY: the contract promises 16 readable bytes; unaligned reads need no alignment.
+        // SAFETY: the contract promises 16 readable, initialised bytes; unaligned reads need no alignment.
         let (low, high) = unsafe { (from.cast::<u64>().read_unaligned(), from.add(8).cast::<u64>().read_unaligned()) };
         let kept = &KEPT[n.min(KEY_BYTES)];
         WordKey { low: u64::from_le(low) & kept.low, high: u64::from_le(high) & kept.high }
@@ -110,7 +110,7 @@ pub(super) const LINE_BYTES: u64 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LineHash {
     /// How far a 64-bit hash is shifted right: 64 minus the logarithm of the number of lines, so every result is less
-    /// than that number.
+    /// than that number. Less than 64: there are at least two lines.
     pub shift: u32,
 }
 
@@ -150,7 +150,7 @@ impl KeyGroup {
     ///
     /// # Safety
     ///
-    /// From each of `starts`, 16 bytes must be readable at `text`.
+    /// From each of `starts`, 16 initialised bytes must be readable at `text`.
     #[inline(always)]
     pub unsafe fn read_short(
         &mut self,
@@ -162,7 +162,7 @@ impl KeyGroup {
         let mut long = 0;
         for i in 0..GROUP {
             let n = ends[i].wrapping_sub(starts[i]) as usize;
-            // SAFETY: the contract promises 16 readable bytes from every start.
+            // SAFETY: the contract promises 16 readable, initialised bytes from every start.
             let key = unsafe { WordKey::read(text.add(starts[i] as usize), n) };
             self.keys[i] = key;
             self.line_offsets[i] = hash.line_offset(key);

@@ -69,13 +69,15 @@ impl FastPath {
         state.pieces.clear();
         // Only the list that the lookup writes: taking all of them out costs more than a short text.
         let mut ids = std::mem::take(&mut state.pieces.ids);
-        self.look_up(&mut bounds, matcher, state, &mut ids, true);
+        // SAFETY: these are the words of the buffer, which was closed after each text.
+        unsafe { self.look_up(&mut bounds, matcher, state, &mut ids, true) };
         let FastState { buffer, counts, text_ends, pieces: Pieces { words, spans, .. }, .. } = state;
         if fields.word_ids {
             number_words(text_ends, counts, words);
         }
         if fields.spans {
-            self.token_lengths.push_spans(buffer, &bounds, counts, &ids, spans);
+            // SAFETY: as above.
+            unsafe { self.token_lengths.push_spans(buffer, &bounds, counts, &ids, spans) };
         }
         let (mut word, mut piece) = (0, 0);
         for (i, &end) in text_ends.iter().enumerate() {

@@ -31,7 +31,7 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
     ///
     /// # Safety
     ///
-    /// `n ≤ 64`; `n` bytes must be readable at `from`, and 64 writable at `to`.
+    /// `n ≤ 64`; `n` initialised bytes must be readable at `from`, and 64 writable at `to`. The two must not overlap.
     unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> ByteClasses;
 
     /// Writes `base` plus the index of each set bit of `mask`, in ascending order, and returns how many there are.
@@ -105,7 +105,7 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
     ///
     /// # Safety
     ///
-    /// From each of `starts`, 16 bytes must be readable at `text`.
+    /// From each of `starts`, 16 initialised bytes must be readable at `text`.
     #[inline(always)]
     unsafe fn keys(
         self,
@@ -119,8 +119,8 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
         unsafe { group.read_short(text, starts, ends, hash) }
     }
 
-    /// Returns the distance in bytes from the start of a line with these two keys to the value of `key`; 0 if it is
-    /// neither of them.
+    /// Returns the distance in bytes from the start of a line with these two keys to the value of `key`, to the second one
+    /// if it is both; 0 if it is neither of them.
     ///
     /// # Safety
     ///
@@ -141,10 +141,10 @@ pub(super) const VALUE_OFFSETS: [u8; 256] = {
     let mut offsets = [0; 256];
     let mut equal = 0;
     while equal < 256 {
-        if equal & 0b0011 == 0b0011 {
-            offsets[equal] = VALUES_OFFSET as u8;
-        } else if equal & 0b1100 == 0b1100 {
+        if equal & 0b1100 == 0b1100 {
             offsets[equal] = (VALUES_OFFSET + size_of::<LineValue>()) as u8;
+        } else if equal & 0b0011 == 0b0011 {
+            offsets[equal] = VALUES_OFFSET as u8;
         }
         equal += 1;
     }

@@ -46,7 +46,7 @@ pub(in crate::fast) struct Scalar;
 unsafe impl Primitives for Scalar {
     unsafe fn classify<const LOWER: bool>(self, from: *const u8, n: usize, to: *mut u8) -> ByteClasses {
         let mut classes = ByteClasses { word: 0, punct: 0, odd: 0 };
-        // SAFETY: `n` bytes are readable at `from`, by the contract.
+        // SAFETY: `n` initialised bytes are readable at `from`, by the contract, and `to` does not overlap them.
         let from = unsafe { std::slice::from_raw_parts(from, n) };
         for (i, &byte) in from.iter().enumerate() {
             let bit = 1 << i;
@@ -73,7 +73,7 @@ unsafe impl Primitives for Scalar {
         let n = mask.count_ones() as usize;
         for i in 0..n {
             // SAFETY: a mask has at most 64 bits, and 64 numbers are writable at `to`.
-            unsafe { to.add(i).write(base + mask.trailing_zeros()) };
+            unsafe { to.add(i).write(base.wrapping_add(mask.trailing_zeros())) };
             mask &= mask - 1;
         }
         n
