@@ -11,9 +11,10 @@
 #                      environment of its own, .venv-torch (3 GB from PyPI; less with PIP_EXTRA_INDEX_URL set to
 #                      https://download.pytorch.org/whl/cpu)
 #   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
-#   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust)
-#   make fuzz          compare every path with the slow tokenizer on FUZZ × 6,000 random cases (FUZZ=100), then run each
-#                      fuzz target for SECONDS (60; cargo-fuzz and nightly Rust)
+#   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust); names what it could not run
+#   make fuzz          compare every path with the slow tokenizer on FUZZ × 6,000 random cases (FUZZ=100), read DAMAGED
+#                      damaged copies of each kind of file (2,000), then run each fuzz target for SECONDS (60; cargo-fuzz
+#                      and nightly Rust)
 #   make bench         measure beside other libraries: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
 #   make wheel         build a wheel into dist/
 #   make clean         delete what the others made
@@ -99,8 +100,9 @@ test-aarch64 test-s390x test-i686:
 sanitize:
 	scripts/sanitize.sh $(ARGS)
 
-fuzz:
+fuzz: $(PACKAGE) $(TEST_TOOLS)
 	FUZZ=$(or $(FUZZ),100) cargo test --release --locked -p wordpiece --test properties
+	WORDPIECE_DAMAGED_FILES=$(or $(DAMAGED),2000) $(BIN)/python -m pytest tests/test_damaged_files.py
 	scripts/fuzz.sh $(or $(SECONDS),60)
 
 bench: $(PACKAGE) $(BENCH_TOOLS)

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for a number of seconds (60): scripts/fuzz.sh [SECONDS]
 #
-# Needs cargo-fuzz (cargo install cargo-fuzz) and a nightly toolchain; skipped with a message without them. A crash leaves
-# its input under fuzz/artifacts: move it to fuzz/regressions/TARGET, where `cargo test` replays it.
+# Needs cargo-fuzz (cargo install cargo-fuzz) and a nightly toolchain; without them it names the targets that it did not run.
+# A crash leaves its input under fuzz/artifacts: move it to fuzz/regressions/TARGET, where `cargo test` replays it. Files
+# that only Python reads (token vectors, sparse vectors, int8 models, frozen classifiers) have tests/test_damaged_files.py.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if ! cargo fuzz --version >/dev/null 2>&1 || ! cargo +nightly --version >/dev/null 2>&1; then
-    echo "fuzz: the targets are skipped: needs cargo-fuzz and a nightly toolchain"
+    echo "fuzz: NOT RUN, needs cargo-fuzz and a nightly toolchain:" rust/{wordpiece,arrow}/fuzz/fuzz_targets/*.rs
     exit 0
 fi
 for crate in rust/wordpiece rust/arrow; do

@@ -378,7 +378,7 @@ def cached_vectors(
     if file.is_file():
         try:
             stored: npt.NDArray[np.float32] = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError, EOFError):
+        except Exception:  # noqa: BLE001 - NumPy raises errors of any class for a damaged file, which is written again
             stored = np.empty((0, 0), np.float32)
         if stored.shape == shape and stored.dtype == np.float32:
             return stored

@@ -192,11 +192,12 @@ class MultiVectors(Sequence["Array"]):
         try:
             vectors = np.load(home / _VECTORS, mmap_mode="r" if mmap else None, allow_pickle=False)
             offsets = np.load(home / _OFFSETS, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as cause:
+            kinds = vectors.dtype, offsets.dtype
+        except Exception as cause:  # NumPy raises errors of any class for a damaged file
             message = f"{home}: cannot be read as token vectors: {cause}"
             raise InputError(message) from cause
-        if vectors.dtype != np.float32 or offsets.dtype != np.int64:
-            message = f"{home}: the files have {vectors.dtype} and {offsets.dtype}, expected float32 and int64"
+        if kinds != (np.float32, np.int64):
+            message = f"{home}: the files have {kinds[0]} and {kinds[1]}, expected float32 and int64"
             raise InputError(message)
         try:
             return cls(vectors, offsets)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -259,14 +258,15 @@ class SparseVectors:
         try:
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 kind = bytes(arrays["format"].item())
-                found = [arrays[name] for name in ("indptr", "indices", "data", "shape")]
-        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as cause:
+                indptr, indices, data, shape = (arrays[name] for name in ("indptr", "indices", "data", "shape"))
+                size = tuple(shape.tolist())
+        except Exception as cause:  # NumPy, zipfile and zlib raise errors of any class for a damaged file
             message = f"{path}: cannot be read as sparse vectors: {cause}"
             raise InputError(message) from cause
         if kind != b"csr":
             message = f"{path}: has the format {kind!r}; only CSR matrices are read"
             raise InputError(message)
-        return cls(found[0], found[1], found[2], tuple(found[3].tolist()))
+        return cls(indptr, indices, data, size)
 
     def __repr__(self) -> str:
         rows = 1 if len(self.shape) == 1 else self.shape[0]

@@ -20,12 +20,13 @@ fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
 #[test]
 fn random_columns_are_read_or_refused() {
     let thousands: u64 = std::env::var("FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
+    let n = if cfg!(miri) { 300 } else { thousands * 1000 };
     let mut read = 0;
-    for seed in 0..thousands * 1000 {
+    for seed in 0..n {
         read += u64::from(arbitrary::read(&random_bytes(seed, (seed % 400) as usize)));
     }
     // Otherwise the generator makes so much nonsense that hardly any row is looked at.
-    assert!(read > thousands * 10, "only {read} of {thousands} thousand columns had rows that were read");
+    assert!(read > n / 100, "only {read} of {n} columns had rows that were read");
 }
 
 #[test]

@@ -1,4 +1,19 @@
 //! Work without the interpreter that still obeys Ctrl-C.
+//!
+//! # NumPy's memory
+//!
+//! Work reads and writes slices of NumPy arrays that were borrowed before. What holds meanwhile, and what does not:
+//!
+//! - The memory stays where it is: the borrow holds a reference to the array, and NumPy neither frees nor resizes an array
+//!   that others refer to. The length and the layout were checked when it was borrowed, and are those of the slice.
+//! - No other extension that uses the `numpy` crate borrows an array that overlaps, if one of the two borrows is for writing.
+//! - Nothing keeps Python code on another thread, or another process that maps the same file, from writing to an array that
+//!   is read here. By Rust's rules that is a data race, which no check of ours can exclude, as with any function of NumPy that
+//!   releases the interpreter. So the guide asks callers not to. Nothing here goes unchecked because of a number that was read
+//!   from an array: the kernels index with bounds checks, so what such a write can be expected to cause is wrong numbers or
+//!   an `InternalError`.
+//!
+//! Strings are not affected: a `str` never changes, and texts of NumPy arrays are copied before they are looked at.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 //!
 //! Arrays are validated by the Python side, which is the only caller: a wrong shape is a panic here, reported as an
 //! InternalError. Weights are copied when they are packed; embedding tables stay in their arrays and are only borrowed while
-//! a call runs. The interpreter is detached while Rust computes.
+//! a call runs. The interpreter is detached while Rust computes; `interrupt` says what holds for arrays meanwhile.
 
 use std::sync::Arc;
 

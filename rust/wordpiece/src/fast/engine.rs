@@ -488,6 +488,7 @@ mod tests {
         PartRequest { base: 0, spans: true, word_ids: true, given_word: None, first_word: 0, limit: usize::MAX };
 
     #[test]
+    #[cfg_attr(miri, ignore = "reads 200 KB")]
     fn a_text_whose_normalized_form_is_too_long_is_refused_and_leaves_no_trace() {
         let (fast, matcher) = fast_path();
         let fast = fast.with_max_len(30_000);
@@ -507,6 +508,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "reads 500 KB")]
     fn scratch_buffers_of_a_huge_text_are_freed() {
         let (fast, matcher) = fast_path();
         let mut state = fast.new_state();

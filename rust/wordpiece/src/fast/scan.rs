@@ -401,7 +401,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 20 } else { 3000 }))]
 
         #[test]
         fn every_instruction_set_equals_the_definition(
@@ -487,6 +487,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no pages that cannot be accessed")]
     fn odd_characters_at_the_end_of_a_block_touch_nothing_behind_it() {
         let chars = &tables()[0];
         for c in ['É', '\u{301}', '\u{a0}', '。', '\u{200d}', '𝒜', '\u{7}'] {

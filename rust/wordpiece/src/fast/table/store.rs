@@ -223,12 +223,12 @@ mod tests {
 
     #[test]
     fn remembered_ids_are_right_or_forgotten_on_every_instruction_set() {
+        let (n, n_filled) = if cfg!(miri) { (2_000, 500) } else { (600_000, 40_000) };
         for set in instruction_sets() {
             let mut table = WordTable::new(1);
-            for i in 0..40_000 {
+            for i in 0..n_filled {
                 table.fill(&word(i), 10 * i as u32);
             }
-            let n = 600_000;
             let mut text = Vec::new();
             let (mut starts, mut ends) = (Vec::new(), Vec::new());
             for i in (0..n).chain((0..n).rev()) {
@@ -256,11 +256,11 @@ mod tests {
             for (i, &count) in (0..n).chain((0..n).rev()).zip(&counts) {
                 let (ids, more) = rest.split_at(count as usize);
                 rest = more;
-                let expected = if i < 40_000 && ids.len() == 1 { vec![10 * i as u32] } else { ids_of(i) };
+                let expected = if i < n_filled && ids.len() == 1 { vec![10 * i as u32] } else { ids_of(i) };
                 assert_eq!(ids, expected, "{} word {i}", set.name());
             }
             assert!(rest.is_empty() && counts.len() == 2 * n, "{}", set.name());
-            assert!((n..2 * n).contains(&misses), "{}: {misses} of {} words missed", set.name(), 2 * n);
+            assert!(cfg!(miri) || (n..2 * n).contains(&misses), "{}: {misses} of {} words missed", set.name(), 2 * n);
             let bytes = size_of_val(&table.lines[..]) + size_of_val(&table.store[..]);
             assert!(bytes <= MAX_BYTES, "{}: {bytes}", set.name());
         }
