@@ -357,6 +357,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "emulates products of 512 rows")]
     fn tile_registers_are_configured_once_for_each_head_and_after_each_checkpoint() {
         assert_eq!(configurations(1, true), 2);
         assert_eq!(configurations(100, true), 2);

@@ -429,7 +429,7 @@ mod tests {
         while x < 1e30 {
             let (found, defined) = (f64::from(ln_1_plus(x)), f64::from(x).ln_1p());
             assert!((found - defined).abs() <= 2.0 * f64::from(f32::EPSILON) * defined, "{x}: {found}, not {defined}");
-            x *= 1.000_37;
+            x *= if cfg!(miri) { 1.37 } else { 1.000_37 };
         }
         assert_eq!(ln_1_plus(0.0), 0.0);
         assert_eq!(ln_1_plus(f32::INFINITY), f32::INFINITY);

@@ -378,6 +378,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "searches 30,000 rows")]
     fn hits_depend_neither_on_other_queries_nor_on_threads_and_of_equal_rows_the_lower_is_first() {
         let width = 48;
         let mut rows = numbers(30_000 * width, 3);
