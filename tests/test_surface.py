@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import subprocess
@@ -147,6 +148,42 @@ def test_all_equals_the_documented_names(name: str) -> None:
     names = documented(name)
     assert len(names) == len(set(names))
     assert set(names) == set(module.__all__)
+
+
+#: Imports one module in a fresh process and prints what ``dir`` lists without an underscore, and the modules in it.
+LISTED = """
+import importlib, json, sys, types
+module = importlib.import_module(sys.argv[1])
+names = [name for name in dir(module) if not name.startswith("_")]
+print(json.dumps([names, [name for name in names if isinstance(getattr(module, name), types.ModuleType)]]))
+"""
+
+
+def packages() -> list[str]:
+    """The public packages, and all others that import their names when they are first used."""
+    inner = [f"wordpiece_bert.bert.{name}" for name in ("heads", "variants")]
+    return [name for name in [*MODULES, *inner] if hasattr(importlib.import_module(name), "__path__")]
+
+
+@pytest.mark.parametrize("name", packages())
+def test_dir_of_a_package_lists_what_is_public(name: str) -> None:
+    done = subprocess.run([sys.executable, "-c", LISTED, name], check=True, capture_output=True, encoding="utf-8")
+    listed, modules = map(set, json.loads(done.stdout))
+    public = {name for name in importlib.import_module(name).__all__ if not name.startswith("_")}
+    inner = {one.rpartition(".")[2] for one in MODULES if one.rpartition(".")[0] == name}
+    if name == "wordpiece_bert.integrations":  # each of them needs a package of its own, which may be missing
+        inner = set()
+    assert public | inner <= listed
+    assert listed - public - modules == set(), "neither public nor a module"
+    if name == "wordpiece_bert":
+        assert listed == public | inner
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_dir_lists_every_public_name(name: str) -> None:
+    module = importlib.import_module(name)
+    assert set(module.__all__) <= set(dir(module))
+    assert "lazy_names" not in dir(module)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -17,10 +17,15 @@ from wordpiece_bert._internal.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for it would take longer than all the rest
 if TYPE_CHECKING:
     from wordpiece_bert import bert as bert
+    from wordpiece_bert import corpus as corpus
     from wordpiece_bert import errors as errors
+    from wordpiece_bert import finetune as finetune
     from wordpiece_bert import hub as hub
+    from wordpiece_bert import inspect as inspect
+    from wordpiece_bert import integrations as integrations
     from wordpiece_bert import pretraining as pretraining
     from wordpiece_bert import sentence as sentence
+    from wordpiece_bert import serve as serve
     from wordpiece_bert import tasks as tasks
     from wordpiece_bert import tokenizer as tokenizer
     from wordpiece_bert import training as training
@@ -84,7 +89,20 @@ _MODULES = {
     "train_vocab": "training.train",
     "vocab_report": "training.report",
 }
-# Modules that users reach as attributes, as in ``wb.errors.InputError``; `dir` lists them.
-_SUBMODULES = ("bert", "errors", "hub", "pretraining", "sentence", "tasks", "tokenizer", "training")
+# The public modules, which users reach as attributes, as in ``wb.errors.InputError``.
+_SUBMODULES = (
+    "bert",
+    "corpus",
+    "errors",
+    "finetune",
+    "hub",
+    "inspect",
+    "integrations",
+    "pretraining",
+    "sentence",
+    "serve",
+    "tasks",
+    "training",
+)
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES, _SUBMODULES)

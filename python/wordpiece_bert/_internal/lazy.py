@@ -15,7 +15,8 @@ def lazy_names(
     """Return the ``__getattr__`` and ``__dir__`` of a package that imports its names when they are first used.
 
     ``__all__`` is set to the names, unless the package lists them itself. A submodule is an attribute of the package,
-    too, without an import of its own.
+    too, without an import of its own. ``dir()`` lists the names of ``__all__`` and the public submodules, whatever has
+    been imported so far.
 
     Parameters
     ----------
@@ -24,7 +25,7 @@ def lazy_names(
     modules
         Name -> the module that defines it, relative to the package.
     submodules
-        Submodules that ``dir()`` lists even before they are imported.
+        The public submodules.
     """
     package = str(namespace["__name__"])
     namespace.setdefault("__all__", sorted(modules))
@@ -46,6 +47,8 @@ def lazy_names(
         raise AttributeError(message)
 
     def names() -> list[str]:
-        return sorted({*namespace, *modules, *submodules})
+        # Not what the package itself imports, and not the modules of its implementation.
+        public: list[str] = namespace["__all__"]  # type: ignore[assignment]
+        return sorted({*(name for name in namespace if name.startswith("__")), *public, *submodules})
 
     return load, names

@@ -31,4 +31,4 @@ _MODULES = {
     **class_modules(__name__),
 }
 
-__getattr__, __dir__ = lazy_names(globals(), _MODULES)
+__getattr__, __dir__ = lazy_names(globals(), _MODULES, ("checkpoint", "functional"))

@@ -5,6 +5,7 @@
 `wordpiece_bert.bert.gradients`; `Trainer` and `SentenceTrainer` train.
 """
 
+from wordpiece_bert._internal.lazy import lazy_names
 from wordpiece_bert.finetune import losses, metrics
 from wordpiece_bert.finetune.arguments import TrainingArguments
 from wordpiece_bert.finetune.batches import pad_collate
@@ -60,3 +61,5 @@ __all__ = [
     "save_curve",
     "value_and_grad",
 ]
+
+__getattr__, __dir__ = lazy_names(globals(), {}, ("choices", "data", "questions"))

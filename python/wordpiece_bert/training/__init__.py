@@ -1,5 +1,6 @@
 """Vocabulary training: word counts, three training algorithms, reports, and extended embeddings."""
 
+from wordpiece_bert._internal.lazy import lazy_names
 from wordpiece_bert.training.contents import VocabContents, vocab_contents
 from wordpiece_bert.training.counts import WordCounts
 from wordpiece_bert.training.embeddings import extend_embeddings, extend_model
@@ -23,3 +24,5 @@ __all__ = [
     "vocab_contents",
     "vocab_report",
 ]
+
+__getattr__, __dir__ = lazy_names(globals(), {}, ("spark",))
