@@ -215,7 +215,10 @@ def test_rows_of_choices(tok: Tokenizer) -> None:
         ([["a", "an"], "an"], 0, "row 1 has the choices 'an'"),
         ([["a", "an"], ["a", "an"]], 2, "row 0 has the label 2: it must be a number from 0 to 1"),
         ([["a", "an"], ["a", "an"]], "the", "row 0 has the label 'the'"),
-        ([["a", "an"], ["a", "an"]], 0.5, "row 0 has the label 0.5"),
+        ([["a", "an"], ["a", "an"]], 0.5, r"row 0: the label 0\.5 is a fraction"),
+        ([["a", "an"], ["a", "an"]], np.float32(0.5), r"row 0: the label 0\.5 is a fraction"),
+        ([["a", "an"], ["a", "an"]], None, "row 0: the label is missing"),
+        ([["a", "an"], ["a", "an"]], [1, 0], "problem_type"),
         ([["a", "an"], ["a", "an"]], True, "row 0 has the label True"),
     ],
 )

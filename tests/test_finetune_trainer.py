@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +21,8 @@ import pytest
 import wordpiece_bert as wb
 import wordpiece_bert.bert as bert
 from wordpiece_bert import tasks
+from wordpiece_bert._core import num_threads
+from wordpiece_bert._internal.progress import line_interval
 from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, NonFiniteError, TrainingWarning
@@ -29,11 +33,13 @@ from wordpiece_bert.finetune import (
     TrainingArguments,
     losses,
     metrics,
+    model_for,
     pad_collate,
     value_and_grad,
 )
 from wordpiece_bert.finetune.data import label_names, read_columns, sequence_rows, token_rows
 from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining, TrainingEngine
+from wordpiece_bert.finetune.loop import TrainingLoop
 from wordpiece_bert.finetune.sentences import SentenceNetwork
 
 DATA = Path(__file__).parent / "data" / "training"
@@ -262,8 +268,10 @@ def test_other_settings_data_or_models_are_refused_on_resumption(tmp_path: Path)
     folder = tmp_path / "run" / "checkpoint-4"
     with pytest.raises(CheckpointError, match=r"learning_rate 0\.005, but this training has 0\.001"):
         Trainer(model, arguments(tmp_path, max_steps=4, learning_rate=1e-3), examples()).load_checkpoint(folder)
-    with pytest.raises(CheckpointError, match="data"):
+    with pytest.raises(CheckpointError, match="is of other training data: 48 rows then, 47 now;"):
         Trainer(model, arguments(tmp_path, max_steps=4), examples(47)).load_checkpoint(folder)
+    with pytest.raises(CheckpointError, match="is of other training data: 48 rows with other content;"):
+        Trainer(model, arguments(tmp_path, max_steps=4), examples()[::-1]).load_checkpoint(folder)
     other = classifier(tmp_path / "wide", hidden_size=32)
     with pytest.raises(CheckpointError, match="hidden_size"):
         Trainer(other, arguments(tmp_path, max_steps=4), examples()).load_checkpoint(folder)
@@ -408,6 +416,79 @@ def test_wrong_trainings_are_refused(tmp_path: Path) -> None:
         weights[name] = np.zeros([getattr(config, s) if isinstance(s, str) else s for s in shape], np.float32)
     with pytest.raises(ConfigError, match="NomicBertModel cannot be trained here"):
         Trainer(bert.NomicBertModel(config, weights), arguments(tmp_path), examples())
+
+
+@pytest.mark.parametrize("wrong", [None, float("nan"), np.float32("nan"), "", [1, None], [0.0, float("nan")]])
+@pytest.mark.parametrize("part", ["train", "eval"])
+def test_rows_without_a_label_are_refused_before_the_first_step(tmp_path: Path, wrong: Any, part: str) -> None:
+    rows = examples()
+    wrong_rows = [*rows[:7], {**rows[7], "labels": wrong}, *rows[8:]]
+    data = (wrong_rows, rows) if part == "train" else (rows, wrong_rows)
+    trainer = Trainer(classifier(tmp_path / "start"), arguments(tmp_path / "run"), *data)
+    with pytest.raises(InputError, match=r"row 7 of the data set, labels.*: the label is missing"):
+        trainer.train()
+    assert trainer.global_step == 0
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("kind", [int, float])
+@pytest.mark.parametrize("problem", ["single_label_classification", None])
+def test_several_labels_of_a_row_need_the_problem_type(tmp_path: Path, kind: type, problem: Any) -> None:
+    model_folder(tmp_path / "start")
+    rows = [{**row, "labels": [kind(1 - row["labels"]), kind(row["labels"])]} for row in examples()]
+
+    def trainer(problem: Any) -> Trainer:
+        model = model_for(tmp_path / "start", "SequenceClassification", labels=["a", "b"], problem_type=problem)
+        return Trainer(model, arguments(tmp_path / "run", max_steps=2, save_strategy="no"), rows)
+
+    assert trainer("multi_label_classification").train().global_step == 2
+    if kind is float and problem is None:  # as in transformers: several labels, by the type of the numbers
+        assert trainer(problem).train().global_step == 2
+    else:
+        with pytest.raises(InputError, match="problem_type is 'single_label_classification'"):
+            trainer(problem).train()
+
+
+def test_a_training_does_not_overwrite_the_checkpoints_of_another(tmp_path: Path) -> None:
+    model, rows = classifier(tmp_path / "start"), examples()
+    run = tmp_path / "run"
+    first = Trainer(model, arguments(run, max_steps=8), rows)
+    first.train()
+    first.train()  # nothing is left to do
+    before = (run / "checkpoint-8" / "trainer_state.json").read_bytes()
+    for resume in (None, False):
+        with pytest.raises(CheckpointError, match=r"run: it has checkpoints .* resume_from_checkpoint=True.*overwrite"):
+            Trainer(model, arguments(run, max_steps=4), rows).train(resume_from_checkpoint=resume)
+    Trainer(model, arguments(tmp_path / "other", max_steps=8), rows).train()
+    with pytest.raises(CheckpointError, match="it has checkpoints of an earlier training, up to checkpoint-8"):
+        Trainer(model, arguments(run, max_steps=8), rows).train(tmp_path / "other" / "checkpoint-4")
+    assert (run / "checkpoint-8" / "trainer_state.json").read_bytes() == before
+    result = Trainer(model, arguments(run, max_steps=8), rows).train(resume_from_checkpoint=True)
+    assert result.global_step == 8
+    assert result.training_loss == first.log_history[-1]["loss"]
+    Trainer(model, arguments(run, max_steps=8, save_strategy="no"), rows).train()
+    Trainer.from_checkpoint(run / "checkpoint-4", model, arguments(run, max_steps=8), rows).train()
+    assert (run / "checkpoint-8" / "trainer_state.json").read_bytes() == before
+    Trainer(model, arguments(run, max_steps=4, overwrite_output_dir=True), rows).train()
+    assert [path.name for path in run.iterdir()] == ["checkpoint-4"]
+
+
+def test_the_log_grows_and_is_that_of_the_history_after_a_resumption(tmp_path: Path) -> None:
+    model, log = classifier(tmp_path / "start"), tmp_path / "run" / "log.jsonl"
+    seen: list[int] = []
+
+    def collate(rows: Any) -> Any:
+        seen.append(len(log.read_text().splitlines()))
+        return pad_collate(rows)
+
+    settings = arguments(tmp_path / "run", max_steps=8, logging_steps=2, log_file=log)
+    whole = Trainer(model, settings, examples(), data_collator=collate)
+    whole.train()
+    assert seen == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [json.loads(line) for line in log.read_text().splitlines()] == whole.log_history
+    resumed = Trainer.from_checkpoint(tmp_path / "run" / "checkpoint-4", model, settings, examples())
+    resumed.train()
+    assert [json.loads(line) for line in log.read_text().splitlines()] == whole.log_history
 
 
 # --- data and metrics
@@ -565,8 +646,129 @@ def test_the_command_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     os.rename(checkpoint, part / "checkpoints")
     assert main([*command, "--resume", "-o", str(part)]) == 0
     assert (part / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
-    assert main([*command, "--resume", "-o", str(tmp_path / "none")]) == 2
-    assert "no checkpoint to resume from" in capsys.readouterr().err
+    capsys.readouterr()
+    assert main([*command, "--resume", "-o", str(tmp_path / "none")]) == 0
+    assert "no checkpoint to go on from; the training begins" in capsys.readouterr().err
+    assert (tmp_path / "none" / "model.safetensors").read_bytes() == (part / "model.safetensors").read_bytes()
+
+
+def test_a_repeated_command_does_not_overwrite_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start, out = model_folder(tmp_path / "start"), tmp_path / "out"
+    train = table(tmp_path / "train.jsonl", 40, "classify")
+    command = ["finetune", "-m", str(start), "--task", "classify", "--train", str(train), "--batch-size", "8"]
+    command += ["-o", str(out), "--epochs", "2"]
+    assert main([*command, "-q"]) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (tmp_path / "no model").mkdir()
+    assert main([*command, "-m", str(tmp_path / "no model")]) == 2  # before the model is looked for
+    message = capsys.readouterr().err
+    assert "up to checkpoint-10; go on from there with --resume, begin again with --overwrite" in message
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert main([*command, "--resume", "--json"]) == 0
+    assert math.isfinite(json.loads(capsys.readouterr().out)["loss"])
+    assert main([*command, "--overwrite", "-q", "--epochs", "1"]) == 0
+    assert [path.name for path in (out / "checkpoints").iterdir()] == ["checkpoint-5"]
+    with pytest.raises(SystemExit):
+        main([*command, "--overwrite", "--resume"])
+
+
+def test_the_command_sets_steps_threads_and_products(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = model_folder(tmp_path / "start")
+    train, held_out = table(tmp_path / "train.jsonl", 40, "classify"), table(tmp_path / "eval.jsonl", 8, "classify")
+    command = ["finetune", "-m", str(start), "--task", "classify", "--train", str(train), "--batch-size", "8"]
+    command += ["--eval", str(held_out), "--epochs", "2", "--json"]
+    saved: list[int] = []
+    threads: list[int] = []
+    save = TrainingLoop._save
+
+    def recorded(self: Any) -> None:
+        saved.append(self.global_step)
+        threads.append(num_threads())
+        save(self)
+
+    monkeypatch.setattr(TrainingLoop, "_save", recorded)
+    before = num_threads()
+    given = ["--save-steps", "3", "--eval-steps", "4", "--threads", "1"]
+    assert main([*command, *given, "-o", str(tmp_path / "a")]) == 0
+    assert saved == [3, 6, 9, 10]
+    assert set(threads) == {1}
+    assert num_threads() == before
+    evaluations = json.loads(capsys.readouterr().out)["evaluations"]
+    assert [entry["step"] for entry in evaluations] == [4, 8, 10]
+    assert main([*command, *given[:4], "-o", str(tmp_path / "b")]) == 0
+    assert main([*command, *given, "--bf16", "-o", str(tmp_path / "c")]) == 0
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in "abc"]
+    assert weights[0] == weights[1] != weights[2]
+    capsys.readouterr()
+    assert main([*command[:-5], "--eval-steps", "2", "-o", str(tmp_path / "d")]) == 2
+    assert "--eval" in capsys.readouterr().err
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_is_printed_without_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: bool
+) -> None:
+    start, train = model_folder(tmp_path / "start"), table(tmp_path / "train.jsonl", 16, "classify")
+    command = ["finetune", "-m", str(start), "--task", "classify", "--train", str(train), "--batch-size", "8"]
+    command += ["--epochs", "2", "-o", str(tmp_path / "out")] + ["-q"] * quiet
+    token = line_interval.set(0.0)
+    try:
+        assert main(command) == 0
+    finally:
+        line_interval.reset(token)
+    lines = capsys.readouterr().err.splitlines()
+    found = [line for line in lines if re.search(r"epoch \d\.\d\d, loss \d+\.\d{4}: .* of 4 steps", line)]
+    assert len(found) == (0 if quiet else 4)
+
+
+@pytest.mark.parametrize("task", ["classify", "regress", "tokens", "similar"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_missing_label_is_reported_with_its_line(
+    task: str, suffix: str, frozen: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if task == "similar" and frozen:
+        pytest.skip("there is no such head")
+    start = model_folder(tmp_path / "start")
+    labels = {"classify": ["a", "b"], "tokens": ["A B", "B A"]}.get(task, ["1", "2"])
+    for missing in ("", " ") if suffix == ".csv" else (None, "", float("nan")):
+        if suffix == ".parquet" and missing != "":
+            missing = None
+        rows = [{"text": "good film", "other": "so", "label": labels[n % 2] if n != 2 else missing} for n in range(4)]
+        file = tmp_path / f"data{suffix}"
+        if suffix == ".csv":
+            lines = [",".join(str(value) for value in row.values()) for row in rows]
+            file.write_text("\n".join(["text,other,label", *lines]) + "\n", encoding="utf-8")
+        elif suffix == ".jsonl":
+            file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        else:
+            parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+            parquet.write_table(arrow.Table.from_pylist(rows), file)
+        command = ["finetune", "-m", str(start), "--task", task, "--train", str(file), "-o", str(tmp_path / "out")]
+        command += ["--pair", "other"] * (task == "similar") + ["--frozen"] * frozen
+        assert main(command) == 2
+        message = capsys.readouterr().err
+        where = {".csv": "line 4", ".jsonl": "line 3", ".parquet": "row 2"}[suffix]
+        assert re.search(rf"data\{suffix}, {where}[,:].*column 'label'", message), message
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("label", [["a", "b"], [1, 0, 0], 0.5])
+def test_lists_and_fractions_are_no_classes_for_the_command(
+    label: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start, file = model_folder(tmp_path / "start"), tmp_path / "data.jsonl"
+    rows = [{"text": "good film", "label": "a"}, {"text": "bad film", "label": label}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    command = ["finetune", "-m", str(start), "--task", "classify", "--train", str(file), "-o", str(tmp_path / "out")]
+    for more in ([], ["--frozen"]):
+        assert main([*command, *more]) == 2
+        message = capsys.readouterr().err
+        assert "data.jsonl, line 2, column 'label': " in message
+        assert ("problem_type=" if isinstance(label, list) else "is a fraction") in message
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Heads on frozen vectors: fitted, saved, loaded by `tasks.classify`, and vectors kept in memory maps."""
 
+# ruff: noqa: ANN401 (labels of any type)
+
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +19,8 @@ from wordpiece_bert.bert import BertForTokenClassification
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, InputError, TruncationWarning
 from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge, fit_token_head, model_for
-from wordpiece_bert.finetune.data import token_rows
+from wordpiece_bert.finetune.choices import choice_rows
+from wordpiece_bert.finetune.data import label_names, sequence_rows, token_rows
 from wordpiece_bert.finetune.frozen_classifier import cached_vectors
 
 if TYPE_CHECKING:
@@ -45,7 +49,7 @@ def test_the_scores_are_those_of_the_head_on_the_vectors(encoder: SentenceEncode
     classifier = FrozenClassifier(encoder, LogisticRegression(C=10)).fit(TEXTS, labels)
     head = LogisticRegression(C=10).fit(encoder.encode(TEXTS), np.array(labels))
     np.testing.assert_allclose(classifier.predict_proba(TEXTS), head.predict_proba(encoder.encode(TEXTS)), atol=1e-12)
-    assert classifier.predict(TEXTS) == labels
+    assert classifier.predict(TEXTS).tolist() == labels
     assert classifier.labels == sorted(set(labels))
 
 
@@ -55,7 +59,7 @@ def test_predictions_use_the_cache_too(encoder: SentenceEncoder, tmp_path: Path)
     found = classifier.predict_proba(TEXTS, cache=tmp_path)
     assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == before
     np.testing.assert_array_equal(found, classifier.predict_proba(TEXTS))
-    assert classifier.predict(TEXTS[:2], cache=tmp_path) == LABELS[:2]
+    assert classifier.predict(TEXTS[:2], cache=tmp_path).tolist() == LABELS[:2]
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -167,7 +171,7 @@ def test_wrong_uses_are_refused(encoder: SentenceEncoder, tmp_path: Path) -> Non
         classifier.fit([("a", "b", "c"), "a"], ["a", "b"])  # type: ignore[list-item]
     with pytest.raises(InputError, match="no texts"):
         classifier.fit([], [])
-    with pytest.raises(InputError, match="needs numbers as labels"):
+    with pytest.raises(InputError, match="row 0: the label 'praise' is no finite number"):
         FrozenClassifier(encoder, Ridge()).fit(TEXTS, LABELS)
     with pytest.raises(InputError, match="head must be"):
         FrozenClassifier(encoder, "logistic")  # type: ignore[arg-type]
@@ -184,12 +188,183 @@ def test_damaged_folders_are_refused(encoder: SentenceEncoder, folder: Path, tmp
         "labels": {"labels": ["a", "b"]},
         "kind": {"labels": [1, 2, 3]},
         "pairs": {"pairs": True},
+        "numbers": {"dtype": "int64"},
+        "type": {"dtype": "datetime64"},
     }.items():
         shutil.copytree(tmp_path / "saved", tmp_path / name)
         file = tmp_path / name / "frozen_head.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | change))
-        with pytest.raises(CheckpointError, match="version" if name == "version" else "do not fit"):
+        with pytest.raises(
+            CheckpointError, match={"version": "version", "numbers": "type", "type": "type"}.get(name, "do not fit")
+        ):
             tasks.classify(tmp_path / name, "a film")
+
+
+# --- labels, as scikit-learn has them
+
+
+def columns(module: str) -> Any:
+    return pytest.importorskip(module)
+
+
+#: Labels of two classes for eight texts, in every form that a user has them in.
+FORMS: dict[str, Any] = {
+    "strings": lambda: ["a", "b"] * 4,
+    "a tuple": lambda: ("a", "b") * 4,
+    "integers": lambda: [10, 9] * 4,
+    "booleans": lambda: [True, False] * 4,
+    "whole floats": lambda: [1.0, 2.0] * 4,
+    "NumPy strings": lambda: np.array(["a", "b"] * 4),
+    "NumPy objects": lambda: np.array(["a", "b"] * 4, object),
+    "NumPy int8": lambda: np.array([-1, 1] * 4, np.int8),
+    "NumPy bool": lambda: np.array([True, False] * 4),
+    "NumPy float32": lambda: np.array([0, 1] * 4, np.float32),
+    "NumPy scalars": lambda: [np.int64(3), np.int64(4)] * 4,
+    "pandas strings": lambda: columns("pandas").Series(["a", "b"] * 4, index=range(8, 0, -1)),
+    "pandas categories": lambda: columns("pandas").Series(["a", "b"] * 4, dtype="category"),
+    "pandas int": lambda: columns("pandas").Series([1, 2] * 4),
+    "pandas bool": lambda: columns("pandas").Series([True, False] * 4),
+    "Polars strings": lambda: columns("polars").Series(["a", "b"] * 4),
+    "Polars int": lambda: columns("polars").Series([1, 2] * 4),
+    "Polars bool": lambda: columns("polars").Series([True, False] * 4),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_predictions_have_the_type_of_scikit_learns(encoder: SentenceEncoder, form: str, tmp_path: Path) -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    labels = FORMS[form]()
+    peer = linear_model.LogisticRegression(C=10).fit(encoder.encode(TEXTS[:8]), labels)
+    classifier = FrozenClassifier(encoder, LogisticRegression(C=10)).fit(TEXTS[:8], labels)
+    expected = peer.predict(encoder.encode(TEXTS[:8]))
+    classifier.save_pretrained(tmp_path)
+    for one in (classifier, FrozenClassifier.from_pretrained(tmp_path)):
+        found = one.predict(TEXTS[:8])
+        assert isinstance(found, np.ndarray)
+        assert found.dtype == expected.dtype
+        assert found.tolist() == expected.tolist()
+        assert one.classes_.dtype == peer.classes_.dtype
+        assert one.classes_.tolist() == peer.classes_.tolist()
+    names = [str(int(one) if isinstance(one, float) else one) for one in peer.classes_.tolist()]
+    assert classifier.labels == names
+    assert tasks.classify(tmp_path, TEXTS[0])[0]["label"] == names[peer.classes_.tolist().index(expected[0])]
+
+
+@pytest.mark.parametrize("form", ["Int64", "boolean"])
+def test_integers_and_booleans_of_pandas_stay_what_they_are(encoder: SentenceEncoder, form: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    values = [True, False] * 4 if form == "boolean" else [1, 2] * 4
+    classifier = FrozenClassifier(encoder).fit(TEXTS[:8], pandas.Series(values, dtype=form))
+    assert classifier.classes_.dtype == np.array(values).dtype
+
+
+def missing_labels() -> list[Any]:
+    found: list[Any] = [None, float("nan"), np.float32("nan"), "", "  ", np.datetime64("NaT")]
+    try:
+        import pandas
+    except ImportError:
+        return found
+    return [*found, pandas.NA, pandas.NaT]
+
+
+#: What is no label of a class, and what the message says of it.
+WRONG: list[tuple[Any, str]] = [
+    *((value, "the label is missing") for value in missing_labels()),
+    (["a", "b"], "problem_type='multi_label_classification'"),
+    (("a",), "problem_type="),
+    (np.array([0.0, 1.0]), "problem_type="),
+    ({"a": 1}, "problem_type="),
+    (0.5, "is a fraction"),
+    (np.float32(0.25), "is a fraction"),
+    (float("inf"), "is a fraction"),
+    (b"a", "of type bytes"),
+    (1j, "of type complex"),
+    (1 << 70, "does not fit int64"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=[repr(value)[:20] for value, _ in WRONG])
+@pytest.mark.parametrize("row", [0, 3, 11])
+def test_what_is_no_label_is_refused_with_its_row(
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch, wrong: Any, message: str, row: int
+) -> None:
+    tok = encoder.tokenizer
+    labels: list[Any] = [*LABELS[:row], wrong, *LABELS[row + 1 :]]
+    expected = rf"row {row}: .*{re.escape(message)}"
+    monkeypatch.setattr(SentenceEncoder, "encode", lambda *_, **__: pytest.fail("vectors were computed first"))
+    with pytest.raises(InputError, match=expected):
+        FrozenClassifier(encoder).fit(TEXTS, labels)
+    with pytest.raises(InputError, match=expected):
+        LogisticRegression().fit(np.zeros((12, 2)), labels)
+    with pytest.raises(InputError, match=expected):
+        label_names(labels)
+    with pytest.raises(InputError, match=expected):
+        sequence_rows(tok, TEXTS, None, labels, names=sorted({*LABELS}), max_length=9)
+    with pytest.raises(InputError, match=rf"row 1, word {row}: .*{re.escape(message)}"):
+        token_rows(tok, [["a"] * 12] * 2, [LABELS, labels], names=sorted({*LABELS}), max_length=9)
+    with pytest.raises(InputError, match=expected):
+        choice_rows(tok, TEXTS, [["praise", "blame", "kitchen"]] * 12, labels, max_length=9)
+
+
+@pytest.mark.parametrize("wrong", [*missing_labels(), [1.0], np.ones(2), "x", float("inf"), b"a b"])
+def test_what_is_no_number_is_refused_with_its_row(encoder: SentenceEncoder, wrong: Any) -> None:
+    labels = [*range(4), wrong, *range(5, 12)]
+    with pytest.raises(InputError, match="row 4: the label "):
+        FrozenClassifier(encoder, Ridge()).fit(TEXTS, labels)
+    with pytest.raises(InputError, match="row 4: the label "):
+        sequence_rows(encoder.tokenizer, TEXTS, None, labels, names=None, max_length=9)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.eye(3)[[0, 1, 2] * 4], r"labels have shape \[12, 3\].*problem_type"),
+        (np.array(LABELS)[:, None], r"shape \[12, 1\]"),
+        (["a", 1] * 6, "row 1: the label 1 is a number, but that of row 0, 'a', is a str"),
+        ([1, True] * 6, "row 1: the label True is a bool"),
+        ("abcdefghijkl", "must be a list"),
+        ({"a", "b"}, "must be a list"),
+        (7, "must be a list"),
+    ],
+)
+def test_labels_of_another_form_are_refused(encoder: SentenceEncoder, labels: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        FrozenClassifier(encoder).fit(TEXTS, labels)
+    with pytest.raises(InputError, match=message):
+        label_names(labels)
+
+
+def test_it_is_an_estimator_of_scikit_learn(encoder: SentenceEncoder, folder: Path) -> None:
+    base, selection = pytest.importorskip("sklearn.base"), pytest.importorskip("sklearn.model_selection")
+    for given in (encoder, folder, str(folder)):
+        fitted = FrozenClassifier(given, LogisticRegression(C=7, class_weight="balanced")).fit(TEXTS, LABELS)
+        copy = base.clone(fitted)
+        assert copy.get_params()["head__C"] == 7
+        assert copy.get_params(deep=False).keys() == {"encoder", "head"}
+        assert not hasattr(copy, "classes_")
+        with pytest.raises(InputError, match="not fitted"):
+            copy.predict(TEXTS)
+        copy.fit(TEXTS, LABELS)
+        np.testing.assert_array_equal(copy.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    assert base.is_classifier(fitted)
+    assert base.is_regressor(FrozenClassifier(encoder, Ridge()))
+    assert not hasattr(FrozenClassifier(encoder, Ridge()), "classes_")
+    assert base.clone(Ridge(2)).alpha == 2
+    fitted.set_params(head__C=3)
+    assert fitted.head.get_params() == {"C": 3, "class_weight": "balanced"}
+    assert fitted.set_params(head=Ridge(4)).is_regression
+    for wrong in ({"C": 1}, {"head__alfa": 1}, {"encoder__x": 1}, {"head__alpha": -1}):
+        with pytest.raises(InputError):
+            fitted.set_params(**wrong)
+    search = selection.GridSearchCV(FrozenClassifier(encoder), {"head__C": [0.01, 10.0]}, scoring="accuracy", cv=2)
+    search.fit(TEXTS, np.array(LABELS))
+    assert search.best_estimator_.predict(["dough and flour"])[0] in LABELS
+    peer = pytest.importorskip("sklearn.linear_model").LogisticRegression
+    vectors = encoder.encode(TEXTS)
+    expected = selection.GridSearchCV(peer(tol=1e-8), {"C": [0.01, 10.0]}, scoring="accuracy", cv=2).fit(
+        vectors, LABELS
+    )
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
 
 
 # --- tokens
@@ -263,7 +438,7 @@ def test_the_command_fits_heads_on_frozen_vectors(
     shown = capsys.readouterr().err
     assert ("accuracy" if task != "regress" else "spearman") in shown
     if task == "tokens":
-        assert tasks.ner(tmp_path / "out", "a dull film")[0]["entity_group"] == "blame"
+        assert tasks.ner(tmp_path / "out", "dull film")[0]["entity_group"] == "blame"
         return
     assert len(list((tmp_path / "cache").glob("*.npy"))) == 1  # the evaluation has the same texts
     given = (TEXTS[4], TEXTS[4]) if task == "pairs" else TEXTS[4]

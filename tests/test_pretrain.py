@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 import wordpiece_bert as wb
 from small_corpus import write_corpus
+from wordpiece_bert._internal.progress import line_interval
 from wordpiece_bert.bert import BertConfig, BertForMaskedLM, BertForPreTraining
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.cli import main
@@ -320,6 +322,56 @@ def test_a_resumed_run_of_other_data_is_refused(
     steps = ["--max-steps", "2", "--save-steps", "1", "-q"]
     assert main(command(folder, tmp_path / "model", *steps)) == 0
     assert main(command(folder, tmp_path / "model", *steps, "--resume", "--eval-share", "0.2")) == 2
-    assert "the checkpoint has data" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert re.search(r"is of other training data: \d+ rows then, \d+ now", message)
+    assert not re.search(r"\b[0-9a-f]{16,}\b", message)
+    assert main(command(folder, tmp_path / "model", *steps, "--resume", "--mask-probability", "0.2")) == 2
+    assert "rows with other content" in capsys.readouterr().err
+    assert main(command(folder, tmp_path / "model", *steps, "--resume", "--accumulation", "2")) == 2
+    assert "the checkpoint has --accumulation 1, but this training has 2" in capsys.readouterr().err
     assert main(command(folder, tmp_path / "model", *steps, "--resume", "--hidden-size", "32")) == 2
     assert "hidden_size" in capsys.readouterr().err
+
+
+def test_a_repeated_run_does_not_overwrite_checkpoints(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = ["--max-steps", "4", "--save-steps", "2"]
+    assert main(command(folder, tmp_path / "model", *steps, "--json")) == 0
+    first = json.loads(capsys.readouterr().out)
+    state = (tmp_path / "model" / "checkpoints" / "checkpoint-4" / "trainer_state.json").read_bytes()
+    assert main(command(folder, tmp_path / "model", "--max-steps", "2")) == 2
+    message = capsys.readouterr().err
+    assert "checkpoint-4" in message
+    assert "--resume" in message
+    assert "--overwrite" in message
+    assert (tmp_path / "model" / "checkpoints" / "checkpoint-4" / "trainer_state.json").read_bytes() == state
+    with pytest.raises(SystemExit):
+        main(command(folder, tmp_path / "model", *steps, "--resume", "--overwrite"))
+    capsys.readouterr()
+    # What was finished is finished: the last loss, and no NaN.
+    assert main(command(folder, tmp_path / "model", *steps, "--resume", "--json")) == 0
+    log = [json.loads(line) for line in (tmp_path / "model" / "training_log.jsonl").read_text().splitlines()]
+    again = json.loads(capsys.readouterr().out)
+    assert again["loss"] == [entry["loss"] for entry in log if "loss" in entry][-1]
+    assert again["evaluations"] == first["evaluations"]
+    assert main(command(folder, tmp_path / "model", *steps, "--resume")) == 0
+    assert "all 4 steps were made before" in capsys.readouterr().err
+    assert main(command(folder, tmp_path / "model", "--max-steps", "2", "--overwrite", "--threads", "1", "-q")) == 0
+    assert [path.name for path in (tmp_path / "model" / "checkpoints").iterdir()] == ["checkpoint-2"]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_is_printed_without_a_terminal(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: bool
+) -> None:
+    token = line_interval.set(0.0)
+    try:
+        more = ["--max-steps", "3", "--batch-size", "8"] + ["-q"] * quiet
+        assert main(command(folder, tmp_path / "model", *more)) == 0
+    finally:
+        line_interval.reset(token)
+    lines = capsys.readouterr().err.splitlines()
+    found = [line for line in lines if re.search(r"epoch 0\.\d\d, loss \d+\.\d{4}: .* of 3 steps", line)]
+    assert len(found) == (0 if quiet else 3)
+    assert not (quiet and lines)

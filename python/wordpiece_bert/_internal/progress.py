@@ -52,6 +52,8 @@ class Progress:
         What is counted: ``"B"`` for bytes, which are shown as MB, or a noun.
     label : str, default ""
         What is done, shown first.
+    done : int, default 0
+        What had been done before, by an earlier run: it counts for the share, but not for the speed.
     stream : text file, optional
         Standard error by default.
     """
@@ -62,12 +64,13 @@ class Progress:
         unit: str,
         label: str = "",
         *,
+        done: int = 0,
         stream: TextIO | None = None,
     ) -> None:
         self.total = total
         self.unit = unit
         self.label = label
-        self.done = 0
+        self.done = self._before = done
         self._texts: int | None = None
         self._tokens: int | None = None
         self._stream = sys.stderr if stream is None else stream
@@ -100,6 +103,7 @@ class Progress:
     def text(self, elapsed: float) -> str:
         """Return the state after some seconds as one line."""
         parts = []
+        own = self.done - self._before
         if self.total:
             share = min(self.done / self.total, 1.0)
             percent = f"{share:4.0%}"
@@ -114,11 +118,11 @@ class Progress:
             if self._tokens is not None:
                 parts.append(f"{self._tokens / elapsed:,.0f} tokens/s")
             elif self.unit == "B":
-                parts.append(f"{size_text(self.done / elapsed)}/s")
+                parts.append(f"{size_text(own / elapsed)}/s")
             else:
-                parts.append(f"{self.done / elapsed:,.0f} {self.unit}s/s")
-        if self.total and self.done and elapsed > 0:
-            left = max(elapsed * (self.total - self.done) / self.done, 0.0)
+                parts.append(f"{own / elapsed:,.{0 if own > 10 * elapsed else 2}f} {self.unit}s/s")
+        if self.total and own and elapsed > 0:
+            left = max(elapsed * (self.total - self.done) / own, 0.0)
             parts.append(f"{_clock(left)} left")
         else:
             parts.append(_clock(elapsed))

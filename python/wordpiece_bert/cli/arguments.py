@@ -36,6 +36,7 @@ __all__ = [
     "add_files",
     "add_output_control",
     "add_threads",
+    "add_training_run",
     "calibration_texts",
     "common_options",
     "files_of",
@@ -152,7 +153,7 @@ def reading_arguments() -> argparse.ArgumentParser:
     return parent
 
 
-def add_threads(parser: argparse.ArgumentParser) -> None:
+def add_threads(parser: argparse._ActionsContainer) -> None:
     """Declare ``--threads``."""
     parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: all available CPUs)")
 
@@ -208,6 +209,21 @@ def add_download(parser: argparse.ArgumentParser) -> None:
     """Declare ``--download``."""
     parser.add_argument(
         "--download", action="store_true", help="download a model that is not in the Hugging Face cache"
+    )
+
+
+def add_training_run(group: argparse._ArgumentGroup) -> None:
+    """Declare ``--bf16``, ``--threads``, ``--resume`` and ``--overwrite`` of a training."""
+    group.add_argument(
+        "--bf16", action="store_true", help="multiply in bfloat16, which is faster on CPUs with instructions for it"
+    )
+    add_threads(group)
+    either = group.add_mutually_exclusive_group()
+    either.add_argument(
+        "--resume", action="store_true", help="go on from the newest checkpoint of a run that was interrupted, if any"
+    )
+    either.add_argument(
+        "--overwrite", action="store_true", help="begin again, and remove the checkpoints that the output has"
     )
 
 

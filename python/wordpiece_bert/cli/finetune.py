@@ -43,7 +43,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         required=True,
         help="the labelled texts, .csv .tsv .jsonl .parquet; for answers also .json as SQuAD has it",
     )
-    parser.add_argument("--eval", metavar="FILE", help="labelled texts to evaluate on after each epoch")
+    parser.add_argument("--eval", metavar="FILE", help="labelled texts to evaluate on after each epoch (--eval-steps)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the model")
     data = parser.add_argument_group("data")
     data.add_argument(
@@ -88,8 +88,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     training.add_argument("--seed", type=arguments.natural, default=42, metavar="N", help="(default: 42)")
     training.add_argument(
-        "--resume", action="store_true", help="go on from the newest checkpoint of a run that was interrupted"
+        "--save-steps", type=arguments.positive, metavar="N", help="steps between checkpoints (default: an epoch)"
     )
+    training.add_argument(
+        "--eval-steps", type=arguments.positive, metavar="N", help="steps between evaluations (default: an epoch)"
+    )
+    arguments.add_training_run(training)
     frozen = parser.add_argument_group("heads on frozen vectors")
     frozen.add_argument(
         "--frozen",
@@ -112,6 +116,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Check the options and train."""
     from wordpiece_bert.cli import finetune_frozen, finetune_run
+    from wordpiece_bert.cli.training_run import with_threads
 
     text, pair, label = _COLUMNS.get(options.task, ("text", None, "label"))
     options.text, options.pair = options.text or text, options.pair or pair
@@ -124,7 +129,11 @@ def run(options: argparse.Namespace) -> None:
     if options.cache and not options.frozen:
         message = "--cache keeps the vectors of --frozen, which is missing"
         raise InputError(message)
-    (finetune_frozen if options.frozen else finetune_run).run(options)
+    if options.eval_steps and not options.eval:
+        message = "--eval-steps is how often to evaluate on --eval, which is missing"
+        raise InputError(message)
+    with with_threads(options):
+        (finetune_frozen if options.frozen else finetune_run).run(options)
 
 
 def _above_zero(value: str) -> float:

@@ -22,6 +22,7 @@ from wordpiece_bert.finetune import (
     model_for,
 )
 from wordpiece_bert.finetune.data import label_names, token_rows
+from wordpiece_bert.finetune.labels import class_name
 from wordpiece_bert.sentence import SentenceEncoder
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -36,9 +37,10 @@ def run(options: argparse.Namespace) -> None:
     if options.task not in ("classify", "regress", "tokens"):
         message = f"--frozen has no heads for --task {options.task}, only for classify, regress and tokens"
         raise InputError(message)
-    if options.resume:
-        message = "--resume continues a training from its checkpoint; a head on frozen vectors has none"
-        raise InputError(message)
+    for flag in ("resume", "overwrite", "save_steps", "eval_steps", "bf16"):
+        if getattr(options, flag):
+            message = f"--{flag.replace('_', '-')} is for a training in steps; a head on frozen vectors has none"
+            raise InputError(message)
     if options.cache and options.task == "tokens":
         message = "--cache keeps vectors of texts; --task tokens has none"
         raise InputError(message)
@@ -61,24 +63,21 @@ def _texts(options: argparse.Namespace) -> tuple[int, dict[str, float]]:
         classifier.encoder.max_seq_length = min(options.max_length, classifier.encoder.max_seq_length)
     print_verbose(options, f"encoder: {classifier.encoder}")
     texts, labels = _examples(options, options.train)
-    bar = False if options.quiet else None
-    classifier.fit(texts, labels, cache=options.cache, show_progress_bar=bar)
+    classifier.fit(texts, labels, cache=options.cache, show_progress_bar=not options.quiet)
     found: dict[str, float] = {}
     if options.eval:
         texts_too, right = _examples(options, options.eval)
-        found = _measured(classifier, classifier.predict(texts_too, cache=options.cache), right, options.eval)
+        found = _measured(classifier, classifier.predict(texts_too, cache=options.cache).tolist(), right)
     classifier.save_pretrained(options.output)
     return len(labels), found
 
 
-def _measured(classifier: FrozenClassifier, predicted: list[Any], right: list[str], file: str) -> dict[str, float]:
+def _measured(classifier: FrozenClassifier, predicted: list[Any], right: list[Any]) -> dict[str, float]:
     if classifier.is_regression:
-        try:
-            numbers = [float(label) for label in right]
-        except ValueError as error:
-            message = f"{file}: a label is no number: {error}"
-            raise InputError(message) from None
+        numbers = [float(label) for label in right]
         return {"pearson": metrics.pearson(predicted, numbers), "spearman": metrics.spearman(predicted, numbers)}
+    # By name: a CSV file has the strings of the numbers that a Parquet file has.
+    predicted, right = ([class_name(label) for label in labels] for labels in (predicted, right))
     found = {"accuracy": metrics.accuracy(predicted, right)}
     if len(classifier.labels) == 2:
         second = classifier.labels[1]
@@ -87,12 +86,12 @@ def _measured(classifier: FrozenClassifier, predicted: list[Any], right: list[st
     return found
 
 
-def _examples(options: argparse.Namespace, file: str) -> tuple[list[Any], list[str]]:
+def _examples(options: argparse.Namespace, file: str) -> tuple[list[Any], list[Any]]:
     table = read_table(options, file)
     texts: list[Any] = [str(text) for text in table[options.text]]
     if options.pair:
         texts = list(zip(texts, map(str, table[options.pair]), strict=True))
-    return texts, [str(label) for label in table[options.label]]
+    return texts, table[options.label]
 
 
 def _tokens(options: argparse.Namespace) -> tuple[int, dict[str, float]]:

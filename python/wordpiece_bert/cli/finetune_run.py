@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert.cli.messages import print_summary, print_verbose
+from wordpiece_bert.cli.messages import print_verbose
+from wordpiece_bert.cli.training_run import checkpoints_of, log_of, print_training, resumes
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, losses, metrics
 from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.curve import save_curve
 from wordpiece_bert.finetune.data import label_names, read_columns, sequence_rows, token_rows
+from wordpiece_bert.finetune.labels import class_problem, number_problem, tags_problem
 from wordpiece_bert.finetune.questions import LONGEST_WINDOW, QuestionWindows, question_windows, read_squad
 from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.sentence import SentenceEncoder
@@ -27,13 +27,30 @@ if TYPE_CHECKING:
 
     Measure = Callable[[EvalPrediction], dict[str, float]]
 
-__all__ = ["columns_of", "lists_of", "read_table", "run", "shown_metrics", "token_metrics"]
+#: What a label of each task is. An answer may be empty: there is none then.
+_LABELS = {
+    "classify": class_problem,
+    "regress": number_problem,
+    "similar": number_problem,
+    "tokens": tags_problem,
+    "choose": class_problem,
+}
+
+__all__ = [
+    "columns_of",
+    "lists_of",
+    "read_table",
+    "run",
+    "shown_metrics",
+    "token_metrics",
+]
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train, evaluate after each epoch, and write the folder with its log and curve."""
+    """Train, evaluate now and then, and write the folder with its log and curve."""
+    every = ("eval_steps", "save_steps")
     settings = TrainingArguments(
-        options.output / "checkpoints",
+        checkpoints_of(options),
         learning_rate=options.learning_rate,
         per_device_train_batch_size=options.batch_size,
         num_train_epochs=options.epochs,
@@ -41,40 +58,30 @@ def run(options: argparse.Namespace) -> None:
         weight_decay=options.weight_decay,
         seed=options.seed,
         train_sampling_strategy="group_by_length",
-        eval_strategy="epoch" if options.eval else "no",
-        save_strategy="epoch",
+        eval_strategy=("steps" if options.eval_steps else "epoch") if options.eval else "no",
+        save_strategy="steps" if options.save_steps else "epoch",
         save_total_limit=1,
         freeze=tuple(options.freeze),
-        show_progress_bar=False if options.quiet else None,
+        bf16=options.bf16,
+        show_progress_bar=not options.quiet,
+        overwrite_output_dir=options.overwrite,
+        log_file=log_of(options),
+        **{name: getattr(options, name) for name in every if getattr(options, name)},
     )
+    resume = resumes(options)
     trainer = _sentence_trainer(options, settings) if options.task == "similar" else _trainer(options, settings)
     count = len(trainer.train_dataset or ())
     if count < options.batch_size:
         message = f"{options.train} has {count} rows, fewer than a batch of {options.batch_size}"
         warnings.warn(message, TrainingWarning, stacklevel=2)
-    result = trainer.train(resume_from_checkpoint=True if options.resume else None)
+    result = trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(options.output)
     history = trainer.log_history
-    log = write_text(options.output / "training_log.jsonl", "".join(json.dumps(entry) + "\n" for entry in history))
     curve = save_curve(history, options.output / "training_curve.svg")
     evaluations = [entry for entry in history if any(name.startswith("eval_") for name in entry)]
-    facts: dict[str, Any] = {
-        "output": str(options.output),
-        "steps": result.global_step,
-        "loss": result.training_loss,
-        "seconds": result.metrics["train_runtime"],
-        "evaluations": evaluations,
-        "log": str(log),
-        "curve": str(curve),
-    }
     last = {name.removeprefix("eval_"): value for name, value in (evaluations[-1:] or [{}])[0].items()}
     shown = shown_metrics({name: value for name, value in last.items() if name not in ("step", "epoch")})
-    print_summary(
-        options,
-        f"{options.output}: {result.global_step:,} steps in {result.metrics['train_runtime']:.0f} s, mean loss "
-        f"{result.training_loss:.4f}{shown}; curve: {curve}",
-        facts,
-    )
+    print_training(options, result, evaluations, shown, curve)
 
 
 def shown_metrics(found: dict[str, float]) -> str:
@@ -85,7 +92,8 @@ def shown_metrics(found: dict[str, float]) -> str:
 
 def read_table(options: argparse.Namespace, file: str, *others: str | None) -> dict[str, list[Any]]:
     """Read the columns of texts, second texts and labels, and others."""
-    return read_columns(file, columns_of(options.text, options.pair, options.label, *others))
+    checks = {options.label: _LABELS[options.task]} if options.task in _LABELS else None
+    return read_columns(file, columns_of(options.text, options.pair, options.label, *others), checks=checks)
 
 
 def columns_of(*names: str | None) -> list[str]:
@@ -237,19 +245,11 @@ def _sentence_trainer(options: argparse.Namespace, settings: TrainingArguments) 
     def rows(file: str) -> list[dict[str, Any]]:
         columns = read_table(options, file)
         triples = zip(columns[options.text], columns[options.pair], columns[options.label], strict=True)
-        return [{"a": str(a), "b": str(b), "label": _score(file, label)} for a, b, label in triples]
+        return [{"a": str(a), "b": str(b), "label": float(label)} for a, b, label in triples]
 
     return SentenceTrainer(
         encoder, settings, rows(options.train), losses.CoSENTLoss(), rows(options.eval) if options.eval else None
     )
-
-
-def _score(file: str, value: Any) -> float:  # noqa: ANN401
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        message = f"{file}: the label {value!r} is no number; --task similar orders pairs by numbers"
-        raise InputError(message) from None
 
 
 def lists_of(file: str, column: str, values: list[Any]) -> list[list[str]]:

@@ -45,6 +45,15 @@ FLAGS = {
     "include_joiner=False": "--no-joiner",
     "add_special_tokens=False": "--no-special-tokens",
     "separator=None": "--whole",
+    "resume_from_checkpoint=True": "--resume",
+    "overwrite_output_dir=True": "--overwrite",
+    "num_train_epochs": "--epochs",
+    "per_device_train_batch_size": "--batch-size",
+    "gradient_accumulation_steps": "--accumulation",
+    "gradient_checkpointing": "--checkpointing",
+    "warmup_steps": "--warmup",
+    "lr_scheduler_type": "--schedule",
+    "eval_strategy": "--eval",
     "max_seq_length": "the model's maximum length",
 }
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import print_summary, print_verbose
+from wordpiece_bert.cli.messages import print_verbose
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.heads.base import HeadModel
-    from wordpiece_bert.finetune import PretrainingRows, TrainingArguments, TrainOutput
+    from wordpiece_bert.finetune import PretrainingRows, TrainingArguments
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.tokenizer import Tokenizer
 
@@ -107,14 +105,13 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--checkpointing", action="store_true", help="a tenth of the memory, a third more time")
     group.add_argument("--seed", type=arguments.natural, default=42, metavar="N", help="(default: 42)")
-    group.add_argument(
-        "--resume", action="store_true", help="go on from the newest checkpoint of a run that was interrupted, if any"
-    )
+    arguments.add_training_run(group)
 
 
 def run(options: argparse.Namespace) -> None:
     """Train, evaluate now and then, and write the folder."""
-    from wordpiece_bert.finetune import PretrainingTrainer, checkpoints, save_curve
+    from wordpiece_bert.cli.training_run import print_training, resumes, with_threads
+    from wordpiece_bert.finetune import PretrainingTrainer, save_curve
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.pretraining.build import fingerprint_of
 
@@ -124,6 +121,7 @@ def run(options: argparse.Namespace) -> None:
     if options.output.resolve() == Path(options.data).resolve():
         message = f"{options.output}: is the folder of examples; give another"
         raise InputError(message)
+    resume = resumes(options)
     tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
     dataset = PretrainingDataset(options.data)
     if dataset.tokenizer_fingerprint != fingerprint_of(tokenizer):
@@ -142,13 +140,13 @@ def run(options: argparse.Namespace) -> None:
     print_verbose(options, f"model: {model}")
     settings = _settings(options, evaluated=held_out is not None)
     trainer = PretrainingTrainer(model, settings, train, held_out, tokenizer=tokenizer)
-    resume = options.resume and bool(checkpoints.folders(options.output / "checkpoints"))
-    result = trainer.train(resume_from_checkpoint=True if resume else None)
+    with with_threads(options):
+        result = trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(options.output)
     history = trainer.log_history
-    log = write_text(options.output / "training_log.jsonl", "".join(json.dumps(entry) + "\n" for entry in history))
     curve = save_curve(_drawn(history), options.output / "training_curve.svg", title="Pre-training")
-    _print(options, history, result, {"log": str(log), "curve": str(curve)})
+    evaluations = [entry for entry in history if "eval_loss" in entry]
+    print_training(options, result, evaluations, _shown(evaluations), curve)
 
 
 def _drawn(history: list[dict[str, float]]) -> list[dict[str, float]]:
@@ -230,10 +228,11 @@ def _config(options: argparse.Namespace, dataset: PretrainingDataset, tokenizer:
 
 
 def _settings(options: argparse.Namespace, *, evaluated: bool) -> TrainingArguments:
+    from wordpiece_bert.cli.training_run import checkpoints_of, log_of
     from wordpiece_bert.finetune import TrainingArguments
 
     return TrainingArguments(
-        options.output / "checkpoints",
+        checkpoints_of(options),
         learning_rate=options.learning_rate,
         per_device_train_batch_size=options.batch_size,
         gradient_accumulation_steps=options.accumulation,
@@ -250,28 +249,17 @@ def _settings(options: argparse.Namespace, *, evaluated: bool) -> TrainingArgume
         save_steps=options.save_steps,
         save_total_limit=1,
         gradient_checkpointing=options.checkpointing,
-        show_progress_bar=False if options.quiet else None,
+        bf16=options.bf16,
+        show_progress_bar=not options.quiet,
+        overwrite_output_dir=options.overwrite,
+        log_file=log_of(options),
     )
 
 
-def _print(
-    options: argparse.Namespace, history: list[dict[str, float]], result: TrainOutput, files: dict[str, str]
-) -> None:
-    evaluations = [entry for entry in history if "eval_loss" in entry]
-    facts = {
-        "output": str(options.output),
-        "steps": result.global_step,
-        "loss": result.training_loss,
-        "seconds": result.metrics["train_runtime"],
-        "evaluations": evaluations,
-        **files,
-    }
-    shown = ""
-    if evaluations:
-        last = evaluations[-1]
-        shown = f"; held out: perplexity {last['eval_perplexity']:.2f}, {last['eval_mlm_accuracy']:.1%} of tokens right"
-        if "eval_pair_accuracy" in last:
-            shown += f", {last['eval_pair_accuracy']:.1%} of pairs"
-    seconds = result.metrics["train_runtime"]
-    text = f"{options.output}: {result.global_step:,} steps in {seconds:.0f} s, mean loss {result.training_loss:.4f}"
-    print_summary(options, f"{text}{shown}; curve: {files['curve']}", facts)
+def _shown(evaluations: list[dict[str, float]]) -> str:
+    """Return the last evaluation as the end of a message, or nothing."""
+    if not evaluations:
+        return ""
+    last = evaluations[-1]
+    shown = f"; held out: perplexity {last['eval_perplexity']:.2f}, {last['eval_mlm_accuracy']:.1%} of tokens right"
+    return shown + (f", {last['eval_pair_accuracy']:.1%} of pairs" if "eval_pair_accuracy" in last else "")

@@ -27,7 +27,14 @@ _SAMPLING = ("random", "sequential", "group_by_length")
 _WHEN = ("no", "steps", "epoch")
 
 #: Settings that change no number of the training: a resumed one may have others.
-_FREE = ("output_dir", "logging_steps", "save_total_limit", "show_progress_bar")
+_FREE = (
+    "output_dir",
+    "logging_steps",
+    "save_total_limit",
+    "show_progress_bar",
+    "overwrite_output_dir",
+    "log_file",
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,13 @@ class TrainingArguments:
     freeze : tuple of str, default ()
         Parameters that are not trained, by parts of their names: ``"embeddings"``, ``"encoder.layer.0"``.
     show_progress_bar : bool or None, default None
-        Whether to show progress; None for a terminal only.
+        Whether to show progress: a bar on a terminal, lines elsewhere; None for a terminal only.
+    overwrite_output_dir : bool, default False
+        Whether a training that begins anew removes the checkpoints that are in `output_dir`; without it, they are an
+        error.
+    log_file : str or os.PathLike, optional
+        A file to which each entry of the history is appended when it is made, a line of JSON. A training that begins
+        anew, or goes on from a checkpoint, first replaces it by the history up to there.
 
     Raises
     ------
@@ -131,6 +144,8 @@ class TrainingArguments:
     bf16: bool = False
     freeze: tuple[str, ...] = ()
     show_progress_bar: bool | None = None
+    overwrite_output_dir: bool = False
+    log_file: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "weight_decay", "adam_epsilon", "max_grad_norm", "warmup_steps"):
@@ -160,6 +175,7 @@ class TrainingArguments:
         checked_choice("save_strategy", self.save_strategy, _WHEN)
         checked_flag("gradient_checkpointing", self.gradient_checkpointing)
         checked_flag("bf16", self.bf16)
+        checked_flag("overwrite_output_dir", self.overwrite_output_dir)
         object.__setattr__(self, "freeze", tuple(self.freeze))
         same = self.eval_strategy == self.save_strategy and self.eval_strategy != "no"
         if self.load_best_model_at_end and not (same and (self.eval_strategy == "epoch" or self._evaluates_at_saves())):

@@ -11,6 +11,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.labels import check_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.arguments import TrainingArguments
 
-__all__ = ["Dataset", "batches_of_epoch", "fingerprint", "pad_collate", "rows_of"]
+__all__ = ["Dataset", "batches_of_epoch", "check_rows", "fingerprint", "pad_collate", "rows_of"]
 
 #: Batches whose rows are sorted by length together.
 _BATCHES_PER_GROUP = 50
@@ -134,6 +135,28 @@ def _padded(rows: list[npt.NDArray[Any]], value: int) -> npt.NDArray[Any]:
     return padded
 
 
+def check_rows(dataset: Dataset) -> Iterator[Any]:
+    """Yield all rows, and refuse one whose label is missing; the rows of a data set with a fingerprint are not read.
+
+    Parameters
+    ----------
+    dataset
+        The rows.
+
+    Raises
+    ------
+    InputError
+        A label is None, NaN or empty; the message has the row.
+    """
+    if getattr(dataset, "fingerprint", None) is not None:
+        return
+    for start in range(0, len(dataset), 1024):
+        rows = range(start, min(start + 1024, len(dataset)))
+        for number, row in zip(rows, rows_of(dataset, rows), strict=True):
+            check_row(row, number)
+            yield row
+
+
 def fingerprint(dataset: Dataset) -> str:
     """Return a hash of all rows, by which a resumed training recognizes its data.
 
@@ -143,14 +166,18 @@ def fingerprint(dataset: Dataset) -> str:
     ----------
     dataset
         The rows: dicts of numbers, strings, lists and arrays.
+
+    Raises
+    ------
+    InputError
+        As for `check_rows`, which reads them.
     """
     own = getattr(dataset, "fingerprint", None)
     if own is not None:
         return str(own() if callable(own) else own)
     digest = hashlib.sha256(f"{len(dataset)} rows".encode())
-    for start in range(0, len(dataset), 1024):
-        for row in rows_of(dataset, range(start, min(start + 1024, len(dataset)))):
-            _update(digest, row)
+    for row in check_rows(dataset):
+        _update(digest, row)
     return digest.hexdigest()[:32]
 
 

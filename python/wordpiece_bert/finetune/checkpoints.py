@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Checkpoint", "folders", "newest", "read", "remove_old", "write"]
+__all__ = ["Checkpoint", "folders", "newest", "read", "refuse_existing", "remove_all", "remove_old", "write"]
 
 _STATE, _TENSORS = "trainer_state.json", "training.safetensors"
 _FORMAT, _VERSION = "wordpiece-bert training", 1
@@ -150,6 +150,39 @@ def newest(output: Path) -> Path:
     if not complete:
         _refuse(output, "there is no checkpoint to resume from")
     return complete[-1]
+
+
+def refuse_existing(output: Path) -> None:
+    """Raise an error if a folder has checkpoints, which a new training would overwrite.
+
+    Parameters
+    ----------
+    output
+        The training's `output_dir`.
+
+    Raises
+    ------
+    CheckpointError
+        It has checkpoints; the message says how to go on from them, or to begin again.
+    """
+    if found := folders(output):
+        what = f"it has checkpoints of an earlier training, up to {found[-1].name}; go on from there with "
+        what += (
+            "resume_from_checkpoint=True, begin again with overwrite_output_dir=True, which removes them, or choose "
+        )
+        _refuse(output, what + "another folder")
+
+
+def remove_all(output: Path) -> None:
+    """Remove all checkpoints of a training.
+
+    Parameters
+    ----------
+    output
+        The training's `output_dir`.
+    """
+    for path in folders(output):
+        shutil.rmtree(path)
 
 
 def remove_old(output: Path, limit: int, keep: Path | None) -> None:

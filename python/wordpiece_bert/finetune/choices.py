@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.finetune.labels import class_name, class_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ def choice_rows(
     Raises
     ------
     InputError
-        The numbers of choices differ, or a label is none of the choices.
+        The numbers of choices differ, or a label is missing or none of the choices; the message has the row.
 
     Warns
     -----
@@ -80,15 +81,14 @@ def choice_rows(
 
 
 def _index(row: int, label: Any, options: list[str]) -> int:  # noqa: ANN401
+    if problem := class_problem(label):
+        _refuse(f"row {row}: {problem}")
+    name = class_name(label).strip()
     if isinstance(label, str) and options.count(label) == 1:
         return options.index(label)
-    try:
-        index = int(label)
-    except (TypeError, ValueError):
-        index = -1
-    if not 0 <= index < len(options) or isinstance(label, bool) or (isinstance(label, float) and label != index):
+    if name not in map(str, range(len(options))):
         _refuse(f"row {row} has the label {label!r}: it must be a number from 0 to {len(options) - 1} or a choice")
-    return index
+    return int(name)
 
 
 def _refuse(message: str) -> NoReturn:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.finetune.labels import class_labels, class_name, class_problem, number_labels, sorted_names
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from wordpiece_bert.finetune.labels import Problem
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["label_names", "read_columns", "sequence_rows", "token_rows"]
@@ -25,7 +27,9 @@ __all__ = ["label_names", "read_columns", "sequence_rows", "token_rows"]
 _LONGEST_FIELD = 1 << 28
 
 
-def read_columns(file: str | os.PathLike[str], columns: Sequence[str]) -> dict[str, list[Any]]:
+def read_columns(
+    file: str | os.PathLike[str], columns: Sequence[str], *, checks: Mapping[str, Problem] | None = None
+) -> dict[str, list[Any]]:
     """Read columns of a table.
 
     Parameters
@@ -35,6 +39,8 @@ def read_columns(file: str | os.PathLike[str], columns: Sequence[str]) -> dict[s
         have a header line and are UTF-8.
     columns
         The names of the columns.
+    checks
+        For some columns, a function from a value to what is wrong with it, or None, such as `labels.class_problem`.
 
     Returns
     -------
@@ -44,7 +50,8 @@ def read_columns(file: str | os.PathLike[str], columns: Sequence[str]) -> dict[s
     Raises
     ------
     InputError
-        The file has another format, no such column or no rows, or a value is missing; the message has the line.
+        The file has another format, no such column or no rows, or a value is missing or wrong; the message has the
+        line.
     """
     path = Path(file)
     suffix = path.suffix.lower()
@@ -64,6 +71,8 @@ def read_columns(file: str | os.PathLike[str], columns: Sequence[str]) -> dict[s
             value = row[name]
             if value is None or (isinstance(value, float) and math.isnan(value)):
                 _refuse(f"{path}, {where}: the column {name!r} has no value")
+            if checks and name in checks and (problem := checks[name](value)):
+                _refuse(f"{path}, {where}, column {name!r}: {problem}")
             found[name].append(value)
     if not rows:
         _refuse(f"{path}: there are no rows")
@@ -131,19 +140,19 @@ def label_names(labels: Sequence[Any]) -> list[str]:
     Parameters
     ----------
     labels
-        Strings or integers; integers are sorted by value, strings by code point.
+        One label for each row: strings, whole numbers or booleans; numbers are sorted by value, strings by code point.
 
     Raises
     ------
     InputError
-        All labels are one.
+        A label is missing, a list or a fraction, or they are of several types, or all are one; the message has the row.
     """
-    found = set(map(str, labels))
+    found = sorted_names(class_name(label) for label in class_labels(labels).tolist())
     if len(found) < 2:
-        _refuse(f"all {len(labels)} labels are {next(iter(found))!r}: at least two are needed")
-    if all(_is_integer(name) for name in found):
-        return sorted(found, key=int)
-    return sorted(found)
+        _refuse(
+            f"all {len(labels)} labels are {found[0]!r}: at least two are needed" if found else "there are no labels"
+        )
+    return found
 
 
 def sequence_rows(
@@ -164,7 +173,7 @@ def sequence_rows(
     texts, pairs
         The texts, and the second text of each pair.
     labels
-        The names of the labels, or numbers if `names` is None.
+        One label for each row: those of `names`, or numbers if `names` is None.
     names
         The names by id; None for regression.
     max_length
@@ -173,7 +182,7 @@ def sequence_rows(
     Raises
     ------
     InputError
-        A label is not one of `names`, or no number.
+        A label is missing, not one of `names`, or no number; the message has the row.
 
     Warns
     -----
@@ -181,21 +190,20 @@ def sequence_rows(
         Texts were truncated, or labels have no examples.
     """
     ids = {name: index for index, name in enumerate(names or ())}
+    values: list[Any]
+    if names is None:
+        values = number_labels(labels).tolist()
+    else:
+        values = [_id(ids, label, f"row {number}") for number, label in enumerate(labels)]
     encoded = tokenizer.encodings(
         list(map(str, texts)) if pairs is None else list(zip(map(str, texts), map(str, pairs), strict=True)),
         truncation=True,
         max_length=max_length,
     )
-    rows: list[dict[str, Any]] = []
-    for number, (encoding, label) in enumerate(zip(encoded, labels, strict=True)):
-        value: Any
-        if names is None:
-            value = _number(label, number)
-        elif str(label) in ids:
-            value = ids[str(label)]
-        else:
-            _refuse(f"row {number} has the label {str(label)!r}, which is none of {', '.join(names)}")
-        rows.append({"input_ids": encoding.ids, "token_type_ids": encoding.type_ids, "labels": value})
+    rows: list[dict[str, Any]] = [
+        {"input_ids": encoding.ids, "token_type_ids": encoding.type_ids, "labels": value}
+        for encoding, value in zip(encoded, values, strict=True)
+    ]
     _warn(sum(bool(encoding.overflowing) for encoding in encoded), len(rows), max_length)
     if names is not None:
         counts = Counter(row["labels"] for row in rows)
@@ -228,7 +236,7 @@ def token_rows(
     Raises
     ------
     InputError
-        A text has another number of words than of labels, or a label is none of `names`.
+        A text has another number of words than of labels, or a label is missing or none of `names`.
 
     Warns
     -----
@@ -236,18 +244,18 @@ def token_rows(
         Texts were truncated.
     """
     ids = {name: index for index, name in enumerate(names)}
+    values = []
     for number, (text, labels) in enumerate(zip(words, tags, strict=True)):
         if len(text) != len(labels):
             _refuse(f"row {number} has {len(text)} words, but {len(labels)} labels")
-        if unknown := [label for label in labels if str(label) not in ids]:
-            _refuse(f"row {number} has the label {str(unknown[0])!r}, which is none of {', '.join(names)}")
+        values.append([_id(ids, label, f"row {number}, word {word}") for word, label in enumerate(labels)])
     texts = [list(map(str, text)) for text in words]
     encoded = tokenizer.encodings(texts, is_split_into_words=True, truncation=True, max_length=max_length)
     rows = []
-    for encoding, labels in zip(encoded, tags, strict=True):
+    for encoding, own in zip(encoded, values, strict=True):
         before, row = None, []
         for word in encoding.word_ids:
-            row.append(IGNORED if word is None or word == before else ids[str(labels[word])])
+            row.append(IGNORED if word is None or word == before else own[word])
             before = word
         rows.append({"input_ids": encoding.ids, "token_type_ids": encoding.type_ids, "labels": row})
     _warn(sum(bool(encoding.overflowing) for encoding in encoded), len(rows), max_length)
@@ -260,18 +268,14 @@ def _warn(cut: int, rows: int, max_length: int) -> None:
         warnings.warn(message, TrainingWarning, stacklevel=3)
 
 
-def _number(value: Any, row: int) -> float:  # noqa: ANN401
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        _refuse(f"row {row} has the label {value!r}, which is no finite number")
-    return number
-
-
-def _is_integer(name: str) -> bool:
-    return name.lstrip("-").isascii() and name.lstrip("-").isdecimal() and len(name) < 19
+def _id(ids: Mapping[str, int], label: Any, where: str) -> int:  # noqa: ANN401
+    """Return the id of a label."""
+    if problem := class_problem(label):
+        _refuse(f"{where}: {problem}")
+    name = class_name(label)
+    if name not in ids:
+        _refuse(f"{where} has the label {name!r}, which is none of {', '.join(ids)}")
+    return ids[name]
 
 
 def _refuse(message: str) -> NoReturn:

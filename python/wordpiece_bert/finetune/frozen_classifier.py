@@ -22,7 +22,9 @@ from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.errors import CheckpointError, InputError
+from wordpiece_bert.finetune.estimator import Estimator
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
+from wordpiece_bert.finetune.labels import class_labels, class_name, number_labels
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
 
@@ -41,13 +43,16 @@ __all__ = ["FrozenClassifier", "cached_vectors"]
 #: The files of a saved classifier, beside those of its encoder.
 SETTINGS, WEIGHTS = "frozen_head.json", "frozen_head.safetensors"
 _FORMAT, _VERSION = "wordpiece-bert frozen head", 1
+#: The types of labels in a saved classifier; those of files without one are strings.
+_DTYPES = ("str", "object", "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
+_DTYPES += ("float16", "float32", "float64")
 
 
-class FrozenClassifier:
+class FrozenClassifier(Estimator):
     """Labels, or numbers, for texts and pairs of texts, from the vectors of a sentence encoder that is not trained.
 
     The features of a pair are [u; v; |u − v|; u·v] of the vectors u and v of its texts (Conneau et al. 2017, section
-    3.1).
+    3.1). It is an estimator as scikit-learn's are: `sklearn.base.clone`, cross-validation and searches work with it.
 
     Parameters
     ----------
@@ -62,8 +67,10 @@ class FrozenClassifier:
         The encoder.
     head : LogisticRegression or Ridge
         The head.
+    classes_ : ndarray
+        The labels, sorted, of the type that `fit` got; a regression has none.
     labels : list of str
-        The names of the labels, sorted; ``["LABEL_0"]`` for a regression, empty before `fit`.
+        The names of the labels in that order; ``["LABEL_0"]`` for a regression, empty before `fit`.
     takes_pairs : bool
         Whether it was fitted to pairs.
 
@@ -73,7 +80,7 @@ class FrozenClassifier:
     >>> texts = ["A great film.", "A dull film.", "Wonderful!", "Boring."]
     >>> classifier = FrozenClassifier("minilm").fit(texts, ["good", "bad", "good", "bad"])  # doctest: +SKIP
     >>> classifier.predict(["I loved it."])  # doctest: +SKIP
-    ['good']
+    array(['good'], dtype='<U4')
     """
 
     encoder: SentenceEncoder
@@ -88,6 +95,7 @@ class FrozenClassifier:
             _refuse(f"encoder must be a SentenceEncoder or the name of a model, not {type(encoder).__name__}")
         if head is not None and not isinstance(head, LogisticRegression | Ridge):
             _refuse(f"head must be a LogisticRegression or a Ridge, not {type(head).__name__}")
+        self._encoder = encoder  # as it was passed, for get_params
         self.encoder = encoder if isinstance(encoder, SentenceEncoder) else SentenceEncoder(encoder)
         self.head = LogisticRegression() if head is None else head
         self.labels = []
@@ -107,6 +115,18 @@ class FrozenClassifier:
         """Whether it predicts numbers."""
         return isinstance(self.head, Ridge)
 
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The labels, sorted, of the type that `fit` got."""
+        if isinstance(self.head, Ridge) or not self.labels:  # AttributeError, by which scikit-learn recognizes both
+            what = "a regression" if isinstance(self.head, Ridge) else "a FrozenClassifier that is not fitted"
+            message = f"{what} has no classes_"
+            raise AttributeError(message)
+        return self.head.classes_
+
+    def _kind(self) -> str:
+        return "regressor" if self.is_regression else "classifier"
+
     def fit(
         self,
         texts: Texts,
@@ -122,7 +142,8 @@ class FrozenClassifier:
         texts : iterable of str, or of pairs
             The texts. A pair is a tuple of two texts, or a dict with ``text`` and ``text_pair``.
         labels : sequence
-            Names or integers; numbers for `Ridge`.
+            One label for each text: strings, whole numbers or booleans, in a list, an array or a column of pandas,
+            Polars or Arrow. `predict` returns the same type. Numbers for `Ridge`.
         cache : str or os.PathLike, optional
             A folder in which the vectors are kept, as by `cached_vectors`.
         show_progress_bar : bool, optional
@@ -136,18 +157,18 @@ class FrozenClassifier:
         Raises
         ------
         InputError
-            There are no texts, texts and pairs are mixed, or the labels do not fit.
+            There are no texts, texts and pairs are mixed, or there are more or fewer labels than texts; a label is
+            missing (None, NaN, an empty string), a list or a fraction, or they are of several types. The message has
+            the row.
         """
         firsts, seconds = _divided(texts)
-        if len(labels) != len(firsts):
-            _refuse(f"there are {len(firsts)} texts, but {len(labels)} labels")
-        x = self._features(firsts, seconds, cache, show_progress_bar)
-        if isinstance(self.head, Ridge):
-            self.head.fit(x, _numbers(labels))
-            self.labels = ["LABEL_0"]
-        else:
-            self.head.fit(x, np.array([str(label) for label in labels]))
-            self.labels = [str(name) for name in self.head.classes_]
+        right = number_labels(labels) if self.is_regression else class_labels(labels)
+        if len(right) != len(firsts):
+            _refuse(f"there are {len(firsts)} texts, but {len(right)} labels")
+        if not self.is_regression and (right == right[0]).all():
+            _refuse(f"all {len(right)} labels are {right.tolist()[0]!r}: at least two classes are needed")
+        self.head.fit(self._features(firsts, seconds, cache, show_progress_bar), right)
+        self.labels = ["LABEL_0"] if isinstance(self.head, Ridge) else list(map(class_name, self.head.classes_))
         self.takes_pairs = seconds is not None
         return self
 
@@ -169,8 +190,8 @@ class FrozenClassifier:
 
     def predict(
         self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
-    ) -> list[str] | list[float]:
-        """Return the most probable label of each text; for a regression the number.
+    ) -> npt.NDArray[Any]:
+        """Return the most probable label of each text, [n], of the type of `classes_`; for a regression float64.
 
         Parameters
         ----------
@@ -178,10 +199,8 @@ class FrozenClassifier:
             As for `scores`.
         """
         scores = self.scores(texts, batch_size=batch_size, cache=cache)
-        if self.is_regression:
-            numbers: list[float] = scores[:, 0].tolist()
-            return numbers
-        return [self.labels[index] for index in scores.argmax(axis=1).tolist()]
+        found: npt.NDArray[Any] = scores[:, 0] if self.is_regression else self.classes_[scores.argmax(axis=1)]
+        return found
 
     def predict_proba(
         self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
@@ -208,7 +227,9 @@ class FrozenClassifier:
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder that `from_pretrained` and `wordpiece_bert.tasks.classify` load.
 
-        It is the folder of the encoder, which sentence-transformers loads as well, with two files for the head.
+        It is the folder of the encoder, which sentence-transformers loads as well, with two files for the head. Other
+        libraries know no such head: transformers' ``AutoModelForSequenceClassification`` loads the folder with a random
+        one, and says so in a warning. For a model that classifies there, fine-tune one with `Trainer`.
 
         Parameters
         ----------
@@ -228,6 +249,7 @@ class FrozenClassifier:
             "version": _VERSION,
             "head": type(self.head).__name__,
             "labels": self.labels,
+            "dtype": "float64" if self.is_regression else _dtype_name(self.classes_),
             "pairs": self.takes_pairs,
             "dimension": self.encoder.dimension,
         }
@@ -276,6 +298,7 @@ class FrozenClassifier:
 
     def _restore(self, folder: Path, settings: dict[str, Any], tensors: Mapping[str, npt.NDArray[Any]]) -> None:
         labels, pairs = settings.get("labels"), settings.get("pairs") is True
+        dtype = settings.get("dtype", "str")
         width = self.encoder.dimension * (4 if pairs else 1)
         shapes = {key: list(array.shape) for key, array in tensors.items()}
         if isinstance(labels, list) and labels and all(isinstance(label, str) for label in labels):
@@ -287,7 +310,7 @@ class FrozenClassifier:
                     self.head.coef_, self.head.intercept_ = coefficients[0], float(intercept[0])
                 else:
                     self.head.coef_, self.head.intercept_ = coefficients, intercept
-                    self.head.classes_ = np.array(labels)
+                    self.head.classes_ = _classes(folder, labels, dtype)
                 return
         message = (
             f"{folder}: the head has the labels {labels!r:.80} and the tensors {shapes}, which do not fit each other "
@@ -455,12 +478,23 @@ def _pair(index: int, item: object) -> tuple[str, str | None]:
     return parts[0], parts[1]
 
 
-def _numbers(labels: Sequence[Any]) -> npt.NDArray[np.float64]:
+def _dtype_name(classes: npt.NDArray[Any]) -> str:
+    return "str" if classes.dtype.kind == "U" else classes.dtype.name
+
+
+def _classes(folder: Path, names: list[str], dtype: object) -> npt.NDArray[Any]:
+    """Return the sorted labels of these names."""
     try:
-        return np.array([float(label) for label in labels])
-    except (TypeError, ValueError) as error:
-        message = f"a regression needs numbers as labels: {error}"
-        raise InputError(message) from None
+        if dtype in ("str", "object"):
+            return np.array(names, dtype)
+        if dtype == "bool":
+            return np.array([["False", "True"].index(name) for name in names], np.bool_)
+        if dtype in _DTYPES:
+            return np.array([int(name) for name in names]).astype(dtype)
+    except (ValueError, OverflowError):
+        pass
+    message = f"{folder}: the head has the labels {names!r:.80}, which are not of the type {dtype!r:.40}"
+    raise CheckpointError(message)
 
 
 def _refuse(message: str) -> NoReturn:

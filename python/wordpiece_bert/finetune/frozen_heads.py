@@ -11,6 +11,8 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import finite_number
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.estimator import Estimator
+from wordpiece_bert.finetune.labels import class_labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,7 +24,7 @@ _TOLERANCE = 1e-9
 _MOST_STEPS = 200
 
 
-class LogisticRegression:
+class LogisticRegression(Estimator):
     """Multinomial logistic regression, fitted by a Newton method with conjugate gradients.
 
     It minimizes C·Σᵢ wᵢ·CEᵢ + ½‖W‖², where CEᵢ is the cross entropy of row i and wᵢ its weight. The intercept is not
@@ -64,7 +66,8 @@ class LogisticRegression:
     def __init__(self, C: float = 1.0, class_weight: Literal["balanced"] | None = None) -> None:
         if class_weight not in (None, "balanced"):
             _refuse(f"class_weight is {class_weight!r}: it must be None or 'balanced'")
-        self.C = finite_number("C", C, above=0)
+        finite_number("C", C, above=0)
+        self.C = C
         self.class_weight = class_weight
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
@@ -75,19 +78,18 @@ class LogisticRegression:
         X
             Features, numbers [n, D].
         y
-            Labels, integers or strings [n], of at least two classes.
+            Labels [n] of at least two classes: strings, whole numbers or booleans.
 
         Raises
         ------
         InputError
-            Shapes do not fit, a feature is NaN or infinite, or there is only one class.
+            Shapes do not fit, a feature is NaN or infinite, a label is missing or a fraction, or there is only one
+            class.
         """
         x = _features(X)
-        labels = np.asarray(y)
+        labels = class_labels(y)
         if labels.shape != (len(x),):
             _refuse(f"y must have shape [{len(x)}], one label for each row of X, not {list(labels.shape)}")
-        if labels.dtype.kind == "f":
-            _refuse(f"y holds {labels.dtype} numbers: labels of classes are integers or strings")
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             _refuse(f"all {len(x)} labels are {self.classes_[0].item()!r}: at least two classes are needed")
@@ -154,13 +156,16 @@ class LogisticRegression:
         """
         return float((self.predict(X) == np.asarray(y)).mean())
 
+    def _kind(self) -> str:
+        return "classifier"
+
     def _width(self) -> int:
         if not hasattr(self, "coef_"):
             _refuse("this LogisticRegression is not fitted yet: call fit first")
         return int(self.coef_.shape[1])
 
 
-class Ridge:
+class Ridge(Estimator):
     """Linear regression with a penalty on the coefficients: minimizes ‖y − Xw − b‖² + alpha·‖w‖².
 
     Parameters
@@ -186,7 +191,8 @@ class Ridge:
     intercept_: Any
 
     def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = finite_number("alpha", alpha, least=0)
+        finite_number("alpha", alpha, least=0)
+        self.alpha = alpha
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Fit the coefficients.
@@ -204,7 +210,11 @@ class Ridge:
             Shapes do not fit, or a number is NaN or infinite.
         """
         x = _features(X)
-        targets = np.asarray(y, np.float64)
+        try:
+            targets = np.asarray(y, np.float64)
+        except (TypeError, ValueError) as error:
+            message = f"y must be an array of numbers [n] or [n, targets]: {error}"
+            raise InputError(message) from None
         if targets.ndim not in (1, 2) or len(targets) != len(x):
             _refuse(f"y must have shape [{len(x)}] or [{len(x)}, targets], not {list(targets.shape)}")
         if not np.isfinite(targets).all():
@@ -234,6 +244,9 @@ class Ridge:
             _refuse("this Ridge is not fitted yet: call fit first")
         y: npt.NDArray[np.float64] = _features(X, self.coef_.shape[-1]) @ self.coef_.T + self.intercept_
         return y
+
+    def _kind(self) -> str:
+        return "regressor"
 
 
 def _newton(

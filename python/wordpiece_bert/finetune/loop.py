@@ -6,18 +6,21 @@ parameters; models and encoders never change.
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
+from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.progress import Progress, shows_bars
 from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError
 from wordpiece_bert.finetune import checkpoints
-from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, fingerprint, rows_of
+from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, check_rows, fingerprint, rows_of
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.memory import check_memory
 from wordpiece_bert.finetune.optimizer import clip_factor
@@ -69,7 +72,8 @@ class TrainOutput:
     global_step : int
         Steps of the optimizer, those before a resumption among them.
     training_loss : float
-        The mean loss of the steps of this call.
+        The mean loss of the steps of this call. If there were none left, that of the last steps in the history, or NaN
+        if that is empty too.
     metrics : dict of str to float
         ``train_runtime`` in seconds, ``train_samples_per_second``, ``train_steps_per_second``.
     """
@@ -121,6 +125,8 @@ class TrainingLoop(Generic[Trained]):
         self._best: dict[str, Any] | None = None
         self._recent: list[float] = []  # the losses since the last entry of the history
         self._data: str | None = None
+        self._checkpoint: Path | None = None  # the one that was read or written last
+        self._logs = False  # whether entries of the history go to args.log_file
 
     # --- what the two trainers define
 
@@ -217,21 +223,31 @@ class TrainingLoop(Generic[Trained]):
         Raises
         ------
         CheckpointError
-            There is no complete checkpoint, or it is of other settings, another model or other data.
+            There is no complete checkpoint, or it is of other settings, another model or other data. Or the training
+            begins anew, and `output_dir` has the checkpoints of an earlier one.
         NonFiniteError
             A loss or a gradient is NaN or infinite; the last checkpoint is kept.
         InputError
-            There is no data, or a batch needs more memory than is free.
+            There is no data, a row has no label, or a batch needs more memory than is free.
         """
         if self.train_dataset is None or len(self.train_dataset) == 0:
             message = "there is nothing to train on: train_dataset is empty or missing"
             raise InputError(message)
+        output = Path(self.args.output_dir)
         if resume_from_checkpoint:
-            output = Path(self.args.output_dir)
             known = isinstance(resume_from_checkpoint, bool)
             self.load_checkpoint(checkpoints.newest(output) if known else Path(resume_from_checkpoint))  # type: ignore[arg-type]
+        begins = self.args.save_strategy != "no" and not self._goes_on(output)
+        if begins and not self.args.overwrite_output_dir:
+            checkpoints.refuse_existing(output)
+        self._read_rows()
+        if self.eval_dataset is not None:
+            deque(check_rows(self.eval_dataset), maxlen=0)
         trained = sum(array.size for name, array in self._parameters.items() if name not in self._frozen)
         check_memory(self._config(), trained, self.train_dataset, self.args, self._sizes)
+        if begins:
+            checkpoints.remove_all(output)
+        self._begin_log()
         start, first, losses = time.perf_counter(), self.global_step, []
         stopped = False
         with self._progress() as bar:
@@ -239,6 +255,7 @@ class TrainingLoop(Generic[Trained]):
                 result = self.training_step([self._batch(rows_of(self.train_dataset, rows)) for rows in micro_batches])
                 losses.append(result.loss)
                 self._recent.append(result.loss)
+                bar.label = f"epoch {self._epoch():.2f}, loss {np.mean(self._recent):.4f}"
                 bar.update(self.global_step)
                 last = self.global_step == self._total_steps()
                 if self.global_step % self.args.logging_steps == 0 or last:
@@ -264,14 +281,21 @@ class TrainingLoop(Generic[Trained]):
             "train_samples_per_second": rows / max(seconds, 1e-9),
             "train_steps_per_second": (self.global_step - first) / max(seconds, 1e-9),
         }
-        return TrainOutput(self.global_step, float(np.mean(losses)) if losses else math.nan, metrics)
+        logged = [entry["loss"] for entry in self.log_history if "loss" in entry]
+        loss = float(np.mean(losses)) if losses else logged[-1] if logged else math.nan
+        return TrainOutput(self.global_step, loss, metrics)
+
+    def _goes_on(self, output: Path) -> bool:
+        """Return whether the steps made so far are of the training whose checkpoints are in a folder."""
+        if self.global_step == 0 or self._checkpoint is None:
+            return self.global_step > 0
+        return self._checkpoint.resolve().parent == output.resolve()
 
     def _batch_rows(self) -> int:
         return self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps
 
     def _steps_per_epoch(self) -> int:
-        rows = 0 if self.train_dataset is None else len(self.train_dataset)
-        batches = math.ceil(rows / self.args.per_device_train_batch_size)
+        batches = math.ceil(self._rows() / self.args.per_device_train_batch_size)
         return math.ceil(batches / self.args.gradient_accumulation_steps)
 
     def _total_steps(self) -> int:
@@ -306,11 +330,24 @@ class TrainingLoop(Generic[Trained]):
 
         show = self.args.show_progress_bar
         visible = shows_bars(sys.stderr) if show is None else show
-        return Progress(self._total_steps(), "step") if visible else _Silent(self._total_steps(), "step")
+        return (Progress if visible else _Silent)(self._total_steps(), "step", done=self.global_step)
+
+    def _epoch(self) -> float:
+        return self.global_step / max(1, self._steps_per_epoch())
 
     def _log(self, **values: float) -> None:
-        epoch = self.global_step / max(1, self._steps_per_epoch())
-        self.log_history.append({"step": self.global_step, "epoch": epoch, **values})
+        self.log_history.append({"step": self.global_step, "epoch": self._epoch(), **values})
+        if self._logs and self.args.log_file is not None:
+            with Path(self.args.log_file).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(self.log_history[-1]) + "\n")
+
+    def _begin_log(self) -> None:
+        """Write the history so far; later entries are appended."""
+        if self.args.log_file is not None:
+            path = Path(self.args.log_file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, "".join(json.dumps(entry) + "\n" for entry in self.log_history))
+            self._logs = True
 
     def _evaluated(self, metrics: dict[str, float]) -> bool:
         """Record an evaluation; return whether the training shall stop early."""
@@ -359,13 +396,13 @@ class TrainingLoop(Generic[Trained]):
         OSError
             A file cannot be written; then no folder of this name has appeared.
         """
-        if self._data is None and self.train_dataset is not None:
-            self._data = fingerprint(self.train_dataset)
+        self._read_rows()
         state = {
             "step": self.global_step,
             "arguments": self.args.fixed(),
             "model": self._description(),
             "data": self._data,
+            "rows": self._rows(),
             "best": self._best,
             "recent_losses": self._recent,
             "history": self.log_history,
@@ -387,21 +424,40 @@ class TrainingLoop(Generic[Trained]):
             It is incomplete, or of other settings, another model or other data; the message names the difference.
         """
         found = checkpoints.read(Path(folder))
-        if self._data is None and self.train_dataset is not None:
-            self._data = fingerprint(self.train_dataset)
-        expected = {"arguments": self.args.fixed(), "model": self._description(), "data": self._data}
-        for part, own in expected.items():
+        self._read_rows()
+        for part, own in {"arguments": self.args.fixed(), "model": self._description()}.items():
             _compare(folder, part, found.state.get(part), own)
+        if found.state.get("data") != self._data:
+            self._refuse_data(folder, found.state.get("rows"))
         self._set_parameters(found.parameters)
         self.global_step = int(found.state["step"])
         self._optimizer.load_state_dict({"steps": self.global_step, "moments": found.moments})
         self._best = found.state["best"]
         self._recent = list(found.state["recent_losses"])
         self.log_history = list(found.state["history"])
+        self._checkpoint = Path(folder)
+
+    def _read_rows(self) -> None:
+        """Compute the fingerprint of the rows to train on, which finds those without a label before the first step."""
+        if self._data is None and self.train_dataset is not None:
+            self._data = fingerprint(self.train_dataset)
+
+    def _rows(self) -> int:
+        return 0 if self.train_dataset is None else len(self.train_dataset)
+
+    def _refuse_data(self, folder: str | os.PathLike[str], rows: int | None) -> NoReturn:
+        own = self._rows()
+        change = f"{rows:,} rows then, {own:,} now" if rows not in (None, own) else f"{own:,} rows with other content"
+        message = (
+            f"{folder}: the checkpoint is of other training data: {change}; to go on from it, give the data of then, "
+            "with the same tokenizer, columns, lengths and masks; to train on these, begin again"
+        )
+        raise CheckpointError(message)
 
     def _save(self) -> None:
         output = Path(self.args.output_dir)
-        self.save_checkpoint(output / f"checkpoint-{self.global_step}")
+        self._checkpoint = output / f"checkpoint-{self.global_step}"
+        self.save_checkpoint(self._checkpoint)
         if self.args.save_total_limit is not None:
             keep = None if self._best is None else output / self._best["checkpoint"]
             checkpoints.remove_old(output, self.args.save_total_limit, keep)

@@ -225,13 +225,25 @@ def problem_type(config: BertConfig, labels: npt.ArrayLike) -> str:
     -------
     str
         ``"regression"``, ``"single_label_classification"`` or ``"multi_label_classification"``.
+
+    Raises
+    ------
+    InputError
+        There are several labels for each text, and the model has one.
     """
-    if config.problem_type is not None:
-        return config.problem_type
-    if config.num_labels == 1:
-        return "regression"
-    integers = np.issubdtype(as_array("labels", labels).dtype, np.integer)
-    return "single_label_classification" if integers else "multi_label_classification"
+    found = as_array("labels", labels)
+    problem = config.problem_type
+    if problem is None:
+        integers = np.issubdtype(found.dtype, np.integer)
+        problem = "single_label_classification" if integers else "multi_label_classification"
+        problem = "regression" if config.num_labels == 1 else problem
+    if problem == "single_label_classification" and found.ndim > 1 and found.shape[1:] != (1,):
+        message = (
+            f"labels has shape {list(found.shape)}, but the model's problem_type is 'single_label_classification', one "
+            "integer for each text; with problem_type='multi_label_classification' a text has 0.0 or 1.0 for each label"
+        )
+        raise InputError(message)
+    return problem
 
 
 class TokenClassification(LabelledModel):

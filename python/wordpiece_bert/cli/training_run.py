@@ -1,0 +1,84 @@
+"""What ``finetune`` and ``pretrain`` share: checkpoints, the log, and the line at the end."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert._core import set_num_threads
+from wordpiece_bert.cli.messages import print_summary, print_warning
+from wordpiece_bert.finetune import checkpoints
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from wordpiece_bert.finetune import TrainOutput
+
+__all__ = ["checkpoints_of", "log_of", "print_training", "resumes", "with_threads"]
+
+
+def checkpoints_of(options: argparse.Namespace) -> Path:
+    """Return the folder of the checkpoints."""
+    folder: Path = options.output / "checkpoints"
+    return folder
+
+
+def log_of(options: argparse.Namespace) -> Path:
+    """Return the file to which the history is written as it grows."""
+    file: Path = options.output / "training_log.jsonl"
+    return file
+
+
+def resumes(options: argparse.Namespace) -> bool:
+    """Return whether to go on from a checkpoint; to be called before anything is loaded.
+
+    Raises
+    ------
+    CheckpointError
+        The output has checkpoints, and neither ``--resume`` nor ``--overwrite`` says what to do with them.
+    """
+    folder = checkpoints_of(options)
+    if not options.resume:
+        if not options.overwrite:
+            checkpoints.refuse_existing(folder)
+        return False
+    if checkpoints.folders(folder):
+        return True
+    print_warning(f"{folder}: there is no checkpoint to go on from; the training begins")
+    return False
+
+
+@contextmanager
+def with_threads(options: argparse.Namespace) -> Iterator[None]:
+    """Compute with ``--threads`` threads, or with the default number."""
+    if options.threads is None:
+        yield
+        return
+    set_num_threads(options.threads)
+    try:
+        yield
+    finally:
+        set_num_threads(None)
+
+
+def print_training(
+    options: argparse.Namespace, result: TrainOutput, evaluations: list[dict[str, float]], shown: str, curve: Path
+) -> None:
+    """Print what a training did; `shown` are its metrics as the end of a message."""
+    seconds, loss = result.metrics["train_runtime"], result.training_loss
+    if result.metrics["train_steps_per_second"]:
+        done = f"{result.global_step:,} steps in {seconds:.0f} s, mean loss {loss:.4f}"
+    else:
+        done = f"all {result.global_step:,} steps were made before, the last with loss {loss:.4f}"
+    facts: dict[str, Any] = {
+        "output": str(options.output),
+        "steps": result.global_step,
+        "loss": loss,
+        "seconds": seconds,
+        "evaluations": evaluations,
+        "log": str(log_of(options)),
+        "curve": str(curve),
+    }
+    print_summary(options, f"{options.output}: {done}{shown}; curve: {curve}", facts)
