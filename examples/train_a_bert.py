@@ -155,7 +155,8 @@ def main() -> None:
         return
     (options.folder / "texts.txt").open("rb").close()  # so that a missing file is one sentence
     for command in steps(options.folder, quick=options.quick):
-        run(command)
+        is_training = command.split()[1] in ("pretrain", "finetune")
+        run(f"{command} --overwrite" if is_training else command)  # so that the program can be run twice
     if importlib.util.find_spec("uvicorn") is None:
         print("no server: pip install 'wordpiece-bert[serve]'")
         return
