@@ -272,7 +272,7 @@ def test_ridge_with_more_features_than_rows() -> None:
         (lambda: LogisticRegression(class_weight="equal"), "equal"),  # type: ignore[arg-type]
         (lambda: LogisticRegression().fit([[1.0], [2.0]], [1, 1]), "at least two classes"),
         (lambda: LogisticRegression().fit([[1.0], [math.nan]], [0, 1]), r"X\[1, 0\] is nan"),
-        (lambda: LogisticRegression().fit([[1.0], [2.0]], [0.5, 1.0]), "float64"),
+        (lambda: LogisticRegression().fit([[1.0], [2.0]], [0.5, 1.0]), "is a fraction"),
         (lambda: LogisticRegression().fit([[1.0], [2.0]], [0, 1, 1]), "one label for each row"),
         (lambda: LogisticRegression().predict([[1.0]]), "call fit first"),
         (lambda: LogisticRegression().fit([[1.0], [2.0]], [0, 1]).predict([[1.0, 2.0]]), "fitted with 1"),

@@ -490,7 +490,7 @@ def test_the_command_chooses(form: str, folder: Path, tmp_path: Path, capsys: py
     assert "accuracy" in capsys.readouterr().err
     assert json.loads((out / "config.json").read_text())["architectures"] == ["BertForMultipleChoice"]
     if form == "columns":
-        assert main([*command[:-1], "text"]) == 2
+        assert main([*command[:-1], "text", "--overwrite"]) == 2
         assert "must hold lists of strings" in capsys.readouterr().err
 
 
@@ -503,5 +503,5 @@ def test_fewer_rows_than_a_batch_are_warned_about(
     assert "fewer than a batch" not in capsys.readouterr().err
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        assert main([*command, "--epochs", "1"]) == 0
+        assert main([*command, "--epochs", "1", "--overwrite"]) == 0
     assert "2 rows, fewer than a batch of 16" in capsys.readouterr().err

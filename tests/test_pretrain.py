@@ -18,7 +18,7 @@ import pytest
 
 import wordpiece_bert as wb
 from small_corpus import write_corpus
-from wordpiece_bert._internal.progress import line_interval
+from wordpiece_bert._internal.progress import Progress, line_interval
 from wordpiece_bert.bert import BertConfig, BertForMaskedLM, BertForPreTraining
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.cli import main
@@ -375,3 +375,10 @@ def test_progress_is_printed_without_a_terminal(
     found = [line for line in lines if re.search(r"epoch 0\.\d\d, loss \d+\.\d{4}: .* of 3 steps", line)]
     assert len(found) == (0 if quiet else 3)
     assert not (quiet and lines)
+
+
+def test_the_speed_of_a_resumed_run_is_its_own() -> None:
+    text = Progress(100, "step", done=90)
+    text.update(95)
+    assert text.text(10.0) == " 95%, 95 of 100 steps, 0.50 steps/s, 0:10 left"
+    assert Progress(100, "step", done=90).text(10.0) == " 90%, 90 of 100 steps, 0.00 steps/s, 0:10"

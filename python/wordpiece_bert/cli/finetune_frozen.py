@@ -107,7 +107,7 @@ def _tokens(options: argparse.Namespace) -> tuple[int, dict[str, float]]:
     tokenizer = Tokenizer.from_pretrained(options.model, download=options.download)
     longest = min(options.max_length or model.config.longest_row, model.config.longest_row)
     data = token_rows(tokenizer, words, tags, names=names, max_length=longest)
-    fitted = fit_token_head(model, data, C=options.inverse_penalty)
+    fitted = fit_token_head(model, data, C=options.inverse_penalty, show_progress_bar=not options.quiet)
     found: dict[str, float] = {}
     if options.eval:
         held_out = token_rows(tokenizer, *rows(options.eval), names=names, max_length=longest)

@@ -12,6 +12,7 @@ from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, pad_collate, rows_of
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression
+from wordpiece_bert.finetune.loop import shown_progress
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.base import Model
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["fit_token_head"]
 
 
-def fit_token_head(model: Model, dataset: Dataset, *, C: float = 1.0, batch_size: int = 32) -> HeadModel:
+def fit_token_head(
+    model: Model, dataset: Dataset, *, C: float = 1.0, batch_size: int = 32, show_progress_bar: bool | None = None
+) -> HeadModel:
     """Return a model for token classification whose head is logistic regression on the encoder's vectors.
 
     Its output is that of the class: transformers and `wordpiece_bert.tasks.ner` load what it saves.
@@ -35,6 +38,8 @@ def fit_token_head(model: Model, dataset: Dataset, *, C: float = 1.0, batch_size
         The inverse strength of the penalty, as in `LogisticRegression`.
     batch_size : int, default 32
         Rows that go through the encoder at once.
+    show_progress_bar : bool, optional
+        Whether to show progress; by default on a terminal only.
 
     Returns
     -------
@@ -51,14 +56,16 @@ def fit_token_head(model: Model, dataset: Dataset, *, C: float = 1.0, batch_size
     if len(dataset) == 0:
         _refuse("there are no rows")
     features, labels = [], []
-    for start in range(0, len(dataset), batch_size):
-        rows = rows_of(dataset, range(start, min(start + batch_size, len(dataset))))
-        batch: dict[str, Any] = pad_collate(rows, model.config.pad_token_id or 0)
-        right = batch.pop("labels")
-        x = model.base_model(**batch, visible_only=True).last_hidden_state  # [B, S, H]
-        counted = right != IGNORED
-        features.append(x[counted])
-        labels.append(right[counted])
+    with shown_progress(len(dataset), "row", show_progress_bar) as bar:
+        for start in range(0, len(dataset), batch_size):
+            rows = rows_of(dataset, range(start, min(start + batch_size, len(dataset))))
+            batch: dict[str, Any] = pad_collate(rows, model.config.pad_token_id or 0)
+            right = batch.pop("labels")
+            x = model.base_model(**batch, visible_only=True).last_hidden_state  # [B, S, H]
+            counted = right != IGNORED
+            features.append(x[counted])
+            labels.append(right[counted])
+            bar.update(start + len(rows))
     found = np.concatenate(labels)
     for index in range(model.config.num_labels):
         if not (found == index).any():

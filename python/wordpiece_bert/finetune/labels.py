@@ -127,6 +127,8 @@ def class_labels(labels: Any) -> npt.NDArray[Any]:  # noqa: ANN401
     InputError
         A label is missing or no label of a class, or they are of several types; the message has the row.
     """
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biu":
+        return labels  # nothing can be wrong with them
     values = _listed(labels)
     kinds: dict[str, int] = {}
     for row, value in enumerate(values):
@@ -228,7 +230,7 @@ def _missing(value: Any) -> str | None:  # noqa: ANN401
     """Return that a plain value stands for none: None, NaN, NaT, pandas' NA, or an empty cell."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return f"the label is missing ({value!r})"
-    if isinstance(value, str | list | tuple | dict) or getattr(value, "ndim", 0):
+    if isinstance(value, str | list | tuple | dict) or bool(getattr(value, "ndim", 0)):
         return None
     try:
         differs = bool(value != value)  # NaN and NaT are not equal to themselves

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.network import Network, Parameters
     from wordpiece_bert.sentence.encoder import SentenceEncoder
 
-__all__ = ["StepOutput", "TrainOutput", "TrainingLoop"]
+__all__ = ["StepOutput", "TrainOutput", "TrainingLoop", "shown_progress"]
 
 #: What a trainer trains: a model, or a sentence encoder.
 Trained = TypeVar("Trained", "Model", "SentenceEncoder")
@@ -326,11 +327,7 @@ class TrainingLoop(Generic[Trained]):
         return last or (ends_epoch if when == "epoch" else self.global_step % steps == 0)
 
     def _progress(self) -> Progress:
-        import sys
-
-        show = self.args.show_progress_bar
-        visible = shows_bars(sys.stderr) if show is None else show
-        return (Progress if visible else _Silent)(self._total_steps(), "step", done=self.global_step)
+        return shown_progress(self._total_steps(), "step", self.args.show_progress_bar, done=self.global_step)
 
     def _epoch(self) -> float:
         return self.global_step / max(1, self._steps_per_epoch())
@@ -450,7 +447,8 @@ class TrainingLoop(Generic[Trained]):
         change = f"{rows:,} rows then, {own:,} now" if rows not in (None, own) else f"{own:,} rows with other content"
         message = (
             f"{folder}: the checkpoint is of other training data: {change}; to go on from it, give the data of then, "
-            "with the same tokenizer, columns, lengths and masks; to train on these, begin again"
+            "with the same tokenizer, columns, lengths and masks; to train on these, begin again with "
+            "overwrite_output_dir=True"
         )
         raise CheckpointError(message)
 
@@ -468,6 +466,20 @@ class _Silent(Progress):
 
     def update(self, done: int, *, texts: int | None = None, tokens: int | None = None) -> None:
         """Do nothing."""
+
+
+def shown_progress(total: int, unit: str, show: bool | None, *, done: int = 0) -> Progress:  # noqa: FBT001
+    """Return progress that is shown if `show` is true, or if it is None and there is a terminal or a notebook.
+
+    Parameters
+    ----------
+    total, unit, done
+        As for `Progress`.
+    show
+        Whether to show it.
+    """
+    visible = shows_bars(sys.stderr) if show is None else show
+    return (Progress if visible else _Silent)(total, unit, done=done)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
