@@ -33,6 +33,7 @@ __all__ = [
     "TrainingError",
     "TrainingWarning",
     "TruncationWarning",
+    "VectorsWarning",
     "VocabError",
     "VocabWarning",
     "WordPieceError",
@@ -96,6 +97,10 @@ class TrainingWarning(UserWarning):
 
 class TruncationWarning(UserWarning):
     """Texts were truncated to the model's maximum length. The message has their number and the index of the first."""
+
+
+class VectorsWarning(UserWarning):
+    """A file of vectors has no fingerprint, or the fingerprint of another model or of other texts."""
 
 
 class VocabWarning(UserWarning):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert import _core
+    from wordpiece_bert.corpus.fingerprint import TextsDigest
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.sentence import SentenceEncoder
 
@@ -41,7 +42,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help=summary,
         description="Compute the vector of every text, float32: as one NumPy array [texts, width], as the column "
         "'vector' of a Parquet or Arrow file, or as one JSON object per text. A sparse model has the columns 'indices' "
-        "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy.",
+        "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy. Files of dense "
+        "vectors have a fingerprint of the texts and the model, which 'search' compares; that of FILE.npy and "
+        "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json.",
     )
     arguments.add_files(parser)
     parser.add_argument(
@@ -86,10 +89,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
+    from wordpiece_bert.corpus.fingerprint import TextsDigest
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.corpus.vectors import vector_writer
     from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence import SentenceEncoder, StaticEncoder
+    from wordpiece_bert.sentence.fingerprint import default_prompt, document_prompt, fingerprint_of
     from wordpiece_bert.sentence.folder import other_class
 
     start = time.perf_counter()
@@ -115,10 +120,11 @@ def run(options: argparse.Namespace) -> None:
         options, f"{options.model}: {what}{encoder.dimension} dimensions{cut}, loaded in {loaded - start:.2f} s"
     )
     print_verbose(options, str(encoder.engine))
+    prompt, digest = (document_prompt if options.documents else default_prompt)(encoder), TextsDigest()
     with vector_writer(path, encoder.dimension, kind) as writer:
         writer.begin()
-        truncated, tokens = embed_texts(texts, encoder, writer, options, as_documents=options.documents)
-        writer.commit()
+        truncated, tokens = embed_texts(texts, encoder, writer, options, as_documents=options.documents, digest=digest)
+        writer.commit(fingerprint_of(encoder, digest, prompt=prompt, normalize=options.normalize))
     warn_skipped(texts.skipped_count, texts.skipped)
     warn_truncated(
         len(truncated),
@@ -182,6 +188,7 @@ def embed_texts(
     options: argparse.Namespace,
     *,
     as_documents: bool,
+    digest: TextsDigest | None = None,
     blocks: list[_core.TextBlock] | None = None,
 ) -> tuple[list[str], int]:
     """Write the vectors of all texts; return the locations of truncated texts and the number of tokens.
@@ -194,6 +201,8 @@ def embed_texts(
         ``batch_size``, ``normalize`` and ``quiet``.
     as_documents : bool
         Whether the model's prompt for documents is put before each text.
+    digest : TextsDigest, optional
+        A digest to which the texts are added.
     blocks : list, optional
         A list to which the blocks that are read are added.
     """
@@ -207,6 +216,8 @@ def embed_texts(
     def encode_block(block: _core.TextBlock) -> tuple[npt.NDArray[np.bool_], int]:
         if blocks is not None:
             blocks.append(block)
+        if digest is not None:
+            digest.add_utf8(*block.utf8())
         tokens = 0
         if in_place:
             vectors, cut, tokens = cast("StaticEncoder", encoder)._encode_block(block)

@@ -21,13 +21,14 @@ from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import numpy as np
     import numpy.typing as npt
 
     from wordpiece_bert import _core
     from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.corpus.vector_files import StoredVectors
     from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
 
 __all__ = ["add_parser"]
@@ -61,6 +62,11 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="FILE",
         help="the vectors of the texts, from 'embed'; if there is no such file, it is made (.npy, .parquet, .arrow, "
         ".arrows or .jsonl; default: compute them each time)",
+    )
+    parser.add_argument(
+        "--allow-stale",
+        action="store_true",
+        help="search --vectors with a warning even if their fingerprint is that of other texts or another model",
     )
     parser.add_argument(
         "-m",
@@ -159,22 +165,26 @@ def _check(options: argparse.Namespace, files: list[str]) -> None:
 
 def _collect(options: argparse.Namespace, reader: TextReader, encoder: SentenceEncoder) -> _Collection:
     """Read the texts, and read or make their vectors."""
-    from wordpiece_bert.corpus.vector_files import read_vectors
+    from wordpiece_bert.corpus.vector_files import read_stored
 
     path: Path | None = options.vectors
-    exists = path is not None and path.exists()
     blocks: list[_core.TextBlock] = []
     made = None
+    exists = path is not None and path.exists()
     if exists:
         blocks.extend(reader)
     else:
         made = _embedded(options, reader, encoder, blocks)
     warn_skipped(reader.skipped_count, reader.skipped)
-    vectors = read_vectors(path) if path is not None else made
-    assert vectors is not None
+    if path is None:
+        assert made is not None
+        vectors = made
+    else:
+        stored = read_stored(path)
+        if exists:
+            _compare(options, stored, blocks, encoder)
+        vectors = stored.vectors
     texts = [text for block in blocks for text in block.texts()]
-    if exists:
-        _compare(path, reader.files, vectors, texts, encoder)  # type: ignore[arg-type]  # it exists
     return _Collection(blocks, list(accumulate(map(len, blocks))), texts, vectors)
 
 
@@ -182,13 +192,16 @@ def _embedded(
     options: argparse.Namespace, reader: TextReader, encoder: SentenceEncoder, blocks: list[_core.TextBlock]
 ) -> npt.NDArray[np.float32] | None:
     """Make the vectors, with the model's prompt for documents: write them to ``--vectors``, or return them."""
+    from wordpiece_bert.corpus.fingerprint import TextsDigest
     from wordpiece_bert.corpus.vectors import vector_writer
+    from wordpiece_bert.sentence.fingerprint import document_prompt, fingerprint_of
 
     if options.vectors is not None:
+        digest = TextsDigest()
         with vector_writer(options.vectors, encoder.dimension, options.vectors.suffix.removeprefix(".")) as writer:
             writer.begin()
-            cut, _ = embed_texts(reader, encoder, writer, options, blocks=blocks, as_documents=True)
-            writer.commit()
+            cut, _ = embed_texts(reader, encoder, writer, options, blocks=blocks, digest=digest, as_documents=True)
+            writer.commit(fingerprint_of(encoder, digest, prompt=document_prompt(encoder)))
         memory = None
     else:
         memory = _Memory(encoder.dimension)
@@ -218,25 +231,40 @@ class _Memory:
 
 
 def _compare(
-    path: Path, files: Sequence[str], vectors: npt.NDArray[Any], texts: list[str], encoder: SentenceEncoder
+    options: argparse.Namespace, stored: StoredVectors, blocks: list[_core.TextBlock], encoder: SentenceEncoder
 ) -> None:
-    """Check that the vectors of a file can be those of the texts, by the model."""
-    if len(vectors) != len(texts):
+    """Check that the vectors of a file are those of the texts, by the model."""
+    from wordpiece_bert.corpus.fingerprint import TextsDigest
+    from wordpiece_bert.sentence.fingerprint import check_fingerprint, document_prompt, fingerprint_of
+
+    path, count, (rows, width) = options.vectors, sum(map(len, blocks)), stored.vectors.shape
+    if rows != count:
         message = (
-            f"{path} has {counted(len(vectors), 'vector')}, but there are {counted(len(texts), 'text')}: it was made "
-            "of other texts; delete it, or give another file to --vectors"
+            f"{path} has {counted(rows, 'vector')}, but there are {counted(count, 'text')}: it was made of other "
+            "texts; delete it, or give another file to --vectors"
         )
         raise InputError(message)
-    if len(texts) and vectors.shape[1] != encoder.dimension:
+    if count and width != encoder.dimension:
         message = (
-            f"{path} has vectors of {vectors.shape[1]} numbers, the model of {encoder.dimension}: give the --model "
-            "that made them"
+            f"{path} has vectors of {width} numbers, the model of {encoder.dimension}: give the --model that made them"
         )
         raise InputError(message)
-    named = [Path(file) for file in files if file != arguments.STDIN]
-    newer = [str(file) for file in named if file.exists() and file.stat().st_mtime > path.stat().st_mtime]
-    if newer:
-        print_warning(f"{path} is older than {', '.join(newer)}: delete it to make the vectors again")
+    digest = TextsDigest()
+    for block in blocks:
+        digest.add_utf8(*block.utf8())
+    check_fingerprint(
+        path,
+        stored,
+        fingerprint_of(
+            encoder,
+            digest,
+            prompt=document_prompt(encoder),
+            normalize=None if encoder.similarity_fn_name == "cosine" else False,
+        ),
+        allow_stale=options.allow_stale,
+        option="--allow-stale",
+        warn=print_warning,
+    )
 
 
 def _queries(options: argparse.Namespace) -> Iterator[list[str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from wordpiece_bert.corpus.parquet import import_pyarrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import FrameType, TracebackType
 
 __all__ = ["ArrowWriter"]
@@ -40,6 +40,7 @@ class ArrowWriter:
         self.pyarrow = import_pyarrow(f"writing {kind} files")
         self._kind = kind
         self._writer: Any = None
+        self._schema: Any = None
         self._previous: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._raised: BaseException | None = None
 
@@ -66,6 +67,7 @@ class ArrowWriter:
         else:
             new = self.pyarrow.ipc.new_file if self._kind == "arrow" else self.pyarrow.ipc.new_stream
             self._writer = new(file, schema)
+        self._schema = schema
         self._raise_again()
 
     def write(self, batch: Any) -> None:  # noqa: ANN401
@@ -73,8 +75,19 @@ class ArrowWriter:
         self._writer.write_batch(batch)
         self._raise_again()
 
-    def close(self) -> None:
-        """Write what follows the batches. The file stays open."""
+    def close(self, metadata: Mapping[str, str] | None = None) -> None:
+        """Write what follows the batches. The file stays open.
+
+        Parameters
+        ----------
+        metadata : mapping of str to str, optional
+            Metadata that is known only now: in Parquet that of the file, in Arrow that of a last batch without rows.
+        """
+        if metadata and self._kind == "parquet":
+            self._writer.add_key_value_metadata(metadata)
+        elif metadata:
+            empty = self.pyarrow.RecordBatch.from_pylist([], self._schema)
+            self._writer.write_batch(empty, custom_metadata=metadata)
         self._writer.close()
         self._writer = None
         self._raise_again()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.atomic_file import AtomicFile, uninterrupted
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
+from wordpiece_bert.corpus.fingerprint import METADATA_KEY, VectorsDigest, sidecar_of
 from wordpiece_bert.corpus.row_writer import ArrowRowWriter, RowWriter, open_output
 from wordpiece_bert.errors import InputError
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert.corpus.fingerprint import Fingerprint
     from wordpiece_bert.corpus.row_writer import Output
 
 __all__ = ["FORMATS", "VectorWriter", "vector_writer"]
@@ -44,18 +48,59 @@ class VectorWriter(RowWriter):
     def __init__(self, output: Output, width: int) -> None:
         super().__init__(output)
         self.width = width
+        self._digest = VectorsDigest()
+        self._record: str | None = None  # the fingerprint as it is stored
 
     def append(self, vectors: npt.NDArray[np.float32]) -> None:
         """Write vectors [n, width]."""
         with self._output.naming_errors():
             self._write(np.ascontiguousarray(vectors, np.float32))
+        self._digest.append(vectors)
         self.rows += len(vectors)
+
+    def commit(self, fingerprint: Fingerprint | None = None) -> None:
+        """Finish the output, with the fingerprint of the vectors if it is known; a file appears under its name."""
+        if fingerprint is not None:
+            self._record = self._stored(fingerprint)
+        super().commit()
+
+    def _stored(self, fingerprint: Fingerprint) -> str:
+        """Return the fingerprint as it is stored, with the digest of the vectors that were written."""
+        return replace(fingerprint, vectors=self._digest.hexdigest(self.width)).to_json()
 
     def _write(self, vectors: npt.NDArray[np.float32]) -> None:
         raise NotImplementedError
 
 
-class _Npy(VectorWriter):
+class _WithSidecar(VectorWriter):
+    """Writes a format that has no place for a fingerprint: it is in a file beside that of the vectors.
+
+    Standard output has none.
+    """
+
+    def commit(self, fingerprint: Fingerprint | None = None) -> None:
+        output = self._output
+        if not isinstance(output, AtomicFile):
+            super().commit()
+            return
+        with output.naming_errors():
+            self._finish()
+        output.sync()
+        beside = sidecar_of(output.path)
+        with AtomicFile(beside) as sidecar:
+            if fingerprint is not None:
+                sidecar.begin()
+                sidecar.write([self._stored(fingerprint).encode()])
+                sidecar.sync()
+            with uninterrupted():
+                # An old fingerprint is never beside new vectors, even if the process is killed in between.
+                beside.unlink(missing_ok=True)
+                output.rename()
+                if fingerprint is not None:
+                    sidecar.rename()
+
+
+class _Npy(_WithSidecar):
     """One array, float32 [rows, width]."""
 
     def _head(self) -> None:
@@ -71,7 +116,7 @@ class _Npy(VectorWriter):
         self._head()
 
 
-class _JsonLines(VectorWriter):
+class _JsonLines(_WithSidecar):
     """A line ``{"vector": [...]}`` for each vector, in decimals that read back as the same float32."""
 
     def _write(self, vectors: npt.NDArray[np.float32]) -> None:
@@ -95,6 +140,9 @@ class _Arrow(VectorWriter, ArrowRowWriter):
         pyarrow = self._writer.pyarrow
         column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), self.width)
         self._writer.write(pyarrow.RecordBatch.from_arrays([column], schema=self._schema))
+
+    def _finish(self) -> None:
+        self._writer.close(None if self._record is None else {METADATA_KEY: self._record})
 
 
 def vector_writer(path: Path | None, width: int, kind: str) -> VectorWriter:

@@ -6,7 +6,6 @@ seconds.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -21,12 +20,14 @@ from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
+from wordpiece_bert.corpus.fingerprint import TextsDigest
 from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.finetune.estimator import Estimator
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
 from wordpiece_bert.finetune.labels import class_labels, class_name, number_labels
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
+from wordpiece_bert.sentence.fingerprint import default_prompt, fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -382,7 +383,7 @@ def cached_vectors(
         The texts.
     folder : str or os.PathLike
         The folder of the files, ``FINGERPRINT.npy`` each. The fingerprint is a hash of the encoder's weights, tokenizer
-        and settings and of the texts, so that another encoder or other texts have another file.
+        and settings, of its dtype and of the texts, so that another encoder or other texts have another file.
     show_progress_bar : bool, optional
         As for `SentenceEncoder.encode`.
 
@@ -396,7 +397,9 @@ def cached_vectors(
     OSError
         The file cannot be written.
     """
-    file = Path(folder) / f"{_fingerprint(encoder, texts)}.npy"
+    digest = TextsDigest()
+    digest.add(texts)
+    file = Path(folder) / f"{fingerprint_of(encoder, digest, prompt=default_prompt(encoder)).key()}.npy"
     shape = (len(texts), encoder.dimension)
     if file.is_file():
         try:
@@ -414,36 +417,6 @@ def cached_vectors(
         output.commit()
     found: npt.NDArray[np.float32] = np.load(file, mmap_mode="r", allow_pickle=False)
     return found
-
-
-def _fingerprint(encoder: SentenceEncoder, texts: Sequence[str]) -> str:
-    """Return a hash of everything that the vectors depend on: the files of the encoder, its settings and the texts."""
-    digest = _Digest()
-    encoder._write_files(digest)  # type: ignore[arg-type]
-    model = getattr(encoder, "_model", None)  # a static model has none
-    engine = "" if model is None else f"{model.backend} {model.dtype}"
-    digest.write_text("settings", f"{encoder.dimension} {encoder.max_seq_length} {engine}")
-    for text in texts:
-        digest.write_text(str(len(text)), text)
-    return digest.hash.hexdigest()
-
-
-class _Digest:
-    """Takes files as an `AtomicFolder` does, and keeps only their hash."""
-
-    def __init__(self) -> None:
-        self.hash = hashlib.blake2b(digest_size=16)
-
-    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
-        self.hash.update(f"{name}\n".encode())
-        for chunk in chunks:
-            self.hash.update(chunk)
-
-    def write_text(self, name: str, text: str) -> None:
-        self.write(name, [text.encode("utf-8", "surrogatepass")])
-
-    def discard(self, name: str) -> None:
-        """Do nothing: no file is there."""
 
 
 def _pair_features(u: npt.NDArray[np.float32], v: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

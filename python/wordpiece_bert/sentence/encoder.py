@@ -27,6 +27,7 @@ from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, one_o
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.late_chunking import Chunks, check_chunks, mean_of_chunks, tokens_of_texts
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
+from wordpiece_bert.sentence.model_contents import content_states
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
 from wordpiece_bert.sentence.roles import QueryAndDocumentCalls
 from wordpiece_bert.sentence.save import write_modules
@@ -145,11 +146,12 @@ class SentenceEncoder(QueryAndDocumentCalls):
             folder = read_folder(found)
             options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
             name = model
+            files = content_states(found.absolute())
             model = AutoModel.base_from_pretrained(
                 folder.transformer, backend, dtype, keep_half=keep_half, calibrate=calibrate
             )
             texts = None if calibrate is None else tuple(calibrate)
-            source = Source.of(name, found, revision, **options, calibrate=texts)
+            source = replace(Source.of(name, found, revision, **options, calibrate=texts), files=files)
             tokenizer = tokenizer_of(folder.transformer)
         else:
             if tokenizer is None or folder is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert._internal.notebook import table_html
+from wordpiece_bert._internal.ordinary_file import require_ordinary_file
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ class MultiVectors(Sequence["Array"]):
         """
         home = Path(folder)
         try:
+            for name in (_VECTORS, _OFFSETS):
+                require_ordinary_file(home / name)
             vectors = np.load(home / _VECTORS, mmap_mode="r" if mmap else None, allow_pickle=False)
             offsets = np.load(home / _OFFSETS, allow_pickle=False)
             kinds = vectors.dtype, offsets.dtype

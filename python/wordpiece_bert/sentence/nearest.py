@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Found", "as_rows", "best_of_scores", "by_groups", "nearest"]
+__all__ = ["Found", "as_rows", "best_of_scores", "by_groups", "check_queries", "nearest"]
 
 #: Rows, int64 [n, k], and scores, float64 [n, k], the nearest first.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -50,7 +50,7 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
     Raises
     ------
     InputError
-        The vectors differ in length, or have no numbers.
+        The vectors differ in length, have no numbers, or a query is not finite.
     """
     if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
         message = (
@@ -58,6 +58,7 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
             f"{collection.shape[1]}: " + ("there is nothing to compare" if not queries.shape[1] else _OTHER_MODEL)
         )
         raise InputError(message)
+    check_queries(queries)
     if metric == "cosine":
         queries = normalized(queries)
 
@@ -69,6 +70,16 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
         return best or (np.zeros((len(some), 0), np.int64), np.zeros((len(some), 0)))
 
     return by_groups(np.ascontiguousarray(queries), min(top_k, len(collection)), search)
+
+
+def check_queries(queries: Array) -> None:
+    """Refuse queries [n, d] with NaN or infinity, to which no vector is near."""
+    bad = np.flatnonzero(~np.isfinite(queries).all(axis=1))
+    if len(bad):
+        row = queries[bad[0]]
+        column = int(np.flatnonzero(~np.isfinite(row))[0])
+        message = f"query {bad[0]} has {row[column]} at index {column}: a query must be finite numbers"
+        raise InputError(message)
 
 
 def by_groups(queries: npt.NDArray[Any], hits: int, search: Callable[[Any], Found]) -> Found:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.nearest import by_groups
+from wordpiece_bert.sentence.nearest import by_groups, check_queries
 from wordpiece_bert.sentence.quantization import quantize_embeddings
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def quantized_search(
 
     The arguments are those of `semantic_search`; the precision is not ``"float32"``.
     """
+    check_queries(queries)
     width = queries.shape[1]
     is_binary = precision in ("binary", "ubinary")
     expected = -(-width // 8) if is_binary else width

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.checks import checked_flag, whole_number
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.texts import check_texts
+from wordpiece_bert.corpus.fingerprint import TextsDigest
+from wordpiece_bert.corpus.vector_files import read_stored
+from wordpiece_bert.errors import InputError, VectorsWarning
+from wordpiece_bert.sentence.fingerprint import check_fingerprint, document_prompt, fingerprint_of
 from wordpiece_bert.sentence.metrics import check_metric, normalized, similarity
 from wordpiece_bert.sentence.nearest import as_rows, nearest
 from wordpiece_bert.sentence.quantization import check_precision
@@ -40,7 +47,7 @@ _BLOCK = 1 << 21
 
 def semantic_search(
     query_embeddings: npt.ArrayLike,
-    corpus_embeddings: npt.ArrayLike,
+    corpus_embeddings: npt.ArrayLike | os.PathLike[str],
     top_k: int = 10,
     metric: str = "cosine",
     *,
@@ -49,6 +56,9 @@ def semantic_search(
     rescore_multiplier: int = 2,
     ranges: npt.ArrayLike | None = None,
     threads: int | None = None,
+    encoder: SentenceEncoder | None = None,
+    texts: Iterable[str] | None = None,
+    allow_stale: bool = False,
 ) -> list[list[SearchHit]]:
     """Find the vectors of a collection that are most similar to each query, by comparing with all of them.
 
@@ -60,7 +70,8 @@ def semantic_search(
     query_embeddings
         Vectors [n, d], or one [d].
     corpus_embeddings
-        Vectors [m, d].
+        Vectors [m, d]; or the path of a file that ``wordpiece-bert embed`` wrote, whose fingerprint is then compared
+        with `encoder` and `texts`. An array has no fingerprint.
     top_k
         How many to return for each query; all of them if the collection has fewer.
     metric
@@ -79,6 +90,13 @@ def semantic_search(
         The ranges [2, d] that 8-bit vectors were quantized with.
     threads
         How many threads to use; by default as many as this process may use. The result does not depend on it.
+    encoder
+        With a path: the encoder of the queries, which must be the one of the file, in contents and settings, with its
+        prompt for documents.
+    texts
+        With a path: the texts of the collection, if they are to be compared as well.
+    allow_stale
+        With a path: whether a file that is of something else is searched all the same, with a warning.
 
     Returns
     -------
@@ -90,10 +108,24 @@ def semantic_search(
     Raises
     ------
     InputError
-        The vectors differ in length, or an argument is wrong.
+        The vectors differ in length, a query is not finite, an argument is wrong, or a file has no vectors or, by its
+        fingerprint, those of something else; the message says what differs.
+    OSError
+        The file cannot be read.
+
+    Warns
+    -----
+    VectorsWarning
+        A file has no fingerprint, or, with `allow_stale`, that of something else.
     """
     top_k = whole_number("top_k", top_k, 1)
     check_metric(metric)
+    if isinstance(corpus_embeddings, str | os.PathLike):
+        scale_counts = metric != "cosine" or corpus_precision is not None
+        corpus_embeddings = _read(corpus_embeddings, encoder, texts, scale_counts=scale_counts, allow_stale=allow_stale)
+    elif encoder is not None or texts is not None:
+        message = "encoder and texts are compared with the fingerprint of a file; corpus_embeddings is an array"
+        raise InputError(message)
     queries = _rows("query_embeddings", query_embeddings)
     if corpus_precision is not None:
         check_precision(corpus_precision)
@@ -118,6 +150,38 @@ def semantic_search(
         Results(SearchHit(corpus_id=i, score=score) for i, score in zip(*one, strict=True))
         for one in zip(rows.tolist(), scores.tolist(), strict=True)
     )
+
+
+def _read(
+    file: str | os.PathLike[str],
+    encoder: SentenceEncoder | None,
+    texts: Iterable[str] | None,
+    *,
+    scale_counts: bool,
+    allow_stale: bool,
+) -> npt.NDArray[Any]:
+    """Read a file of vectors that must be those of an encoder, and of texts unless these are None."""
+    if encoder is None:
+        message = f"{file}: pass encoder, the model of the queries, which is compared with that of the file"
+        raise InputError(message)
+    checked_flag("allow_stale", allow_stale)
+    path, digest = Path(file), None
+    stored = read_stored(path)
+    if texts is not None:
+        digest = TextsDigest()
+        digest.add(check_texts(texts)[1])
+        if digest.count != len(stored.vectors):
+            message = f"{path} has {len(stored.vectors)} vectors, but there are {digest.count} texts"
+            raise InputError(message)
+    expected = fingerprint_of(
+        encoder, digest, prompt=document_prompt(encoder), normalize=False if scale_counts else None
+    )
+
+    def warn(message: str) -> None:
+        warnings.warn(message, VectorsWarning, stacklevel=5)
+
+    check_fingerprint(path, stored, expected, allow_stale=allow_stale, option="allow_stale=True", warn=warn)
+    return stored.vectors
 
 
 def paraphrase_mining(

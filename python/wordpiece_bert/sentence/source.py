@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 if TYPE_CHECKING:
     import os
+
+    from wordpiece_bert.sentence.model_contents import FileState
 
 __all__ = ["PickledBySource", "Source", "load"]
 
@@ -26,12 +28,15 @@ class Source:
         The revision of a model in the Hugging Face cache.
     options : tuple of (str, value)
         The other arguments by name: they are hashable, so that a source can be the key of a cache.
+    files : tuple of FileState
+        The files that decide about the vectors, as they were before the model was loaded; none if that is not known.
     """
 
     name: str
     folder: str
     revision: str | None
     options: tuple[tuple[str, Any], ...]
+    files: tuple[FileState, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(

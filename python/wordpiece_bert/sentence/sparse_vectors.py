@@ -10,6 +10,7 @@ import numpy as np
 from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import table_html
+from wordpiece_bert._internal.ordinary_file import require_ordinary_file
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import check_metric
 
@@ -256,6 +257,7 @@ class SparseVectors:
             The file is not such a file.
         """
         try:
+            require_ordinary_file(Path(path))
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 kind = bytes(arrays["format"].item())
                 indptr, indices, data, shape = (arrays[name] for name in ("indptr", "indices", "data", "shape"))

@@ -18,6 +18,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import one_of, tensors
 from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors, check_pool
+from wordpiece_bert.sentence.model_contents import content_states
 from wordpiece_bert.sentence.save import write_modules_after_static
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.sentence.static_folder import (
@@ -95,8 +96,9 @@ class StaticEncoder(SentenceEncoder):
             message = f"dtype must be 'float32' for a static model, which computes in it, not {dtype!r}"
             raise InputError(message)
         found = find_model(model, revision=revision, download=download)
+        files = content_states(found.absolute())
         self._set_up_static(read_static_folder(found), threads)
-        self._source = Source.of(model, found, revision, threads=threads)
+        self._source = replace(Source.of(model, found, revision, threads=threads), files=files)
 
     @classmethod
     def _from_parts(

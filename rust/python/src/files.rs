@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use numpy::PyReadonlyArray1;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use wordpiece::files::{self, FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextLayout, TextSource};
 use wordpiece::{Error, Input};
 
@@ -221,6 +221,17 @@ impl TextBlock {
         }
         let pairs = first.zip(second.skip(start)).map(|(first, second)| PyTuple::new(py, [text(first), text(second)]));
         PyList::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Return the UTF-8 bytes of the texts, one after the other, and the number of bytes of each; of pairs, the first.
+    fn utf8<'py>(&self, py: Python<'py>) -> (Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>) {
+        let mut bytes = Vec::new();
+        let mut lengths = Vec::with_capacity(self.texts.len());
+        for text in self.block.texts().skip(self.texts.start).take(self.texts.len()) {
+            bytes.extend_from_slice(text.as_bytes());
+            lengths.push(text.len() as i64);
+        }
+        (PyBytes::new(py, &bytes), lengths.into_pyarray(py))
     }
 
     /// Encode the texts into flat arrays, as `Tokenizer.encode_batch` does. An error has the location of its text.

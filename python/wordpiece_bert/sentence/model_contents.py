@@ -1,0 +1,191 @@
+"""Digests of what a sentence encoder consists of: weights, configuration, modules and tokenizer.
+
+They are those of the files that it was loaded from, wherever these are. An encoder that was made in memory, or whose
+files have changed since, has those of the files that `save_pretrained` would write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from glob import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wordpiece_bert._internal.safe_json import read_json
+from wordpiece_bert.bert.checkpoint import find_weights
+from wordpiece_bert.bert.config import find_config
+from wordpiece_bert.errors import ConfigError, WordPieceError
+from wordpiece_bert.sentence.folder import list_modules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+
+__all__ = ["FileState", "content_states", "model_digests"]
+
+# Fields of a config.json that change no vector: where it came from, and what wrote it.
+_WITHOUT_EFFECT = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
+
+_LARGEST_INDEX = 10_000_000
+_BLOCK = 1 << 20
+
+
+class FileState(NamedTuple):
+    """A file, and what changes when it is written again."""
+
+    path: str
+    size: int
+    modified: int
+    inode: int
+
+    @classmethod
+    def of(cls, file: Path) -> FileState:
+        """Return the state of a file."""
+        status = file.stat()
+        return cls(str(file), status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+class _Module(NamedTuple):
+    """A module of a model: its kind, its configuration, and the digests of its weight files."""
+
+    kind: str
+    configuration: Any
+    weights: list[str]
+
+
+def model_digests(encoder: SentenceEncoder) -> dict[str, str]:
+    """Return the digests of the contents of an encoder by part: weights, configuration, modules and tokenizer."""
+    source = encoder._source
+    if source is not None and source.files and content_states(Path(source.folder)) == source.files:
+        modules = _modules_of_folder(Path(source.folder))
+    else:
+        modules = _modules_in_memory(encoder)
+    first, *rest = modules
+    return {
+        "weights": _digest(first.weights),
+        "configuration": _digest(first.configuration),
+        "modules": _digest(rest),
+        "tokenizer": _tokenizer_digest(encoder.tokenizer),
+    }
+
+
+def content_states(folder: Path) -> tuple[FileState, ...]:
+    """Return the states of the files whose contents decide about the vectors of a model; none if one cannot be read."""
+    try:
+        files = [file for _, home in _homes(folder) for file in (*_config_files(home), *_weight_files(home))]
+        listing = folder / "modules.json"
+        return tuple(FileState.of(file) for file in [*([listing] if listing.is_file() else []), *files])
+    except (OSError, WordPieceError):
+        return ()
+
+
+def _homes(folder: Path) -> list[tuple[str, Path]]:
+    """Return the kinds and folders of the modules of a model."""
+    listing = folder / "modules.json"
+    return list_modules(listing, None) if listing.is_file() else [("Transformer", folder)]
+
+
+def _config_files(folder: Path) -> list[Path]:
+    try:
+        return [find_config(folder)]
+    except WordPieceError:  # a module without settings
+        return []
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """Return the weight files of a module; none if it has none."""
+    try:
+        file = find_weights(folder)
+    except WordPieceError:
+        return []
+    if file.suffix == ".json":
+        names = read_json(file, ConfigError, max_bytes=_LARGEST_INDEX)["weight_map"].values()
+        return [folder / name for name in sorted(set(names))]
+    if file.suffix == ".index":
+        return [file, *sorted(folder.glob(f"{escape(file.stem)}.data-*"))]
+    return [file]
+
+
+def _modules_of_folder(folder: Path) -> list[_Module]:
+    return [
+        _Module(
+            kind,
+            [_effective(read_json(file, ConfigError)) for file in _config_files(home)],
+            [_file_digest(FileState.of(file)) for file in _weight_files(home)],
+        )
+        for kind, home in _homes(folder)
+    ]
+
+
+def _modules_in_memory(encoder: SentenceEncoder) -> list[_Module]:
+    files = _Digests()
+    encoder._write_files(files)  # type: ignore[arg-type]
+    listing = files.texts.get("modules.json")
+    entries = [{"type": "Transformer", "path": ""}] if listing is None else json.loads(listing)
+    modules = []
+    for entry in entries:
+        home = f"{entry['path']}/" if entry["path"] else ""
+        config, weights = files.texts.get(f"{home}config.json"), files.digests.get(f"{home}model.safetensors")
+        modules.append(
+            _Module(
+                entry["type"].rpartition(".")[2],
+                [] if config is None else [_effective(json.loads(config))],
+                [] if weights is None else [weights],
+            )
+        )
+    return modules
+
+
+def _effective(config: Any) -> Any:  # noqa: ANN401
+    """Return a configuration without the fields that change no vector."""
+    if not isinstance(config, dict):
+        return config
+    return {key: value for key, value in config.items() if key not in _WITHOUT_EFFECT}
+
+
+def _digest(value: object) -> str:
+    """Return the digest of a value of JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _file_digest(state: FileState) -> str:
+    """Return the digest of the bytes of a file, which is computed once for each of its states."""
+    digest = hashlib.sha256()
+    with Path(state.path).open("rb", buffering=0) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _tokenizer_digest(tokenizer: Any) -> str:  # noqa: ANN401
+    """Return the fingerprint of a tokenizer; of one that has none, the digest of its files."""
+    known = getattr(tokenizer, "fingerprint", None)
+    if known is not None:
+        return str(known)
+    files = _Digests()
+    tokenizer._write_files(files)
+    return _digest([tokenizer._lowercase, files.texts])
+
+
+class _Digests:
+    """Takes files as an `AtomicFolder` does; keeps texts, and the digests of other files."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
+
+    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
+        digest = hashlib.sha256()
+        for chunk in chunks:
+            digest.update(chunk)
+        self.digests[name] = digest.hexdigest()
+
+    def write_text(self, name: str, text: str) -> None:
+        self.texts[name] = text
+
+    def discard(self, name: str) -> None:
+        """Do nothing: no file is there."""
