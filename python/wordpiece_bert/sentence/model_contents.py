@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wordpiece_bert import _core
 from wordpiece_bert._internal.safe_json import read_json
 from wordpiece_bert.bert.checkpoint import find_weights
 from wordpiece_bert.bert.config import find_config
@@ -30,7 +32,8 @@ __all__ = ["FileState", "content_states", "model_digests"]
 _WITHOUT_EFFECT = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
 
 _LARGEST_INDEX = 10_000_000
-_BLOCK = 1 << 20
+# Files are hashed in blocks of this size.
+_BLOCK = 1 << 23
 
 
 class FileState(NamedTuple):
@@ -154,11 +157,35 @@ def _digest(value: object) -> str:
 @lru_cache(maxsize=256)
 def _file_digest(state: FileState) -> str:
     """Return the digest of the bytes of a file, which is computed once for each of its states."""
-    digest = hashlib.sha256()
-    with Path(state.path).open("rb", buffering=0) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+
+    def of_block(start: int) -> bytes:
+        with Path(state.path).open("rb", buffering=0) as file:
+            file.seek(start)
+            return hashlib.sha256(file.read(_BLOCK)).digest()
+
+    starts = range(0, state.size, _BLOCK)
+    with ThreadPoolExecutor(max(1, min(len(starts), _core.num_threads(None)))) as pool:
+        return _joined(pool.map(of_block, starts))
+
+
+def _bytes_digest(chunks: Iterable[bytes | memoryview]) -> str:
+    """Return the digest that a file of these bytes would have."""
+    digests, block, size = [], hashlib.sha256(), 0
+    for chunk in chunks:
+        rest = memoryview(chunk).cast("B")
+        while len(rest):
+            part, rest = rest[: _BLOCK - size], rest[_BLOCK - size :]
+            block.update(part)
+            size += len(part)
+            if size == _BLOCK:
+                digests.append(block.digest())
+                block, size = hashlib.sha256(), 0
+    return _joined([*digests, *([block.digest()] if size else [])])
+
+
+def _joined(digests: Iterable[bytes]) -> str:
+    """Return the digest of a file from those of its blocks, which threads can compute at once."""
+    return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
 def _tokenizer_digest(tokenizer: Any) -> str:  # noqa: ANN401
@@ -179,10 +206,7 @@ class _Digests:
         self.digests: dict[str, str] = {}
 
     def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
-        digest = hashlib.sha256()
-        for chunk in chunks:
-            digest.update(chunk)
-        self.digests[name] = digest.hexdigest()
+        self.digests[name] = _bytes_digest(chunks)
 
     def write_text(self, name: str, text: str) -> None:
         self.texts[name] = text
