@@ -134,13 +134,6 @@ def test_a_static_model_and_a_prompt_for_documents(
         ]
 
 
-def test_vectors_older_than_the_texts_are_reported(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    search(models, capsys, "--vectors", "v.npy")
-    os.utime("v.npy", (1, 1))
-    assert main(["search", "texts.txt", "-m", str(models / "sentences"), "--query", "a", "--vectors", "v.npy"]) == 0
-    assert "v.npy is older than texts.txt: delete it to make the vectors again" in capsys.readouterr().err
-
-
 def test_errors_say_what_to_do(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = ["-m", str(models / "sentences")]
     np.save("few.npy", np.ones((2, 3), np.float32))

@@ -24,10 +24,10 @@ from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, one_of, prompt_text, tensors
+from wordpiece_bert.sentence.content_files import content_states
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.late_chunking import Chunks, check_chunks, mean_of_chunks, tokens_of_texts
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
-from wordpiece_bert.sentence.model_contents import content_states
 from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
 from wordpiece_bert.sentence.roles import QueryAndDocumentCalls
 from wordpiece_bert.sentence.save import write_modules

@@ -10,45 +10,32 @@ import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from glob import escape
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.safe_json import read_json
-from wordpiece_bert.bert.checkpoint import find_weights
-from wordpiece_bert.bert.config import find_config
-from wordpiece_bert.errors import ConfigError, WordPieceError
-from wordpiece_bert.sentence.folder import list_modules
+from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.sentence.content_files import (
+    FileState,
+    config_files,
+    content_states,
+    module_folders,
+    weight_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wordpiece_bert.sentence.encoder import SentenceEncoder
 
-__all__ = ["FileState", "content_states", "model_digests"]
+__all__ = ["model_digests"]
 
 # Fields of a config.json that change no vector: where it came from, and what wrote it.
 _WITHOUT_EFFECT = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
 
-_LARGEST_INDEX = 10_000_000
 # Files are hashed in blocks of this size.
 _BLOCK = 1 << 23
-
-
-class FileState(NamedTuple):
-    """A file, and what changes when it is written again."""
-
-    path: str
-    size: int
-    modified: int
-    inode: int
-
-    @classmethod
-    def of(cls, file: Path) -> FileState:
-        """Return the state of a file."""
-        status = file.stat()
-        return cls(str(file), status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 class _Module(NamedTuple):
@@ -75,51 +62,14 @@ def model_digests(encoder: SentenceEncoder) -> dict[str, str]:
     }
 
 
-def content_states(folder: Path) -> tuple[FileState, ...]:
-    """Return the states of the files whose contents decide about the vectors of a model; none if one cannot be read."""
-    try:
-        files = [file for _, home in _homes(folder) for file in (*_config_files(home), *_weight_files(home))]
-        listing = folder / "modules.json"
-        return tuple(FileState.of(file) for file in [*([listing] if listing.is_file() else []), *files])
-    except (OSError, WordPieceError):
-        return ()
-
-
-def _homes(folder: Path) -> list[tuple[str, Path]]:
-    """Return the kinds and folders of the modules of a model."""
-    listing = folder / "modules.json"
-    return list_modules(listing, None) if listing.is_file() else [("Transformer", folder)]
-
-
-def _config_files(folder: Path) -> list[Path]:
-    try:
-        return [find_config(folder)]
-    except WordPieceError:  # a module without settings
-        return []
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    """Return the weight files of a module; none if it has none."""
-    try:
-        file = find_weights(folder)
-    except WordPieceError:
-        return []
-    if file.suffix == ".json":
-        names = read_json(file, ConfigError, max_bytes=_LARGEST_INDEX)["weight_map"].values()
-        return [folder / name for name in sorted(set(names))]
-    if file.suffix == ".index":
-        return [file, *sorted(folder.glob(f"{escape(file.stem)}.data-*"))]
-    return [file]
-
-
 def _modules_of_folder(folder: Path) -> list[_Module]:
     return [
         _Module(
             kind,
-            [_effective(read_json(file, ConfigError)) for file in _config_files(home)],
-            [_file_digest(FileState.of(file)) for file in _weight_files(home)],
+            [_effective(read_json(file, ConfigError)) for file in config_files(home)],
+            [_file_digest(FileState.of(file)) for file in weight_files(home)],
         )
-        for kind, home in _homes(folder)
+        for kind, home in module_folders(folder)
     ]
 
 
@@ -130,8 +80,9 @@ def _modules_in_memory(encoder: SentenceEncoder) -> list[_Module]:
     entries = [{"type": "Transformer", "path": ""}] if listing is None else json.loads(listing)
     modules = []
     for entry in entries:
-        home = f"{entry['path']}/" if entry["path"] else ""
-        config, weights = files.texts.get(f"{home}config.json"), files.digests.get(f"{home}model.safetensors")
+        home = PurePosixPath(entry["path"])
+        config = files.texts.get(str(home / "config.json"))
+        weights = files.digests.get(str(home / "model.safetensors"))
         modules.append(
             _Module(
                 entry["type"].rpartition(".")[2],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 if TYPE_CHECKING:
     import os
 
-    from wordpiece_bert.sentence.model_contents import FileState
+    from wordpiece_bert.sentence.content_files import FileState
 
 __all__ = ["PickledBySource", "Source", "load"]
 

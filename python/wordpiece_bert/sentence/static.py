@@ -17,8 +17,8 @@ from wordpiece_bert.bert.engines.choice import describe_engine
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import one_of, tensors
+from wordpiece_bert.sentence.content_files import content_states
 from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors, check_pool
-from wordpiece_bert.sentence.model_contents import content_states
 from wordpiece_bert.sentence.save import write_modules_after_static
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.sentence.static_folder import (
