@@ -326,6 +326,13 @@ def test_new_vectors_are_never_beside_an_old_fingerprint(tmp_path: Path) -> None
     assert not [name for name in os.listdir() if "fingerprint" in name]
 
 
+def test_a_fingerprint_replaces_no_input(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("v.npy.fingerprint.json").write_text("a text\n")
+    for command in (["embed", "-o", "v.npy"], ["search", "--vectors", "v.npy", "--query", "a"]):
+        assert "is one of the inputs" in error_of(capsys, *command, "-m", "model", "v.npy.fingerprint.json")
+    assert Path("v.npy.fingerprint.json").read_text() == "a text\n"
+
+
 def test_a_fingerprint_is_found_through_a_link() -> None:
     Path("data").mkdir()
     Path("v.npy").symlink_to("data/v.npy")

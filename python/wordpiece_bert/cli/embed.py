@@ -89,7 +89,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
-    from wordpiece_bert.corpus.fingerprint import TextsDigest
+    from wordpiece_bert.corpus.fingerprint import TextsDigest, sidecar_of
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.corpus.vectors import vector_writer
     from wordpiece_bert.hub import find_model
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> None:
     path, kind = _output(options)
     files = arguments.input_files(options.files)
     if path is not None:
-        refuse_input_as_output([path], [*files, *arguments.files_of(options.model)])
+        refuse_input_as_output([path, sidecar_of(path)], [*files, *arguments.files_of(options.model)])
     if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
         message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
         raise InputError(message)

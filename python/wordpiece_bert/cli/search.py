@@ -160,7 +160,9 @@ def _check(options: argparse.Namespace, files: list[str]) -> None:
     if path.suffix.removeprefix(".") not in FORMATS:
         message = f"{path}: --vectors ends in {', '.join('.' + kind for kind in FORMATS)}"
         raise InputError(message)
-    refuse_input_as_output([path], [*files, *([options.queries] if options.queries else [])])
+    from wordpiece_bert.corpus.fingerprint import sidecar_of
+
+    refuse_input_as_output([path, sidecar_of(path)], [*files, *([options.queries] if options.queries else [])])
 
 
 def _collect(options: argparse.Namespace, reader: TextReader, encoder: SentenceEncoder) -> _Collection:

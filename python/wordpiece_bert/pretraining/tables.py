@@ -12,6 +12,7 @@ import numpy as np
 
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 from wordpiece_bert.corpus.parquet import import_pyarrow
+from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,12 +156,17 @@ class ArrowRows(_Rows):
         pyarrow = self._writer.pyarrow
         file.seek(0)
         self._writer.begin(cast("BinaryIO", _Continued(file, offset)), self._schema)
-        with (
-            pyarrow.memory_map(str(path)) as mapped,
-            pyarrow.ipc.open_stream(mapped.read_buffer(offset)[8:]) as batches,
-        ):
-            for batch in batches:  # what follows the first eight bytes of a file is a stream
-                self._writer.write(batch)
+        try:
+            with (
+                pyarrow.memory_map(str(path)) as mapped,
+                pyarrow.ipc.open_stream(mapped.read_buffer(offset)[8:]) as batches,
+            ):
+                for batch in batches:  # what follows the first eight bytes of a file is a stream
+                    batch.validate(full=True)  # offsets that lead out of a buffer would end the process
+                    self._writer.write(batch)
+        except pyarrow.ArrowInvalid as cause:
+            message = f"{path}: is damaged, so it cannot be continued: {cause}; delete it and begin again"
+            raise InputError(message) from cause
 
     def write(self, block: _core.ExampleBlock, first: int) -> None:
         """Write the rows of a block from row `first` on."""
