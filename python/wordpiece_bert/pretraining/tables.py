@@ -164,7 +164,9 @@ class ArrowRows(_Rows):
                 for batch in batches:  # what follows the first eight bytes of a file is a stream
                     batch.validate(full=True)  # offsets that lead out of a buffer would end the process
                     self._writer.write(batch)
-        except pyarrow.ArrowInvalid as cause:
+        except (pyarrow.ArrowException, OSError) as cause:
+            if isinstance(cause, OSError) and cause.errno is not None:
+                raise  # the disk is full, not the file damaged
             message = f"{path}: is damaged, so it cannot be continued: {cause}; delete it and begin again"
             raise InputError(message) from cause
 
