@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.decoding import DecodingCalls
 from wordpiece_bert._tokenizer.files import FileCalls
 from wordpiece_bert._tokenizer.model_inputs import ModelInputCalls
@@ -156,7 +156,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         if oddities:
             more = len(oddities) - _LINES_SHOWN
             shown = oddities[:_LINES_SHOWN] + ([f"and {more:,} more such lines"] if more > 0 else [])
-            warnings.warn(f"{path}: {'; '.join(shown)}", VocabWarning, stacklevel=2)
+            warn(f"{path}: {'; '.join(shown)}", VocabWarning)
         return cls._build(core, FolderSettings(special_tokens=roles))
 
     @classmethod
@@ -189,15 +189,15 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         UserWarning
             The padding has a pad_id that is not the id of its pad_token.
         """
-        return cls._from_text(text, stacklevel=3)
+        return cls._from_text(text)
 
     @classmethod
-    def _from_text(cls, text: str, *, stacklevel: int) -> Self:
+    def _from_text(cls, text: str) -> Self:
         """Create a tokenizer from the text of a tokenizer.json, and warn about its padding."""
         core = _core.Tokenizer.from_json(text)
         if contradiction := _pad_contradiction(core):
             pad_id = core.padding["pad_id"] if core.padding else 0
-            warnings.warn(f"{contradiction}; rows are padded with {pad_id}", stacklevel=stacklevel)
+            warn(f"{contradiction}; rows are padded with {pad_id}")
         return cls._from_core(core)
 
     @classmethod
@@ -228,7 +228,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
             except UnicodeDecodeError as cause:
                 message = f"not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
                 raise TokenizerFormatError(message) from cause
-            return cls._from_text(text, stacklevel=3)
+            return cls._from_text(text)
 
     @classmethod
     def from_pretrained(cls, name: StrPath, *, revision: str | None = None, download: bool = False) -> Self:
@@ -273,7 +273,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         if contradiction := _pad_contradiction(tokenizer._inner):
             messages.append(f"{folder}: {contradiction}; rows are padded with the id of the pad_token")
         for message in messages:
-            warnings.warn(message, stacklevel=2)
+            warn(message)
         return tokenizer._without_file_settings()
 
     @classmethod

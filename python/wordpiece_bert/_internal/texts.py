@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TruncationWarning
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ def check_tokens(
         raise InputError(message)
 
 
-def warn_file_truncated(
-    truncated: npt.NDArray[np.bool_], truncation: TruncationSettings | None, *, stacklevel: int = 3
-) -> None:
+def warn_file_truncated(truncated: npt.NDArray[np.bool_], truncation: TruncationSettings | None) -> None:
     """Emit a `TruncationWarning` if a truncation that the call did not ask for cut any text.
 
     Parameters
@@ -105,23 +103,21 @@ def warn_file_truncated(
         Whether each text was cut, [texts].
     truncation
         The truncation of the tokenizer's file.
-    stacklevel
-        As for `warn_truncated`.
     """
     count = int(truncated.sum())
     if count and truncation is not None:
         first = f"index {int(truncated.argmax())}"
-        warn_cut_by_file(count, len(truncated), first, truncation, stacklevel=stacklevel + 1)
+        warn_cut_by_file(count, len(truncated), first, truncation)
 
 
-def warn_cut_by_file(count: int, texts: int, first: str, truncation: TruncationSettings, *, stacklevel: int) -> None:
+def warn_cut_by_file(count: int, texts: int, first: str, truncation: TruncationSettings) -> None:
     """Emit the `TruncationWarning` of `warn_file_truncated`, given the number of texts cut and where the first is."""
     message = (
         f"{count} of {texts} texts were cut at {truncation['max_length']} tokens, the first at {first}, by the "
         "truncation that the tokenizer's file sets; pass truncation=True to keep it, truncation=False to cut nothing, "
         "or use tokenizer.with_truncation(None)"
     )
-    warnings.warn(message, TruncationWarning, stacklevel=stacklevel)
+    warn(message, TruncationWarning)
 
 
 def warn_truncated(
@@ -129,8 +125,6 @@ def warn_truncated(
     longest: int,
     what: str = "texts",
     remedy: str = "return_truncated=True returns which",
-    *,
-    stacklevel: int = 3,
 ) -> None:
     """Emit a `TruncationWarning` if any text was truncated, with their number and the index of the first.
 
@@ -142,8 +136,6 @@ def warn_truncated(
         The longest row in tokens.
     what, remedy
         What the message calls the texts, and how it says to find the others.
-    stacklevel
-        Whose line the warning names, as in `warnings.warn`; by default that of the caller's caller.
     """
     count = int(truncated.sum())
     if count:
@@ -152,4 +144,4 @@ def warn_truncated(
             f"{count} of {len(truncated)} {what} were truncated to {longest} tokens, "
             f"the first at index {first}; {remedy}"
         )
-        warnings.warn(message, TruncationWarning, stacklevel=stacklevel)
+        warn(message, TruncationWarning)

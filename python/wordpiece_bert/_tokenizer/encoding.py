@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from wordpiece_bert._internal.texts import warn_file_truncated
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.base import TokenizerBase, requested
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.options import CallOptions
@@ -410,4 +410,4 @@ def warn_many_windows(rows: _core.Rows) -> None:
             f"texts[{index}] has {counts[index]:,} windows. Those of a pair are all combinations of the windows of "
             "both texts; truncation='only_first' or 'only_second' divides one of them"
         )
-        warnings.warn(message, stacklevel=4)
+        warn(message)

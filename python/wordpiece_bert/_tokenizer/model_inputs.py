@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.base import requested
 from wordpiece_bert._tokenizer.encoding import EncodingCalls, warn_many_windows
 from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
@@ -253,7 +253,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         if max_length is None and self._defaults.model_max_length is None:
             given, off = without_unknown_maximum(self._defaults, given)
             if off and verbose:
-                warnings.warn(off, stacklevel=2)
+                warn(off)
         names = self._settings.model_input_names
         columns: list[str] = []
         if "token_type_ids" in names if return_token_type_ids is None else return_token_type_ids:
@@ -373,7 +373,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         )
         given, off = without_unknown_maximum(self._defaults, given)
         if off:
-            warnings.warn(off, stacklevel=2)
+            warn(off)
         self._resolve(given, like_transformers=True)  # reports wrong options now, not in a worker
         columns = requested(
             type_ids="token_type_ids" in names if return_token_type_ids is None else return_token_type_ids,
@@ -447,7 +447,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         )
         given, off = without_unknown_maximum(self._defaults, given)
         if off and verbose:
-            warnings.warn(off, stacklevel=2)
+            warn(off)
         _, resolved = self._resolve(given, like_transformers=True)
         if return_attention_mask is None:
             return_attention_mask = "attention_mask" in self._settings.model_input_names

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from wordpiece_bert._internal.atomic_folder import AtomicFolder
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.calibration import calibration_rows, check_texts
 from wordpiece_bert.bert.checkpoint import (
     Layout,
@@ -126,10 +126,10 @@ class Model:
         resolved = resolve(self._renamed(weights, config, source), layout, config, source, new_head)
         if resolved.unused:
             message = f"{source}: {len(resolved.unused)} tensors are not used: {listed(resolved.unused)}"
-            warnings.warn(message, CheckpointWarning, stacklevel=2)
+            warn(message, CheckpointWarning)
         if resolved.drawn:
             message = f"{source}: {len(resolved.drawn)} weights of the head were drawn: {listed(resolved.drawn)}"
-            warnings.warn(message, CheckpointWarning, stacklevel=2)
+            warn(message, CheckpointWarning)
         if chosen == "int8":
             resolved = _without_non_finite(resolved, source)
         elif any(weight.dtype == np.int8 for weight in resolved.base.values()):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.cli.messages import print_verbose
 from wordpiece_bert.cli.training_run import checkpoints_of, log_of, print_training, resumes
 from wordpiece_bert.errors import InputError, TrainingWarning
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     count = len(trainer.train_dataset or ())
     if count < options.batch_size:
         message = f"{options.train} has {count} rows, fewer than a batch of {options.batch_size}"
-        warnings.warn(message, TrainingWarning, stacklevel=2)
+        warn(message, TrainingWarning)
     result = trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(options.output)
     history = trainer.log_history

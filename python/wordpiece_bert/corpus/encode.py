@@ -152,13 +152,13 @@ class FileEncoder:
                 first = first or block.location(int(batch.truncated.argmax()))
                 count += int(batch.truncated.sum())
             yield batch
-        self.warn(count, first, stacklevel=3)
+        self.warn(count, first)
 
-    def warn(self, count: int, first: str, *, stacklevel: int) -> None:
+    def warn(self, count: int, first: str) -> None:
         """Warn if a setting of the tokenizer's file cut texts and no row has what was cut off."""
         truncation = self._options.truncation
         if self.warns and count and truncation is not None and "overflow_to_sample" not in self._columns:
-            warn_cut_by_file(count, self.texts.count, first, truncation, stacklevel=stacklevel + 1)
+            warn_cut_by_file(count, self.texts.count, first, truncation)
 
     def encode(self, block: _core.TextBlock) -> RaggedBatch:
         """Encode the texts of a block.
@@ -270,7 +270,7 @@ def write_encoded(
             )
             show(tokens)
         written = writer.commit()
-    encoder.warn(truncated, locations[0] if locations else "", stacklevel=3)
+    encoder.warn(truncated, locations[0] if locations else "")
     return EncodeSummary(
         output=tuple(written),
         texts=texts.count,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.labels import class_name, class_problem
 
@@ -76,7 +76,7 @@ def choice_rows(
         )
     if cut:
         message = f"{cut:,} of {len(rows):,} rows have pairs longer than {max_length} tokens, which were truncated"
-        warnings.warn(message, TrainingWarning, stacklevel=2)
+        warn(message, TrainingWarning)
     return rows
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import math
-import warnings
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.labels import class_labels, class_name, class_problem, number_labels, sorted_names
@@ -208,7 +208,7 @@ def sequence_rows(
     if names is not None:
         counts = Counter(row["labels"] for row in rows)
         if absent := [name for name, index in ids.items() if not counts[index]]:
-            warnings.warn(f"no example has the label {absent[0]!r}", TrainingWarning, stacklevel=2)
+            warn(f"no example has the label {absent[0]!r}", TrainingWarning)
     return rows
 
 
@@ -265,7 +265,7 @@ def token_rows(
 def _warn(cut: int, rows: int, max_length: int) -> None:
     if cut:
         message = f"{cut:,} of {rows:,} texts are longer than {max_length} tokens and were truncated"
-        warnings.warn(message, TrainingWarning, stacklevel=3)
+        warn(message, TrainingWarning)
 
 
 def _id(ids: Mapping[str, int], label: Any, where: str) -> int:  # noqa: ANN401

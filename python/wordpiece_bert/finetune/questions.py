@@ -6,7 +6,6 @@ contain the answer is labelled with [CLS].
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.safe_json import read_object
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.spans import allowed_spans
 from wordpiece_bert.errors import InputError, TrainingWarning
 
@@ -192,7 +192,7 @@ def question_windows(
     asked, cut = _cut(tokenizer, list(map(str, questions)), longest)
     if cut:
         message = f"{cut:,} of {len(asked):,} questions are longer than {longest} tokens and were truncated"
-        warnings.warn(message, TrainingWarning, stacklevel=2)
+        warn(message, TrainingWarning)
     examples = [
         _Example(str(context), _answers(number, str(context), answer, None if starts is None else starts[number]))
         for number, (context, answer) in enumerate(zip(contexts, answers, strict=True))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from wordpiece_bert._internal.progress import Progress, shows_bars
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.build import fingerprint_of
 from wordpiece_bert.pretraining.dataset import PAIR_LABELS
@@ -218,7 +218,7 @@ def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, p
             f"{store.path}: {alone} of {len(store.shards)} shards have one document, so no second segment is random "
             "there; larger shards (shard_tokens) have more"
         )
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warn(message)
 
 
 class _progress:  # noqa: N801 - a context manager

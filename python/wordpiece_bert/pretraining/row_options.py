@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice, checked_probability, whole_number
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining.masking import Masking, checked_seed
 from wordpiece_bert.tokenizer import Tokenizer
@@ -84,7 +84,7 @@ class RowOptions:
         limit = tokenizer.model_max_length
         if limit is not None and max_length > limit:
             message = f"max_length={max_length} is more than the tokenizer's model_max_length, {limit}"
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warn(message)
         return cls(
             objective=objective,
             max_length=max_length,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -14,6 +13,7 @@ from wordpiece_bert._internal.batching import encoding_batches, with_progress
 from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert._internal.texts import warn_truncated
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.batch import to_torch
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.config import find_config
@@ -115,7 +115,7 @@ class CrossEncoder:
                 message = f"CrossEncoder takes the name or the folder of a model, not {type(model).__name__}"
                 raise InputError(message)
             message = "CrossEncoder(model, tokenizer) is deprecated: use CrossEncoder(name)"
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            warn(message, DeprecationWarning)
         self._model = model
         self._source = source
         self._tokenizer = tokenizer

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_progress
 from wordpiece_bert._internal.checks import checked_choice, checked_strings
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.sentence.encoder import TOKENS_PER_CALL, SentenceEncoder
@@ -250,11 +250,11 @@ def _principal_components(x: Array, dims: float | Literal["auto"]) -> Array:
     k: float = width if dims == "auto" else dims
     if k > width:
         message = f"pca_dims is {k}, but the encoder's vectors have {width} numbers: they keep them all"
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warn(message)
         k = width
     if k >= count:
         message = f"pca_dims is {k}, but there are {count} tokens: no principal component analysis"
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warn(message)
         return x
     centred = x - x.mean(axis=0)
     values, vectors = np.linalg.eigh((centred.T @ centred) / (count - 1))

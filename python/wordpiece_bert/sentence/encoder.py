@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, cast, overload
@@ -18,6 +17,7 @@ from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_ru
 from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.notebook import arrays_text, vectors_html
 from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import Array, Mask, normalize
@@ -158,7 +158,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
                 message = f"SentenceEncoder takes the name or the folder of a model, not {type(model).__name__}"
                 raise InputError(message)
             message = "SentenceEncoder(model, tokenizer, folder) is deprecated: use SentenceEncoder(name)"
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            warn(message, DeprecationWarning)
         self._set_up(model, tokenizer, folder, threads, source)
 
     @classmethod

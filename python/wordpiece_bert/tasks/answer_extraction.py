@@ -6,13 +6,13 @@ Spans, their scores and the treatment of windows are those of the question-answe
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Answers
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import QuestionAnswering
 from wordpiece_bert.bert.spans import allowed_spans
@@ -195,7 +195,7 @@ def _cut_question(tokenizer: Tokenizer, question: str, limit: int) -> tuple[str,
     if len(encoding) <= limit:
         return question, False
     message = f"the question has {len(encoding)} tokens and was truncated to max_question_len, {limit}"
-    warnings.warn(message, TruncationWarning, stacklevel=3)
+    warn(message, TruncationWarning)
     return question[: encoding.offsets[limit - 1][1]], True
 
 

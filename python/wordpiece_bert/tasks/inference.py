@@ -40,7 +40,7 @@ def encode(
         texts, truncation=True, max_length=limit, stride=0, padding=False, is_split_into_words=is_split_into_words
     )
     truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
-    warn_truncated(truncated, limit, remedy="see .truncated of each result", stacklevel=4)
+    warn_truncated(truncated, limit, remedy="see .truncated of each result")
     check_tokens(texts, np.array([len(encoding) for encoding in encodings], np.int64))
     return encodings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -11,6 +10,7 @@ from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.texts import one_or_many
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM
@@ -168,12 +168,12 @@ def _target_ids(tokenizer: Tokenizer, targets: str | Iterable[str], vocab_size: 
         if token is None:
             pieces = tokenizer.encode(target, add_special_tokens=False, truncation=False, padding=False).ids
             if not pieces:
-                warnings.warn(f"the target {target!r} has no token at all; it is skipped", VocabWarning, stacklevel=3)
+                warn(f"the target {target!r} has no token at all; it is skipped", VocabWarning)
                 continue
             token = pieces[0]
             piece = tokenizer.id_to_token(token)
             message = f"the target {target!r} is not in the vocabulary; its first piece {piece!r} is used instead"
-            warnings.warn(message, VocabWarning, stacklevel=3)
+            warn(message, VocabWarning)
         if token >= vocab_size:
             message = f"the target {target!r} has the id {token}, but the model scores {vocab_size} tokens"
             raise InputError(message)

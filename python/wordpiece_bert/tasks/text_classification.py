@@ -135,7 +135,7 @@ class _Found(NamedTuple):
 def _by_vectors(classifier: FrozenClassifier, items: list[Any], batch_size: int) -> _Found:
     """Return the logits of a head on frozen vectors."""
     scores, cut = classifier._scored(items, batch_size) if items else (np.zeros((0, 1)), np.zeros(0, np.bool_))
-    warn_truncated(cut, classifier.encoder.max_seq_length, remedy="see .truncated of each result", stacklevel=4)
+    warn_truncated(cut, classifier.encoder.max_seq_length, remedy="see .truncated of each result")
     function = "none" if classifier.is_regression else "softmax"
     return _Found(list(scores.astype(np.float32)), cut.tolist(), classifier.labels.__getitem__, function)
 

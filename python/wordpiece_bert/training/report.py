@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -15,6 +14,7 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.figures import new_figure
 from wordpiece_bert._internal.notebook import fields_html
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def _warn_unless_comparable(reports: tuple[VocabReport, ...]) -> None:
     for what, name in (("texts", "texts_digest"), ("normalizers", "fingerprint")):
         if len({getattr(report, name) for report in reports}) > 1:
             message = f"these reports are for different {what}: their numbers cannot be compared"
-            warnings.warn(message, TrainingWarning, stacklevel=3)
+            warn(message, TrainingWarning)
 
 
 def vocab_report(

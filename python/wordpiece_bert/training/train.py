@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.counts import StrPath, Texts, WordCounts
@@ -235,7 +235,7 @@ def train_vocab(
     trained = words.train(target, algorithm, how, threads, progress)
     notes += _learning_notes(trained, size, algorithm, how)
     for note in notes:
-        warnings.warn(note, TrainingWarning, stacklevel=2)
+        warn(note, TrainingWarning)
     known = frozenset(trained.tokens)
     return Vocab(
         tokens=trained.tokens,

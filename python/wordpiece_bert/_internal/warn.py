@@ -1,0 +1,35 @@
+"""Warnings that name the line of the user, however deep in the package they arise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+__all__ = ["warn"]
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Emit a warning that names the innermost line outside this package.
+
+    A fixed ``stacklevel`` is right for one path of calls alone: the same warning arises in `encode`, in `encode_query`
+    that calls it, and in an adapter that calls that.
+
+    Parameters
+    ----------
+    message : str
+        The message.
+    category : type of Warning, default UserWarning
+        The class.
+    """
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__")):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inside(module: object) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] == _PACKAGE
