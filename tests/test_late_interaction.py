@@ -69,6 +69,66 @@ def test_thousands_of_documents_are_shared_among_threads() -> None:
     np.testing.assert_allclose(scores, definition(queries, documents), rtol=2e-6, atol=1e-5)
 
 
+def padded(texts: MultiVectors) -> tuple[Any, Any]:
+    """The vectors in one array with rows of zeros, [n, longest, d], and the mask of those that are not padding."""
+    mask = np.arange(texts.lengths.max()) < texts.lengths[:, None]
+    array = np.zeros((*mask.shape, texts.width), np.float32)
+    array[mask] = texts.vectors
+    return array, mask
+
+
+@given(st.integers(0, 2**32 - 1), LENGTHS, LENGTHS, st.booleans())
+def test_padding_does_not_count(seed: int, queries: list[int], documents: list[int], normalize: bool) -> None:
+    a, b = drawn(seed, queries, 8), drawn(seed + 1, documents, 8)
+    # All products are negative, so that a product of 0 with a row of padding would be the greatest.
+    a, b = MultiVectors(np.abs(a.vectors), a.offsets), MultiVectors(-np.abs(b.vectors) - 0.1, b.offsets)
+    scores = maxsim(a, b, length_normalize=normalize)
+    (x, x_mask), (y, y_mask) = padded(a), padded(b)
+    assert np.array_equal(maxsim(x, y, length_normalize=normalize), scores)
+    assert np.array_equal(maxsim(a, y.astype(np.float64), length_normalize=normalize), scores)
+    if x.size and y.size:
+        assert np.array_equal(maxsim(x[0], y[0], length_normalize=normalize), scores[:1, :1])
+    # With a mask what is under it does not matter, and rows of zeros may count.
+    x[~x_mask], y[~y_mask] = 7, 9
+    lists = [list(row[:length]) for row, length in zip(x_mask, a.lengths, strict=True)]
+    for one, other in ((x_mask, y_mask), (x_mask.astype(np.float32), y_mask.tolist()), (list(x_mask), y_mask)):
+        assert np.array_equal(maxsim(x, y, one, other, length_normalize=normalize), scores)
+    assert np.array_equal(maxsim(list(a), y, lists, y_mask, length_normalize=normalize), scores)
+    count = min(len(a), len(b))
+    pairs = maxsim_pairwise(x[:count], y[:count], x_mask[:count], y_mask[:count], length_normalize=normalize)
+    assert np.array_equal(pairs, np.diagonal(scores))
+
+
+def test_rows_of_zeros_count_where_they_are_no_padding() -> None:
+    query, document = np.ones((1, 2), np.float32), np.array([[-1, -1], [0, 0]], np.float32)
+    assert maxsim(query, document).tolist() == [[-2]]
+    assert maxsim(query, document[None]).tolist() == [[-2]]
+    assert maxsim(query, document, b_mask=[1, 1]).tolist() == [[0]]
+    assert maxsim(query, [document]).tolist() == [[0]]
+    assert maxsim(query, [document], b_mask=[[True, False]]).tolist() == [[-2]]
+    assert maxsim(query, MultiVectors(document, [0, 2])).tolist() == [[0]]
+    assert maxsim(query, np.zeros((2, 3, 2))).tolist() == [[-1e9, -1e9]]
+    assert maxsim(np.zeros((1, 3, 2)), query, length_normalize=True).tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("mask", "match"),
+    [
+        ([1], r"the mask of b has rows of shapes \[\(1,\)\], but the texts have \[2\] vectors"),
+        ([[1, 1], [1, 1]], "the mask of b has rows of shapes"),
+        (np.ones((1, 2, 2)), "the mask of b has rows of shapes"),
+        ([0.5, 1], "must have booleans, or 0 and 1, not 0.5"),
+        ([np.nan, 1], "must have booleans, or 0 and 1, not nan"),
+        ("11", "the mask of b must be an array of numbers, not str"),
+        (3, "the mask of b must be an array .* not int"),
+        ([[1, 0], 1], "the mask of b has rows of shapes"),
+    ],
+)
+def test_masks_that_do_not_fit_are_refused(mask: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        maxsim(np.ones((1, 2)), np.ones((2, 2)), b_mask=mask)
+
+
 def test_empty_documents_and_queries() -> None:
     nothing, one = np.zeros((0, 3), np.float32), np.ones((2, 3), np.float32)
     assert maxsim([nothing, one], [one, nothing]).tolist() == [[0, -1e9], [6, -1e9]]
@@ -93,10 +153,10 @@ def test_one_text_and_padded_arrays_are_accepted() -> None:
     ("a", "b", "match"),
     [
         ([np.ones((2, 3))], [np.ones((2, 4))], "vectors of a have 3 numbers, those of b 4"),
-        (["text"], [np.ones((2, 4))], "a: "),
-        ("text", [np.ones((2, 4))], "a: "),
-        ([np.ones((2, 4))], [np.ones(4)], r"b: texts\[0\] has vectors of shape \[4\]"),
-        ([np.ones((2, 4)), np.ones((2, 3))], [np.ones((1, 4))], r"a: texts\[1\] has vectors of shape \[2, 3\]"),
+        (["text"], [np.ones((2, 4))], r"a\[0\] must be an array \[tokens, d\]"),
+        ("text", [np.ones((2, 4))], "a must be MultiVectors"),
+        ([np.ones((2, 4))], [np.ones(4)], r"b\[0\] has the shape \[4\]"),
+        ([np.ones((2, 4)), np.ones((2, 3))], [np.ones((1, 4))], r"a\[1\] has the shape \[2, 3\]"),
         (np.ones(3), [np.ones((2, 3))], "a must be MultiVectors"),
         (3, [np.ones((2, 3))], "a must be MultiVectors"),
     ],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.arrays import as_numbers
 from wordpiece_bert._internal.checks import finite_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.estimator import Estimator
@@ -341,11 +342,7 @@ def _probabilities(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _features(value: npt.ArrayLike, width: int | None = None) -> npt.NDArray[np.float64]:
-    try:
-        x = np.asarray(value, np.float64)
-    except (TypeError, ValueError) as error:
-        message = f"X must be an array of numbers [n, D]: {error}"
-        raise InputError(message) from None
+    x = as_numbers("X", value, "an array of numbers [n, D]").astype(np.float64, copy=False)
     if x.ndim != 2 or x.size == 0:
         _refuse(f"X must have shape [n, D] and at least one row, not {list(x.shape)}")
     if width is not None and x.shape[1] != width:

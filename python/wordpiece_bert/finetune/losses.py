@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 import numpy as np
 
+from wordpiece_bert._internal.arrays import as_numbers
 from wordpiece_bert._internal.checks import finite_number, whole_number
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.bert.gradients import linear_backward, normalize_backward
@@ -632,7 +633,7 @@ def _distance(
 
 
 def _columns(columns: Sequence[npt.ArrayLike], least: int, most: int | None, loss: str) -> list[Array]:
-    vectors = [np.asarray(column) for column in columns]
+    vectors = [as_numbers(f"columns[{index}]", column) for index, column in enumerate(columns)]
     if len(vectors) < least or (most is not None and len(vectors) > most):
         wanted = f"{least}" if most == least else f"at least {least}"
         _refuse(f"{loss} takes {wanted} columns, not {len(vectors)}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.inspect.pack import as_numbers
+from wordpiece_bert.inspect.pack import as_finite
 from wordpiece_bert.inspect.trace import Trace
 from wordpiece_bert.inspect.view import View
 
@@ -79,7 +79,7 @@ def attention(
         norms: Array | None = source.value_norms
     else:
         weights = checked_weights(source)
-        norms = None if value_norms is None else as_numbers("value_norms", value_norms, (3,))
+        norms = None if value_norms is None else as_finite("value_norms", value_norms, (3,))
     names = checked_tokens(tokens, weights.shape[-1])
     if norms is not None and norms.shape != weights.shape[:3]:
         message = f"value_norms must have the shape {list(weights.shape[:3])}, not {list(norms.shape)}"
@@ -167,7 +167,7 @@ def neurons(
     if source is not None:
         q, k, tokens, weights = source.queries, source.keys, source.tokens, source.attentions
     else:
-        q, k = as_numbers("queries", queries, (4,)), as_numbers("keys", keys, (4,))
+        q, k = as_finite("queries", queries, (4,)), as_finite("keys", keys, (4,))
     if q.shape != k.shape:
         message = f"queries and keys must have one shape, not {list(q.shape)} and {list(k.shape)}"
         raise InputError(message)
@@ -212,7 +212,7 @@ def checked_weights(value: npt.ArrayLike | None) -> Array:
     InputError
         The shape is none of those that `attention` accepts, or a weight is negative.
     """
-    weights = as_numbers("attentions", value, (4, 5))
+    weights = as_finite("attentions", value, (4, 5))
     if weights.ndim == 5:
         if weights.shape[1] != 1:
             message = f"attentions have {weights.shape[1]} rows: pass those of one text, [a[i] for a in attentions]"

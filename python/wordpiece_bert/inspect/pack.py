@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from wordpiece_bert._internal.arrays import as_float32, as_numbers
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["ENCODINGS", "Encoding", "Packed", "are_softmax_of", "as_numbers", "pack", "pack_text"]
+__all__ = ["ENCODINGS", "Encoding", "Packed", "are_softmax_of", "as_finite", "pack", "pack_text"]
 
 Encoding = Literal["rows", "unit", "columns", "half", "single"]
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
@@ -60,7 +61,7 @@ class Packed:
             self.spec["steps"] = STEPS
 
 
-def as_numbers(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, ...]) -> npt.NDArray[np.float32]:
+def as_finite(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, ...]) -> npt.NDArray[np.float32]:
     """Return an array of finite numbers as float32.
 
     Parameters
@@ -77,14 +78,7 @@ def as_numbers(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, .
     InputError
         It is no array of numbers, has another number of dimensions, or has a value that is not finite.
     """
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, RuntimeError) as error:
-        message = f"{name} is not an array: {error}"
-        raise InputError(message) from error
-    if array.dtype.kind not in "fiub":
-        message = f"{name} must be an array of numbers, not of {array.dtype}"
-        raise InputError(message)
+    array = as_numbers(name, values)
     if array.ndim not in dimensions:
         allowed = " or ".join(map(str, dimensions))
         message = f"{name} must have {allowed} dimensions, not the shape {list(array.shape)}"
@@ -93,7 +87,7 @@ def as_numbers(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, .
         index = np.argwhere(~np.isfinite(array))[0].tolist()
         message = f"{name}{index} is {array[tuple(index)]}: only finite numbers can be shown"
         raise InputError(message)
-    return array.astype(np.float32, copy=False)
+    return as_float32(name, array)
 
 
 def pack(array: npt.NDArray[Any], encoding: Encoding) -> Packed:

@@ -11,7 +11,7 @@ from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attention import checked_tokens
-from wordpiece_bert.inspect.pack import as_numbers
+from wordpiece_bert.inspect.pack import as_finite
 from wordpiece_bert.inspect.trace import Trace, encoder_of
 from wordpiece_bert.inspect.view import View
 
@@ -55,8 +55,8 @@ def similarity(
     View
         The array ``similarity``, [A, B]; a vector of zeros has the similarity 0 to all.
     """
-    a = as_numbers("vectors", vectors, (2,))
-    b = a if others is None else as_numbers("others", others, (2,))
+    a = as_finite("vectors", vectors, (2,))
+    b = a if others is None else as_finite("others", others, (2,))
     rows = checked_tokens(labels, len(a))
     columns = rows if others is None else checked_tokens(other_labels, len(b))
     if a.shape[1] != b.shape[1]:
@@ -124,13 +124,13 @@ def embedding_map(
     InputError
         The method is unknown, its package is not installed, or needs more texts; or an array has the wrong shape.
     """
-    x = as_numbers("vectors", vectors, (2,))
+    x = as_finite("vectors", vectors, (2,))
     names = checked_tokens(texts, len(x))
     explained = None
     if method == "pca":
         points, explained = _principal(x)
     elif callable(method):
-        points = as_numbers("the result of method", method(x), (2,))
+        points = as_finite("the result of method", method(x), (2,))
     else:
         reduce = _reducer(method)
         if len(x) < FEWEST_NEIGHBOURS:
@@ -138,7 +138,7 @@ def embedding_map(
                 f"method={method!r} needs at least {FEWEST_NEIGHBOURS} texts, not {len(x)}; 'pca' takes any number"
             )
             raise InputError(message)
-        points = as_numbers("points", reduce(x), (2,))
+        points = as_finite("points", reduce(x), (2,))
     if points.shape != (len(x), 2):
         message = f"method must give {len(x)} points in the plane, not {list(points.shape)}"
         raise InputError(message)
@@ -175,7 +175,7 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
         name = encoder._name_in_checkpoint("embeddings.position_embeddings.weight", encoder.config)
         table = widen(_read(encoder._weights[name]))
     else:
-        table = as_numbers("positions", source, (2,))
+        table = as_finite("positions", source, (2,))
     if 0 in table.shape:
         message = f"the table of positions is empty: {list(table.shape)}"
         raise InputError(message)

@@ -16,8 +16,6 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.multi_vectors import MultiVectors, as_multi_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
-
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
@@ -25,7 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["maxsim", "maxsim_pairwise"]
 
 
-def maxsim(a: object, b: object, *, length_normalize: bool = False, threads: int | None = None) -> Array:
+def maxsim(
+    a: object,
+    b: object,
+    a_mask: object = None,
+    b_mask: object = None,
+    *,
+    length_normalize: bool = False,
+    threads: int | None = None,
+) -> Array:
     """Score every query with every document.
 
     The score is Σᵢ maxⱼ qᵢ·dⱼ, over the vectors i of the query and j of the document. A document without vectors scores
@@ -35,7 +41,10 @@ def maxsim(a: object, b: object, *, length_normalize: bool = False, threads: int
     ----------
     a, b : MultiVectors, list of array_like, or array_like
         The vectors of the queries and of the documents: an array [tokens, d] for each; one such array counts as one
-        text.
+        text, and an array [n, tokens, d] as n. Rows of zeros in an array are padding, which does not count unless a
+        mask says so; all rows of `MultiVectors` and of the arrays in a list count.
+    a_mask, b_mask : array_like or list of array_like, optional
+        Which vectors count, as booleans or 0 and 1: [n, tokens], or one array [tokens] for each text.
     length_normalize : bool, default False
         Divide each score by the number of vectors of the query.
     threads : int, optional
@@ -52,54 +61,65 @@ def maxsim(a: object, b: object, *, length_normalize: bool = False, threads: int
         The vectors differ in width, or an argument is wrong.
     """
     checked_flag("length_normalize", length_normalize)
-    if _is_empty(a) or _is_empty(b):
-        return np.zeros((_count(a), _count(b)), np.float32)
-    queries, documents = _matching(a, b)
+    queries, documents = _texts("a", a, a_mask), _texts("b", b, b_mask)
+    if queries is None or documents is None:
+        return np.zeros((_count(queries), _count(documents)), np.float32)
+    _check_widths(queries, documents)
     scores = _core.maxsim(_arrays(queries), _arrays(documents), threads)
     if length_normalize:
         scores /= np.maximum(queries.lengths, 1)[:, None].astype(np.float32)
     return scores
 
 
-def maxsim_pairwise(a: object, b: object, *, length_normalize: bool = False, threads: int | None = None) -> Array:
+def maxsim_pairwise(
+    a: object,
+    b: object,
+    a_mask: object = None,
+    b_mask: object = None,
+    *,
+    length_normalize: bool = False,
+    threads: int | None = None,
+) -> Array:
     """Score each query with the document of the same number, as `maxsim`: float32 [n].
 
     Parameters
     ----------
-    a, b, length_normalize, threads
+    a, b, a_mask, b_mask, length_normalize, threads
         As for `maxsim`.
     """
     checked_flag("length_normalize", length_normalize)
-    if _count(a) != _count(b):
-        message = f"pairs need equal numbers of queries and documents, not {_count(a)} and {_count(b)}"
+    queries, documents = _texts("a", a, a_mask), _texts("b", b, b_mask)
+    if _count(queries) != _count(documents):
+        message = f"pairs need equal numbers of queries and documents, not {_count(queries)} and {_count(documents)}"
         raise InputError(message)
-    if _is_empty(a):
+    if queries is None or documents is None:
         return np.zeros(0, np.float32)
-    queries, documents = _matching(a, b)
+    _check_widths(queries, documents)
     scores = _core.maxsim_pairwise(_arrays(queries), _arrays(documents), threads)
     if length_normalize:
         scores /= np.maximum(queries.lengths, 1).astype(np.float32)
     return scores
 
 
-def _matching(a: object, b: object) -> tuple[MultiVectors, MultiVectors]:
-    queries, documents = as_multi_vectors("a", a), as_multi_vectors("b", b)
+def _texts(name: str, vectors: object, mask: object) -> MultiVectors | None:
+    """Return the vectors of an argument; None for no texts at all, which have no width."""
+    if isinstance(vectors, list | tuple | MultiVectors) and not len(vectors):
+        return None
+    if isinstance(vectors, np.ndarray) and vectors.ndim != 2 and vectors.shape[:1] == (0,):
+        return None
+    found = as_multi_vectors(name, vectors, mask)
+    return found if len(found) else None
+
+
+def _check_widths(queries: MultiVectors, documents: MultiVectors) -> None:
     if queries.width != documents.width:
         message = f"the vectors of a have {queries.width} numbers, those of b {documents.width}: not from one model"
         raise InputError(message)
-    return queries, documents
 
 
 def _arrays(vectors: MultiVectors) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     return np.ascontiguousarray(vectors.vectors), np.ascontiguousarray(vectors.offsets)
 
 
-def _count(vectors: Sized | object) -> int:
-    """Return how many texts an argument has."""
-    if getattr(vectors, "ndim", 0) == 2 and not isinstance(vectors, MultiVectors):
-        return 1
-    return len(vectors) if hasattr(vectors, "__len__") else len(as_multi_vectors("a", vectors))
-
-
-def _is_empty(vectors: object) -> bool:
-    return isinstance(vectors, list | tuple | MultiVectors | np.ndarray) and _count(vectors) == 0
+def _count(vectors: MultiVectors | None) -> int:
+    return 0 if vectors is None else len(vectors)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.arrays import as_float32, as_vectors
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.errors import InputError
 
@@ -44,7 +45,7 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
         The vectors of `a` and `b` differ in length, or the metric is unknown.
     """
     check_metric(metric)
-    x, y = _vectors("a", a), _vectors("b", b)  # [n, d], [m, d]
+    x, y = as_float32("a", as_vectors("a", a)), as_float32("b", as_vectors("b", b))  # [n, d], [m, d]
     _match(x.shape[1], y.shape[1])
     if metric == "cosine":
         return _products(normalized(x), normalized(y))
@@ -68,7 +69,7 @@ def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosin
         The measure, as in `similarity`.
     """
     check_metric(metric)
-    x, y = _vectors("a", a), _vectors("b", b)  # [n, d]
+    x, y = as_float32("a", as_vectors("a", a)), as_float32("b", as_vectors("b", b))  # [n, d]
     _match(x.shape[1], y.shape[1])
     if len(x) != len(y):
         message = f"pairs need equal numbers of vectors, not {len(x)} and {len(y)}"
@@ -117,14 +118,6 @@ def _negative_distance(x: Array, y: Array, metric: str) -> Array:
     difference = x - y  # [..., d]
     distance: Array = np.abs(difference).sum(axis=-1) if metric == "manhattan" else np.linalg.norm(difference, axis=-1)
     return -distance
-
-
-def _vectors(name: str, value: npt.ArrayLike) -> Array:
-    vectors = np.atleast_2d(np.asarray(value, dtype=np.float32))
-    if vectors.ndim != 2:
-        message = f"{name} must be vectors [n, d] or one vector [d], not of shape {list(vectors.shape)}"
-        raise InputError(message)
-    return vectors
 
 
 def _match(left: int, right: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
+from wordpiece_bert._internal.arrays import as_numbers
 from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_progress
 from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
 from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
@@ -39,6 +40,8 @@ __all__ = ["MultiVectorEncoder"]
 
 
 _TASKS = (None, "query", "document")
+#: What the query of `rank` must be, in messages.
+_QUERY = "one text or its vectors [tokens, d]"
 
 
 class MultiVectorEncoder(PickledBySource):
@@ -271,9 +274,9 @@ class MultiVectorEncoder(PickledBySource):
             raise InputError(message)
         if texts is not None:
             documents = self.encode_document(texts, batch_size=batch_size, show_progress_bar=show_progress_bar)
-        vectors = self.encode_query(query) if isinstance(query, str) else np.asarray(query, np.float32)
+        vectors = self.encode_query(query) if isinstance(query, str) else as_numbers("query", query, _QUERY)
         if vectors.ndim != 2:
-            message = f"query must be one text or its vectors [tokens, d], not an array of shape {list(vectors.shape)}"
+            message = f"query must be {_QUERY}, not an array of shape {list(vectors.shape)}"
             raise InputError(message)
         scores = self.similarity([vectors], documents)[0]
         order = np.argsort(-scores, kind="stable")[:top_k]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
 
 import numpy as np
 
+from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_whole_numbers
 from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert._internal.notebook import table_html
 from wordpiece_bert._internal.ordinary_file import require_ordinary_file
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
 
 __all__ = ["MultiVectors", "as_multi_vectors"]
+
+#: What the arguments must be, in messages.
+_ONE = "an array [tokens, d]"
+_KINDS = "MultiVectors, a list of arrays [tokens, d], or one array [tokens, d] or [n, tokens, d]"
 
 _VECTORS, _OFFSETS = "vectors.npy", "offsets.npy"
 
@@ -62,10 +68,8 @@ class MultiVectors(Sequence["Array"]):
     offsets: npt.NDArray[np.int64]
 
     def __init__(self, vectors: npt.ArrayLike, offsets: npt.ArrayLike) -> None:
-        rows = np.asanyarray(vectors)
-        if rows.dtype != np.float32:
-            rows = rows.astype(np.float32)
-        ends = np.asarray(offsets, np.int64)
+        rows = as_float32("vectors", as_numbers("vectors", vectors, "an array [T, d]"))
+        ends = as_whole_numbers("offsets", offsets)
         if rows.ndim != 2 or ends.ndim != 1 or len(ends) < 1 or rows.shape[1] < 1:
             message = (
                 f"vectors must have shape [T, d] and offsets [n + 1], not {list(rows.shape)} and {list(ends.shape)}"
@@ -94,17 +98,7 @@ class MultiVectors(Sequence["Array"]):
         arrays : iterable of array_like
             The vectors of each text; at least one text.
         """
-        rows = [np.asarray(array, np.float32) for array in arrays]
-        wrong = next((i for i, row in enumerate(rows) if row.ndim != 2 or row.shape[1] != rows[0].shape[-1]), None)
-        if not rows or wrong is not None:
-            what = (
-                "no texts"
-                if not rows
-                else f"texts[{wrong}] has vectors of shape {list(rows[cast('int', wrong)].shape)}"
-            )
-            message = f"{what}: each must be an array [tokens, d], all of one width d"
-            raise InputError(message)
-        return cls(np.concatenate(rows), np.concatenate([[0], np.cumsum([len(row) for row in rows])]))
+        return _joined("arrays", arrays)
 
     @property
     def width(self) -> int:
@@ -143,6 +137,13 @@ class MultiVectors(Sequence["Array"]):
         ends = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(ends[-1]) + np.repeat(self.offsets[chosen] - ends[:-1], lengths)
         return MultiVectors(self.vectors[rows], ends)
+
+    def _counted(self, counts: npt.NDArray[np.bool_]) -> MultiVectors:
+        """Return the vectors for which an array [T] is true."""
+        if counts.all():
+            return self
+        before = np.concatenate([[0], np.cumsum(counts)])
+        return MultiVectors(self.vectors[counts], before[self.offsets])
 
     def __eq__(self, other: object) -> bool:
         """Whether the numbers and their division into texts are equal."""
@@ -218,15 +219,18 @@ class MultiVectors(Sequence["Array"]):
         return table_html(caption, ("text", "vectors"), rows)
 
 
-def as_multi_vectors(name: str, vectors: object) -> MultiVectors:
-    """Return an argument as the token vectors of texts.
+def as_multi_vectors(name: str, vectors: object, mask: object = None) -> MultiVectors:
+    """Return an argument as the token vectors of texts, those that count.
 
     Parameters
     ----------
     name : str
         The name of the argument, for messages.
     vectors : MultiVectors, list of array_like, or array_like
-        An array [tokens, d] for each text; one such array counts as one text, and an array [n, tokens, d] as n.
+        An array [tokens, d] for each text; one such array counts as one text, and an array [n, tokens, d] as n. In an
+        array, without a mask, rows of zeros are padding.
+    mask : array_like or list of array_like, optional
+        Which tokens count, as booleans or 0 and 1: [n, tokens], or one array [tokens] for each text.
 
     Raises
     ------
@@ -234,19 +238,76 @@ def as_multi_vectors(name: str, vectors: object) -> MultiVectors:
         It is none of these.
     """
     if isinstance(vectors, MultiVectors):
-        return vectors
-    if hasattr(vectors, "ndim") or not isinstance(vectors, Iterable):
-        array = np.asarray(vectors)
-        if array.ndim not in (2, 3) or not np.issubdtype(array.dtype, np.number):
-            message = f"{name} must be MultiVectors, a list of arrays [tokens, d], or one such array"
+        return vectors if mask is None else _masked(name, vectors, mask)
+    if isinstance(vectors, str | bytes | Mapping | AbstractSet) or not (
+        hasattr(vectors, "ndim") or isinstance(vectors, Iterable)
+    ):
+        message = f"{name} must be {_KINDS}, not {type(vectors).__name__}"
+        raise InputError(message)
+    if not hasattr(vectors, "ndim") or (vectors.ndim == 1 and getattr(vectors, "dtype", None) == np.dtype(object)):
+        joined = _joined(name, cast("Iterable[npt.ArrayLike]", vectors))
+        return joined if mask is None else _masked(name, joined, mask)
+    array = as_float32(name, as_numbers(name, vectors, _KINDS))
+    if array.ndim not in (2, 3) or not array.shape[-1]:
+        message = f"{name} must be {_KINDS}, not of shape {list(array.shape)}"
+        raise InputError(message)
+    array = array[None] if array.ndim == 2 else array  # [n, tokens, d]
+    rows = array.reshape(-1, array.shape[-1])
+    joined = MultiVectors(rows, np.arange(len(array) + 1) * array.shape[1])
+    return joined._counted(rows.any(axis=-1)) if mask is None else _masked(name, joined, mask)
+
+
+def _joined(name: str, arrays: Iterable[npt.ArrayLike]) -> MultiVectors:
+    """Join the vectors of texts, each [tokens, d]."""
+    rows = [as_float32(f"{name}[{i}]", as_numbers(f"{name}[{i}]", x, _ONE)) for i, x in enumerate(arrays)]
+    if not rows:
+        message = f"{name} has no texts: pass at least one array [tokens, d]"
+        raise InputError(message)
+    for i, row in enumerate(rows):
+        if row.ndim != 2 or row.shape[1] != rows[0].shape[-1]:
+            message = f"{name}[{i}] has the shape {list(row.shape)}: each must be {_ONE}, all of one width d"
             raise InputError(message)
-        array = array[None] if array.ndim == 2 else array
-        return MultiVectors(array.reshape(-1, array.shape[-1]), np.arange(len(array) + 1) * array.shape[1])
-    try:
-        return MultiVectors.from_list(vectors)
-    except (InputError, ValueError, TypeError) as cause:
-        message = f"{name}: {cause}"
-        raise InputError(message) from cause
+    return MultiVectors(np.concatenate(rows), np.cumsum([0, *map(len, rows)]))
+
+
+def _masked(name: str, vectors: MultiVectors, mask: object) -> MultiVectors:
+    """Return only the vectors that a mask counts.
+
+    Parameters
+    ----------
+    name : str
+        The name of the argument, for messages.
+    vectors : MultiVectors
+        The vectors of n texts.
+    mask : array_like or list of array_like
+        Booleans, or 0 and 1: an array [n, tokens], the longest text's number of them, or one array [tokens] for each
+        text; for one text, its array [tokens].
+
+    Raises
+    ------
+    InputError
+        It has other numbers, or another shape.
+    """
+    what = f"the mask of {name}"
+    if not isinstance(mask, Iterable):
+        message = f"{what} must be an array [n, tokens] or a list of arrays [tokens], not {type(mask).__name__}"
+        raise InputError(message)
+    rows = [as_numbers(what, row) for row in mask]
+    if rows and all(row.ndim == 0 for row in rows):
+        rows = [np.array(rows)]
+    lengths = vectors.lengths.tolist()
+    longest = max(lengths, default=0)
+    found = [row.shape for row in rows]
+    if len(found) != len(lengths) or not all(
+        shape in ((length,), (longest,)) for shape, length in zip(found, lengths, strict=True)
+    ):
+        message = f"{what} has rows of shapes {found[:4]}, but the texts have {lengths[:4]} vectors"
+        raise InputError(message)
+    counts = np.concatenate([np.zeros(0), *(row[:length] for row, length in zip(rows, lengths, strict=True))])
+    if not np.isin(counts, (0, 1)).all():
+        message = f"{what} must have booleans, or 0 and 1, not {counts[~np.isin(counts, (0, 1))][0]}"
+        raise InputError(message)
+    return vectors._counted(counts != 0)
 
 
 def _npy(array: npt.NDArray[Any]) -> Iterator[bytes]:

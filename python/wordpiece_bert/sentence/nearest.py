@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.arrays import as_float32
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import normalized
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Found", "as_rows", "best_of_scores", "by_groups", "check_queries", "nearest"]
+__all__ = ["Found", "best_of_scores", "by_groups", "check_queries", "nearest"]
 
 #: Rows, int64 [n, k], and scores, float64 [n, k], the nearest first.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -103,16 +104,6 @@ def best_of_scores(scores: Array, top_k: int) -> Found:
     return rows, np.take_along_axis(scores, rows, axis=1).astype(np.float64)
 
 
-def as_rows(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return vectors [n, d], or one [d], as an array [n, d]; an `InputError` for another shape or for no numbers."""
-    vectors = np.atleast_2d(np.asarray(value))
-    if vectors.ndim != 2 or vectors.dtype.kind not in "fiub":
-        kind = f"{vectors.dtype} " * (vectors.dtype.kind not in "fiub")
-        message = f"{name} must be vectors [n, d], not {kind}of shape {list(vectors.shape)}"
-        raise InputError(message)
-    return vectors
-
-
 def _float_blocks(collection: npt.NDArray[Any]) -> Iterator[tuple[int, Array]]:
     """Yield the collection as float32 rows in C order, with the number of the first: at once if it is stored so."""
     flags = collection.flags
@@ -121,7 +112,7 @@ def _float_blocks(collection: npt.NDArray[Any]) -> Iterator[tuple[int, Array]]:
         return
     step = max(1, _BLOCK_BYTES // (4 * collection.shape[1]))
     for start in range(0, len(collection), step):
-        yield start, np.ascontiguousarray(collection[start : start + step], np.float32)
+        yield start, np.ascontiguousarray(as_float32("corpus_embeddings", collection[start : start + step]))
 
 
 def _merged(first: Found, second: Found, top_k: int) -> Found:

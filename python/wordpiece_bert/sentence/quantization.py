@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.arrays import as_float32, as_numbers
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _ranges(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return the lowest and the highest value of each dimension, [d] each."""
     if ranges is not None:
-        given = np.asarray(ranges, dtype=np.float32)
+        given = as_float32("ranges", as_numbers("ranges", ranges))
         if given.shape != (2, x.shape[1]):
             message = f"ranges must have shape [2, {x.shape[1]}], lowest and highest, not {list(given.shape)}"
             raise InputError(message)
@@ -92,8 +93,8 @@ def _ranges(
 
 
 def _vectors(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    vectors = np.asarray(value)
+    vectors = as_numbers(name, value, "floating-point vectors [n, d]")
     if vectors.ndim != 2 or not np.issubdtype(vectors.dtype, np.floating):
         message = f"{name} must be floating-point vectors [n, d], not {vectors.dtype} of shape {list(vectors.shape)}"
         raise InputError(message)
-    return vectors.astype(np.float32, copy=False)
+    return as_float32(name, vectors)

@@ -49,7 +49,7 @@ def quantized_search(
         message = f"the precision {precision} needs ranges, the lowest and highest values that the collection was given"
         raise InputError(message)
     count = min(len(corpus), top_k * multiplier if rescore else top_k)
-    quantized = quantize_embeddings(queries, "ubinary" if is_binary else "uint8", ranges)
+    quantized = np.ascontiguousarray(quantize_embeddings(queries, "ubinary" if is_binary else "uint8", ranges))
     # int8 is uint8 − 128: the highest bit is flipped.
     flipped = 0 if precision[0] == "u" else 128
     bytes_ = np.ascontiguousarray(corpus).view(np.uint8)

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, SearchResults
+from wordpiece_bert._internal.arrays import as_vectors
 from wordpiece_bert._internal.checks import check_instance, checked_flag, whole_number
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 from wordpiece_bert.sentence.multi_vector import MultiVectorEncoder
-from wordpiece_bert.sentence.nearest import as_rows, best_of_scores, nearest
+from wordpiece_bert.sentence.multi_vectors import as_multi_vectors
+from wordpiece_bert.sentence.nearest import best_of_scores, nearest
 from wordpiece_bert.sentence.sparse import SparseEncoder
+from wordpiece_bert.sentence.sparse_vectors import as_sparse
 
 if TYPE_CHECKING:
     from wordpiece_bert.sentence.arguments import Texts
@@ -138,9 +141,8 @@ def _retrieved(
     """Return the rows and similarities of the candidates of each query."""
     if embeddings is None:
         embeddings = retriever.encode_document(documents, batch_size=batch_size, show_progress_bar=show)
-    dense = isinstance(retriever, SentenceEncoder)
-    vectors = as_rows("document_embeddings", embeddings) if dense else embeddings
-    if len(vectors) != len(documents) and not len(documents) == np.size(vectors) == 0:
+    vectors = _vectors_of(retriever, embeddings)
+    if len(vectors) != len(documents):
         message = f"document_embeddings has {len(vectors)} vectors, but there are {len(documents)} documents"
         raise InputError(message)
     if not queries or not documents:
@@ -157,6 +159,16 @@ def _retrieved(
         ]
         found = np.concatenate([rows for rows, _ in parts]), np.concatenate([scores for _, scores in parts])
     return [list(zip(*one, strict=True)) for one in zip(found[0].tolist(), found[1].tolist(), strict=True)]
+
+
+def _vectors_of(retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder, embeddings: Any) -> Any:  # noqa: ANN401
+    """Check the vectors of documents for a retriever, and return them as it compares them."""
+    name = "document_embeddings"
+    if np.shape(embeddings)[:1] == (0,) if isinstance(embeddings, np.ndarray) else embeddings in ([], ()):
+        return []
+    if isinstance(retriever, SentenceEncoder):
+        return as_vectors(name, embeddings)
+    return as_sparse(name, embeddings) if isinstance(retriever, SparseEncoder) else as_multi_vectors(name, embeddings)
 
 
 def _reranked(

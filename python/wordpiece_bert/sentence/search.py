@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Results
+from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_vectors
 from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.texts import check_texts
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.corpus.fingerprint import TextsDigest
 from wordpiece_bert.corpus.vector_files import read_stored
 from wordpiece_bert.errors import InputError, VectorsWarning
 from wordpiece_bert.sentence.fingerprint import check_fingerprint, document_prompt, fingerprint_of
 from wordpiece_bert.sentence.metrics import check_metric, normalized, similarity
-from wordpiece_bert.sentence.nearest import as_rows, nearest
+from wordpiece_bert.sentence.nearest import best_of_scores, nearest
 from wordpiece_bert.sentence.quantization import check_precision
 from wordpiece_bert.sentence.quantized_search import quantized_search
+from wordpiece_bert.sentence.sparse_vectors import SparseVectors, as_sparse, sparse_similarity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.nearest import Found
 
 __all__ = ["SearchHit", "paraphrase_mining", "paraphrase_mining_embeddings", "semantic_search"]
 
@@ -46,8 +48,8 @@ _BLOCK = 1 << 21
 
 
 def semantic_search(
-    query_embeddings: npt.ArrayLike,
-    corpus_embeddings: npt.ArrayLike | os.PathLike[str],
+    query_embeddings: npt.ArrayLike | SparseVectors,
+    corpus_embeddings: npt.ArrayLike | SparseVectors | os.PathLike[str],
     top_k: int = 10,
     metric: str = "cosine",
     *,
@@ -71,7 +73,8 @@ def semantic_search(
         Vectors [n, d], or one [d].
     corpus_embeddings
         Vectors [m, d]; or the path of a file that ``wordpiece-bert embed`` wrote, whose fingerprint is then compared
-        with `encoder` and `texts`. An array has no fingerprint.
+        with `encoder` and `texts`. An array has no fingerprint. Of `SparseVectors` or sparse matrices of scipy, here or
+        as queries, the numbers other than 0 are compared.
     top_k
         How many to return for each query; all of them if the collection has fewer.
     metric
@@ -126,19 +129,21 @@ def semantic_search(
     elif encoder is not None or texts is not None:
         message = "encoder and texts are compared with the fingerprint of a file; corpus_embeddings is an array"
         raise InputError(message)
-    queries = _rows("query_embeddings", query_embeddings)
+    if corpus_precision is None and (_is_sparse(query_embeddings) or _is_sparse(corpus_embeddings)):
+        return _hits(_sparse_search(query_embeddings, corpus_embeddings, metric, top_k))
+    queries = as_float32("query_embeddings", as_vectors("query_embeddings", query_embeddings))
     if corpus_precision is not None:
         check_precision(corpus_precision)
         multiplier = whole_number("rescore_multiplier", rescore_multiplier, 1)
         checked_flag("rescore", rescore)
         metric = "dot"
     if corpus_precision in (None, "float32"):
-        corpus = as_rows("corpus_embeddings", corpus_embeddings)
-        rows, scores = nearest(queries, corpus, metric, top_k, threads)
-    else:
-        rows, scores = quantized_search(
+        corpus = as_vectors("corpus_embeddings", corpus_embeddings)
+        return _hits(nearest(queries, corpus, metric, top_k, threads))
+    return _hits(
+        quantized_search(
             queries,
-            np.asanyarray(corpus_embeddings),
+            as_numbers("corpus_embeddings", corpus_embeddings),
             top_k,
             corpus_precision,
             rescore=rescore,
@@ -146,6 +151,11 @@ def semantic_search(
             ranges=ranges,
             threads=threads,
         )
+    )
+
+
+def _hits(found: Found) -> list[list[SearchHit]]:
+    rows, scores = found
     return Results(
         Results(SearchHit(corpus_id=i, score=score) for i, score in zip(*one, strict=True))
         for one in zip(rows.tolist(), scores.tolist(), strict=True)
@@ -176,12 +186,28 @@ def _read(
     expected = fingerprint_of(
         encoder, digest, prompt=document_prompt(encoder), normalize=False if scale_counts else None
     )
-
-    def warn(message: str) -> None:
-        warnings.warn(message, VectorsWarning, stacklevel=5)
-
-    check_fingerprint(path, stored, expected, allow_stale=allow_stale, option="allow_stale=True", warn=warn)
+    check_fingerprint(
+        path,
+        stored,
+        expected,
+        allow_stale=allow_stale,
+        option="allow_stale=True",
+        warn=lambda message: warn(message, VectorsWarning),
+    )
     return stored.vectors
+
+
+def _is_sparse(vectors: object) -> bool:
+    return isinstance(vectors, SparseVectors) or hasattr(vectors, "tocsr")
+
+
+def _sparse_search(queries: object, corpus: object, metric: str, top_k: int) -> Found:
+    """Return the rows and similarities of the sparse vectors nearest to each query, in bounded memory."""
+    x, y = as_sparse("query_embeddings", queries), as_sparse("corpus_embeddings", corpus)
+    step = max(1, _BLOCK // max(1, len(y)))
+    scores = (sparse_similarity(x[start : start + step], y, metric) for start in range(0, max(1, len(x)), step))
+    parts = [best_of_scores(some, top_k) for some in scores]
+    return np.concatenate([rows for rows, _ in parts]), np.concatenate([best for _, best in parts])
 
 
 def paraphrase_mining(
@@ -251,7 +277,7 @@ def paraphrase_mining_embeddings(
     top_k = whole_number("top_k", top_k, 1)
     max_pairs = whole_number("max_pairs", max_pairs, 1)
     check_metric(metric)
-    vectors = _rows("embeddings", embeddings)
+    vectors = as_float32("embeddings", as_vectors("embeddings", embeddings))
     if metric == "cosine":
         vectors, metric = normalized(vectors), "dot"
     count = len(vectors)
@@ -275,11 +301,3 @@ def paraphrase_mining_embeddings(
     value = np.concatenate(values)[index]
     order = np.argsort(-value, kind="stable")[:max_pairs]
     return Results([float(value[i]), int(key[i] // count), int(key[i] % count)] for i in order)
-
-
-def _rows(name: str, value: npt.ArrayLike) -> Array:
-    vectors = np.atleast_2d(np.asarray(value, dtype=np.float32))
-    if vectors.ndim != 2:
-        message = f"{name} must be vectors [n, d], not of shape {list(vectors.shape)}"
-        raise InputError(message)
-    return vectors

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_whole_numbers
 from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import table_html
@@ -71,13 +72,19 @@ class SparseVectors:
     def __init__(
         self, indptr: npt.ArrayLike, indices: npt.ArrayLike, values: npt.ArrayLike, shape: tuple[int, ...]
     ) -> None:
-        starts, columns = np.asarray(indptr, np.int64), np.asarray(indices, np.int32)
-        numbers = np.asarray(values, np.float32)
-        rows = 1 if len(shape) == 1 else shape[0]
-        if len(shape) not in (1, 2) or starts.shape != (rows + 1,) or columns.shape != numbers.shape:
+        starts, columns = as_whole_numbers("indptr", indptr), as_whole_numbers("indices", indices)
+        numbers = as_float32("values", as_numbers("values", values))
+        shape = tuple(as_whole_numbers("shape", shape).reshape(-1).tolist())
+        rows = shape[0] if len(shape) == 2 else 1
+        if (
+            len(shape) not in (1, 2)
+            or starts.shape != (rows + 1,)
+            or columns.shape != numbers.shape
+            or columns.ndim != 1
+        ):
             message = (
                 f"indptr {list(starts.shape)}, indices {list(columns.shape)} and values {list(numbers.shape)} are not "
-                f"those of a matrix of shape {tuple(shape)}"
+                f"those of a matrix of shape {shape}"
             )
             raise InputError(message)
         if starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
@@ -86,7 +93,29 @@ class SparseVectors:
         if len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < shape[-1]:
             message = f"indices must be from 0 to {shape[-1] - 1}, not {columns.min()} to {columns.max()}"
             raise InputError(message)
-        self._set(starts, columns, numbers, tuple(map(int, shape)))
+        rising = np.diff(columns) > 0
+        rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(columns))] - 1] = True  # the first of a row
+        if not rising.all():
+            position = int(np.argmin(rising)) + 1
+            row = int(np.searchsorted(starts, position, side="right")) - 1
+            message = (
+                f"indices must rise in each row, but row {row} has {columns[position]} after {columns[position - 1]}"
+            )
+            raise InputError(message)
+        self._set(starts, columns.astype(np.int32), numbers, shape)
+
+    @classmethod
+    def _of(
+        cls,
+        indptr: npt.NDArray[np.int64],
+        indices: npt.NDArray[np.int32],
+        values: npt.NDArray[np.float32],
+        shape: tuple[int, ...],
+    ) -> SparseVectors:
+        """Make sparse vectors of arrays that are known to fit together."""
+        self = object.__new__(cls)
+        self._set(indptr, indices, values, shape)
+        return self
 
     def _set(
         self,
@@ -117,7 +146,7 @@ class SparseVectors:
         vectors : array_like
             The numbers, of which those other than 0 are stored.
         """
-        dense = np.asarray(vectors, np.float32)
+        dense = as_float32("vectors", as_numbers("vectors", vectors, "an array [n, V] or [V]"))
         if dense.ndim not in (1, 2):
             message = f"vectors must have shape [n, V] or [V], not {list(dense.shape)}"
             raise InputError(message)
@@ -133,7 +162,7 @@ class SparseVectors:
             return parts[0]
         sizes = np.cumsum([0, *(len(part.values) for part in parts)])
         starts = [part.indptr[:-1] + size for part, size in zip(parts, sizes.tolist(), strict=False)]
-        return cls(
+        return cls._of(
             np.concatenate([*starts, sizes[-1:]]).astype(np.int64),
             np.concatenate([np.zeros(0, np.int32), *(part.indices for part in parts)]),
             np.concatenate([np.zeros(0, np.float32), *(part.values for part in parts)]),
@@ -157,12 +186,13 @@ class SparseVectors:
             row = range(len(self))[rows.__index__()]  # an IndexError beyond the last row
             numbers = slice(int(self.indptr[row]), int(self.indptr[row + 1]))
             indptr = np.array([0, numbers.stop - numbers.start], np.int64)
-            return SparseVectors(indptr, self.indices[numbers], self.values[numbers], self.shape[1:])
+            return SparseVectors._of(indptr, self.indices[numbers], self.values[numbers], self.shape[1:])
         chosen = np.arange(len(self))[rows]  # type: ignore[index]  # NumPy checks it
         lengths = np.diff(self.indptr)[chosen]
         ends = np.concatenate([[0], np.cumsum(lengths)])
         numbers = np.arange(ends[-1]) + np.repeat(self.indptr[chosen] - ends[:-1], lengths)
-        return SparseVectors(ends, self.indices[numbers], self.values[numbers], (len(chosen), self.shape[1]))
+        shape = (len(chosen), self.shape[1])
+        return SparseVectors._of(ends.astype(np.int64), self.indices[numbers], self.values[numbers], shape)
 
     def __eq__(self, other: object) -> bool:
         """Whether shape, columns and numbers are equal."""
@@ -304,17 +334,19 @@ def as_sparse(name: str, vectors: object) -> SparseVectors:
     """
     if hasattr(vectors, "tocsr"):
         matrix = vectors.tocsr()
-        if not matrix.has_sorted_indices:
-            matrix = matrix.sorted_indices()
+        if not matrix.has_canonical_format:  # unsorted, or with several numbers for one place
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         vectors = SparseVectors(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
     if not isinstance(vectors, SparseVectors):
-        array = np.asarray(vectors)
-        if array.ndim not in (1, 2) or not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
-            message = f"{name} must be SparseVectors, a sparse matrix or an array [n, V], not {type(vectors).__name__}"
+        what = "SparseVectors, a sparse matrix or an array [n, V]"
+        array = as_numbers(name, vectors, what)
+        if array.ndim not in (1, 2):
+            message = f"{name} must be {what}, not of shape {list(array.shape)}"
             raise InputError(message)
         vectors = SparseVectors.from_dense(array)
     if len(vectors.shape) == 1:
-        return SparseVectors(vectors.indptr, vectors.indices, vectors.values, (1, *vectors.shape))
+        return SparseVectors._of(vectors.indptr, vectors.indices, vectors.values, (1, *vectors.shape))
     return vectors
 
 
