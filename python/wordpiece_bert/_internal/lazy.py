@@ -1,6 +1,7 @@
 """Packages whose names are imported when they are first used (PEP 562)."""
 
 import importlib
+import sys
 
 TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for it would take longer than all the rest
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ def lazy_names(
                 if error.name != submodule:
                     raise
         message = f"module {package!r} has no attribute {name!r}"
+        if instead := importlib.import_module("wordpiece_bert._internal.peer_imports").instead(package, name):
+            message = f"{package} has no name {name!r}: {instead}"
+            if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
+                # `from package import name`, which would replace the message of an AttributeError by its own.
+                raise ImportError(message, name=package)
         raise AttributeError(message)
 
     def names() -> list[str]:

@@ -1,16 +1,31 @@
-"""Names of tokenizers and transformers that `Tokenizer` does not have, and what to use instead."""
+"""Names of tokenizers, transformers and sentence-transformers that this package does not have, and what to use."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-__all__ = ["INSTEAD", "PeerName"]
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "ARGUMENTS",
+    "INSTEAD",
+    "INSTEAD_IN_ENCODERS",
+    "INSTEAD_IN_RANKERS",
+    "NOT_WRITTEN",
+    "PeerName",
+    "add_peer_names",
+    "refuse_peer_arguments",
+    "without_peer_names",
+]
 
 _PIPELINE = "its steps are options of Tokenizer.from_vocab; to_json() shows them"
 _CHANGES = "a Tokenizer never changes; "
 _TRAINING = "wordpiece_bert.train_vocab(texts, ...).tokenizer()"
 
-#: What to use instead, by name.
+#: What to use instead of an attribute of a tokenizer, by name.
 INSTEAD = {
     # tokenizers
     "enable_padding": f"{_CHANGES}with_padding(...) returns one that pads",
@@ -47,23 +62,122 @@ INSTEAD = {
     "apply_chat_template": "BERT has no chat template",
 }
 
+_SETTINGS = "the settings are those of the model's folder"
+_MODEL = "dtype=, backend= and keep_half= are arguments of their own"
+_DTYPE = "the number type is chosen when the encoder is made: dtype='float32', 'bfloat16', 'int8' or 'auto'"
+_CPU = "this package computes on the CPU"
+_TRAINER = "wordpiece_bert.finetune.SentenceTrainer trains a copy"
+_POOL = "encode uses all CPUs in one process; threads= of the encoder sets their number"
+_ROWS = "encoder.tokenizer makes rows: encoder.tokenizer(texts, padding=True, truncation=True, max_length=...)"
+_NOT_WRITTEN = "only SentenceEncoder writes folders: copy that of the model"
+_EVERY_ENCODER = {
+    "train": _TRAINER,
+    "fit": _TRAINER,
+    **dict.fromkeys(("half", "float", "bfloat16", "double", "type"), _DTYPE),
+    **dict.fromkeys(("cuda", "xpu"), _CPU),
+    **dict.fromkeys(("tokenize", "preprocess", "processor"), _ROWS),
+    **dict.fromkeys(("encode_multi_process", "start_multi_process_pool", "stop_multi_process_pool"), _POOL),
+    **dict.fromkeys(("push_to_hub", "save_to_hub"), "hf upload NAME FOLDER uploads a folder"),
+    **dict.fromkeys(
+        ("parameters", "named_parameters", "state_dict", "transformers_model", "auto_model"),
+        "wordpiece_bert.BertModel.from_pretrained(name) has the weights",
+    ),
+    "compile": "nothing has to be compiled",
+    "set_pooling_include_prompt": _SETTINGS,
+}
+#: What to use instead of an attribute of an encoder that makes vectors.
+INSTEAD_IN_ENCODERS = {
+    **_EVERY_ENCODER,
+    "forward": "use encode",
+    "predict": "use encode; CrossEncoder has predict",
+    "get_max_seq_length": "use max_seq_length",
+    **dict.fromkeys(
+        ("truncate_embeddings", "truncate_sentence_embeddings"),
+        "pass truncate_dim= to encode, or when the encoder is made",
+    ),
+}
+#: What to use instead of an attribute of a cross encoder.
+INSTEAD_IN_RANKERS = {
+    **_EVERY_ENCODER,
+    "forward": "use predict",
+    "encode": "use predict(pairs) or rank(query, documents); SentenceEncoder makes vectors",
+    "max_seq_length": "use max_length",
+    **dict.fromkeys(
+        ("activation_fn", "default_activation_function"), "pass activation_fn= to predict, or when the encoder is made"
+    ),
+}
+#: What to use instead of saving an encoder that this package does not write.
+NOT_WRITTEN = dict.fromkeys(("save", "save_pretrained"), _NOT_WRITTEN)
+
+#: What to use instead of an argument with which sentence-transformers makes an encoder.
+ARGUMENTS = {
+    "model_name_or_path": "the name is the first argument",
+    "modules": "an encoder is loaded from a folder",
+    **dict.fromkeys(("model_kwargs", "automodel_args", "torch_dtype"), _MODEL),
+    **dict.fromkeys(("config_kwargs", "config_args"), _SETTINGS),
+    **dict.fromkeys(
+        ("processor_kwargs", "tokenizer_kwargs", "tokenizer_args"),
+        "the tokenizer is that of the folder; max_seq_length of a SentenceEncoder may be set, and CrossEncoder has "
+        "max_length=",
+    ),
+    **dict.fromkeys(
+        ("cache_folder", "cache_dir"), "the environment variables HF_HUB_CACHE and HF_HOME say where the cache is"
+    ),
+    "trust_remote_code": "code of a folder is never run: leave it out",
+    "local_files_only": "nothing is downloaded without download=True: leave it out",
+    **dict.fromkeys(("token", "use_auth_token"), "huggingface_hub reads HF_TOKEN and what hf auth login stored"),
+    "model_card_data": "no model card is written: leave it out",
+    "num_labels": _SETTINGS,
+    **dict.fromkeys(("default_activation_function", "activation_fct"), "it is called activation_fn"),
+    "max_seq_length": "max_seq_length of a SentenceEncoder may be set, and CrossEncoder has max_length=",
+}
+
+
+def refuse_peer_arguments(owner: type, names: Iterable[str]) -> None:
+    """Raise an `InputError`, with what to use instead, for an argument that only sentence-transformers has."""
+    for name in names:
+        if name in ARGUMENTS:
+            message = f"{owner.__name__} has no argument {name!r}: {ARGUMENTS[name]}"
+            raise InputError(message)
+
 
 class PeerName:
-    """An attribute that only tokenizers or transformers have: reading it raises an AttributeError with what to use.
+    """An attribute that only a peer of this package has: reading it raises an AttributeError with what to use.
 
     A ``__getattr__`` would do the same, but CPython reads every attribute of a class that has one more slowly.
+
+    Parameters
+    ----------
+    name : str
+        The name of the attribute.
+    instead : str
+        What to use instead.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.__doc__ = f"Not in this package: {INSTEAD[name]}."
+    def __init__(self, name: str, instead: str) -> None:
+        self._name, self._instead = name, instead
+        self.__doc__ = f"Not in this package: {instead}."
 
-    def _fail(self, instance: object) -> NoReturn:
-        message = f"Tokenizer has no attribute {self._name!r}: {INSTEAD[self._name]}"
+    def _fail(self, instance: object, owner: type) -> NoReturn:
+        message = f"{owner.__name__} has no attribute {self._name!r}: {self._instead}"
         raise AttributeError(message, name=self._name, obj=instance)
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
-        self._fail(instance)
+        self._fail(instance, owner)
 
     def __set__(self, instance: object, value: object) -> NoReturn:
-        self._fail(instance)
+        self._fail(instance, type(instance))
+
+
+def add_peer_names(owner: type, instead: Mapping[str, str]) -> None:
+    """Give a class attributes that say what to use instead of them."""
+    for name, use in instead.items():
+        setattr(owner, name, PeerName(name, use))
+
+
+def without_peer_names(owner: type, names: Iterable[str]) -> list[str]:
+    """Return the names of which a class has more than the answer what to use instead."""
+    found: dict[str, Any] = {}
+    for base in reversed(owner.__mro__):
+        found |= vars(base)
+    return [name for name in names if not isinstance(found.get(name), PeerName)]

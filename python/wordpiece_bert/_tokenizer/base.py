@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union
 
 from wordpiece_bert._internal.checks import checked_flag
-from wordpiece_bert._internal.peer_names import INSTEAD, PeerName
+from wordpiece_bert._internal.peer_names import INSTEAD, add_peer_names, without_peer_names
 from wordpiece_bert.options import CallOptions, Defaults, PaddingSettings, TruncationSettings, resolve
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
 
@@ -115,7 +115,7 @@ class TokenizerBase:
         return None if token is None else self._inner.token_to_id(token)
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in INSTEAD]
+        return without_peer_names(type(self), super().__dir__())
 
     # --- settings
 
@@ -153,8 +153,7 @@ class TokenizerBase:
         return self._defaults.padding_side
 
 
-for _name in INSTEAD:
-    setattr(TokenizerBase, _name, PeerName(_name))
+add_peer_names(TokenizerBase, INSTEAD)
 
 
 def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.batching import encoding_batches, with_progress
 from wordpiece_bert._internal.checks import check_device, whole_number
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert._internal.texts import warn_truncated
 from wordpiece_bert._internal.warn import warn
@@ -23,12 +25,13 @@ from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS, ActivationFn, identity
 from wordpiece_bert.sentence.arguments import one_of, prompt_text
+from wordpiece_bert.sentence.base import Encoder, given_settings, with_settings
 from wordpiece_bert.sentence.folder import read_prompts
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from wordpiece_bert.bert.engines import EngineInfo
@@ -37,7 +40,17 @@ if TYPE_CHECKING:
 __all__ = ["CrossEncoder"]
 
 
-class CrossEncoder:
+@dataclass(frozen=True)
+class RankerFolder:
+    """The settings of a cross encoder's folder."""
+
+    #: Prompts by name.
+    prompts: dict[str, str]
+    #: The prompt that is used by default; None for none.
+    default_prompt_name: str | None
+
+
+class CrossEncoder(Encoder):
     """A model that scores pairs of texts: both are in one row, so that the tokens of each attend to those of the other.
 
     It is slower and more accurate than comparing the vectors of a `SentenceEncoder`, and is mostly used to rank the
@@ -54,6 +67,10 @@ class CrossEncoder:
         The function from logits [B, labels] to scores; by default the sigmoid for a single label, else the identity.
     max_length
         Longest row in tokens, with special tokens; by default the longest that tokenizer and model accept.
+    prompts : dict, optional
+        Prompts by name. They replace those of the folder that have the same names.
+    default_prompt_name : str, optional
+        The name of the prompt that `predict` and `rank` use by default; by default that of the folder, if any.
     threads
         How many threads the tokenizer and the Rust engine use; by default as many as this process may use.
     device : {"cpu"}, optional
@@ -89,10 +106,11 @@ class CrossEncoder:
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
     ) -> None:
         check_device(device)
-        self._prompts: dict[str, str] = {}
-        self._default_prompt_name: str | None = None
+        self._folder = RankerFolder({}, None)
         source: Source | None = None
         if isinstance(model, str | os.PathLike):
             if tokenizer is not None:
@@ -100,10 +118,11 @@ class CrossEncoder:
                 raise InputError(message)
             folder = find_model(model, revision=revision, download=download)
             options = {"activation_fn": activation_fn, "threads": threads, "backend": backend, "dtype": dtype}
-            self._prompts, self._default_prompt_name = read_prompts(folder)
+            given = given_settings(prompts=prompts, default_prompt_name=default_prompt_name)
+            self._folder = with_settings(RankerFolder(*read_prompts(folder)), given)
             loaded = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half, calibrate=calibrate)
             texts = None if calibrate is None else tuple(calibrate)
-            source = Source.of(model, folder, revision, **options, keep_half=keep_half, calibrate=texts)
+            source = Source.of(model, folder, revision, **options, keep_half=keep_half, calibrate=texts, **given)
             activation_fn = activation_fn or _activation_of(folder)
             if not isinstance(loaded, SequenceClassification):
                 kind = type(loaded).__name__
@@ -140,6 +159,8 @@ class CrossEncoder:
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
     ) -> CrossEncoder:
         """Load a cross encoder from this machine.
 
@@ -149,7 +170,7 @@ class CrossEncoder:
             The folder of a model for sequence classification, or ``"org/name"`` in the local Hugging Face cache.
         backend, dtype, revision, download, keep_half, calibrate
             As for `BertModel.from_pretrained`.
-        max_length, threads
+        max_length, threads, prompts, default_prompt_name
             As for the class.
 
         Raises
@@ -168,6 +189,8 @@ class CrossEncoder:
             download=download,
             keep_half=keep_half,
             calibrate=calibrate,
+            prompts=prompts,
+            default_prompt_name=default_prompt_name,
         )
 
     @property
@@ -189,11 +212,6 @@ class CrossEncoder:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer."""
         return self._tokenizer
-
-    @property
-    def prompts(self) -> dict[str, str]:
-        """The model's prompts by name."""
-        return dict(self._prompts)
 
     def predict(
         self,
@@ -257,7 +275,7 @@ class CrossEncoder:
             Pairs were truncated, and `return_truncated` is false.
         """
         single, items = _check_pairs(one_of(pairs=pairs, sentences=sentences, inputs=inputs))
-        prefix = prompt_text(prompt, prompt_name, self._prompts, self._default_prompt_name)
+        prefix = prompt_text(prompt, prompt_name, self._folder.prompts, self._folder.default_prompt_name)
         if prefix:
             items = [(prefix + first, second) for first, second in items]
         batch_size = whole_number("batch_size", batch_size, 1)
@@ -365,6 +383,9 @@ class CrossEncoder:
 
     def __repr__(self) -> str:
         return f"CrossEncoder({self.num_labels} labels, at most {self.max_length} tokens, {self._model!r})"
+
+
+add_peer_names(CrossEncoder, INSTEAD_IN_RANKERS | NOT_WRITTEN)
 
 
 def _restore(cls: type[CrossEncoder], source: Source, max_length: int) -> CrossEncoder:

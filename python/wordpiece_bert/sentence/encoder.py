@@ -16,6 +16,7 @@ from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_runs, with_progress
 from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.notebook import arrays_text, vectors_html
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_ENCODERS, add_peer_names
 from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.auto import AutoModel
@@ -24,6 +25,7 @@ from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, one_of, prompt_text, tensors
+from wordpiece_bert.sentence.base import given_settings, with_settings
 from wordpiece_bert.sentence.content_files import content_states
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
 from wordpiece_bert.sentence.late_chunking import Chunks, check_chunks, mean_of_chunks, tokens_of_texts
@@ -37,7 +39,7 @@ from wordpiece_bert.sentence.windows import COMBINATIONS, Combination, combine, 
 from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.model import BertModel
@@ -84,6 +86,14 @@ class SentenceEncoder(QueryAndDocumentCalls):
         Deprecated: the tokenizer of a `BertModel`, and how token vectors become sentence vectors.
     backend, dtype, revision, download, keep_half, calibrate
         As for `BertModel.from_pretrained`.
+    prompts : dict, optional
+        Prompts by name. They replace those of the folder that have the same names.
+    default_prompt_name : str, optional
+        The name of the prompt that `encode` uses by default; by default that of the folder, if any.
+    similarity_fn_name : {"cosine", "dot", "euclidean", "manhattan"}, optional
+        How `similarity` compares vectors; by default as the folder says.
+    truncate_dim : int, optional
+        How many of the first numbers of each vector `encode` keeps by default; by default as the folder says, or all.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
     threads
@@ -104,22 +114,15 @@ class SentenceEncoder(QueryAndDocumentCalls):
         The encoder is made of a model and a tokenizer, not loaded.
     """
 
-    def __new__(
-        cls,
-        model: str | os.PathLike[str] | BertModel | None = None,
-        *_: object,
-        revision: str | None = None,
-        download: bool = False,
-        **__: object,
-    ) -> Self:
-        """Choose the class for a folder: this one, or `StaticEncoder`."""
-        chosen: type[Self] = cls
+    @classmethod
+    def _class_for(cls, model: object, revision: str | None, *, download: bool) -> type[Self]:
         if cls is SentenceEncoder and isinstance(model, str | os.PathLike):
             folder = find_model(model, revision=revision, download=download)
             if is_static_folder(folder):
                 # By name: the module of the subclass imports this one.
-                chosen = importlib.import_module("wordpiece_bert.sentence.static").StaticEncoder
-        return object.__new__(chosen)
+                static: type[Self] = importlib.import_module("wordpiece_bert.sentence.static").StaticEncoder
+                return static
+        return cls
 
     def __init__(
         self,
@@ -135,6 +138,10 @@ class SentenceEncoder(QueryAndDocumentCalls):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        similarity_fn_name: str | None = None,
+        truncate_dim: int | None = None,
     ) -> None:
         check_device(device)
         source = None
@@ -143,7 +150,13 @@ class SentenceEncoder(QueryAndDocumentCalls):
                 message = "tokenizer and folder belong to a model object; a name has its own: pass the name alone"
                 raise InputError(message)
             found = find_model(model, revision=revision, download=download)
-            folder = read_folder(found)
+            given = given_settings(
+                prompts=prompts,
+                default_prompt_name=default_prompt_name,
+                similarity_fn_name=similarity_fn_name,
+                truncate_dim=truncate_dim,
+            )
+            folder = with_settings(read_folder(found), given)
             options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
             name = model
             files = content_states(found.absolute())
@@ -151,7 +164,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
                 folder.transformer, backend, dtype, keep_half=keep_half, calibrate=calibrate
             )
             texts = None if calibrate is None else tuple(calibrate)
-            source = replace(Source.of(name, found, revision, **options, calibrate=texts), files=files)
+            source = replace(Source.of(name, found, revision, **options, calibrate=texts, **given), files=files)
             tokenizer = tokenizer_of(folder.transformer)
         else:
             if tokenizer is None or folder is None:
@@ -202,6 +215,10 @@ class SentenceEncoder(QueryAndDocumentCalls):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        similarity_fn_name: str | None = None,
+        truncate_dim: int | None = None,
     ) -> Self:
         """Load a sentence encoder from this machine.
 
@@ -212,7 +229,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
             sentence-transformers, or a plain BERT model, whose token vectors are then averaged.
         backend, dtype, revision, download, keep_half, calibrate
             As for `BertModel.from_pretrained`.
-        threads
+        threads, prompts, default_prompt_name, similarity_fn_name, truncate_dim
             As for the class.
 
         Raises
@@ -229,6 +246,10 @@ class SentenceEncoder(QueryAndDocumentCalls):
             download=download,
             keep_half=keep_half,
             calibrate=calibrate,
+            prompts=prompts,
+            default_prompt_name=default_prompt_name,
+            similarity_fn_name=similarity_fn_name,
+            truncate_dim=truncate_dim,
         )
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
@@ -254,6 +275,16 @@ class SentenceEncoder(QueryAndDocumentCalls):
             self._write_files(output)
             output.commit()
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder, as `save_pretrained`.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        """
+        self.save_pretrained(path)
+
     def _write_files(self, output: AtomicFolder) -> None:
         """Write the files of `save_pretrained`."""
         self._model._write_files(output, **({} if self._folder.layers is None else {"output_hidden_states": True}))
@@ -273,10 +304,6 @@ class SentenceEncoder(QueryAndDocumentCalls):
     def dimension(self) -> int:
         """Width of the vectors that `encode` returns by default."""
         return self._folder.truncate_dim or self._folder.dimension
-
-    def get_sentence_embedding_dimension(self) -> int:
-        """Return `dimension`, under the name of sentence-transformers."""
-        return self.dimension
 
     @property
     def engine(self) -> EngineInfo:
@@ -299,13 +326,13 @@ class SentenceEncoder(QueryAndDocumentCalls):
         self._max_seq_length = whole_number("max_seq_length", value, 1, limit, meaning="the model's longest row")
 
     @property
-    def prompts(self) -> dict[str, str]:
-        """The model's prompts by name."""
-        return dict(self._folder.prompts)
+    def truncate_dim(self) -> int | None:
+        """How many of the first numbers of each vector `encode` keeps by default; None for all."""
+        return self._folder.truncate_dim
 
     @property
     def similarity_fn_name(self) -> str:
-        """The metric that the model was trained for: cosine, dot, euclidean or manhattan."""
+        """The metric that the model was trained for, or that was chosen: cosine, dot, euclidean or manhattan."""
         return self._folder.similarity
 
     def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
@@ -887,6 +914,9 @@ class SentenceEncoder(QueryAndDocumentCalls):
         for module in self._modules:
             y = module(y)
         return y
+
+
+add_peer_names(SentenceEncoder, INSTEAD_IN_ENCODERS)
 
 
 def _restore(cls: type[SentenceEncoder], source: Source, max_seq_length: int) -> SentenceEncoder:

@@ -11,6 +11,7 @@ from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.arrays import as_numbers
 from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_progress
 from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_ENCODERS, NOT_WRITTEN, add_peer_names
 from wordpiece_bert._internal.texts import check_texts, check_tokens, warn_truncated
 from wordpiece_bert.bert.calibration import check_texts as check_calibration
 from wordpiece_bert.bert.engines import choose_dtype, get_engine
@@ -18,17 +19,18 @@ from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import Texts, one_of, prompt_text, role_prompt_name
+from wordpiece_bert.sentence.base import VectorEncoder, given_settings, with_settings
 from wordpiece_bert.sentence.encoder import TOKENS_PER_CALL, check_pool
 from wordpiece_bert.sentence.folder import Dense
 from wordpiece_bert.sentence.late_interaction import maxsim, maxsim_pairwise
-from wordpiece_bert.sentence.multi_vector_folder import read_multi_vector_folder
+from wordpiece_bert.sentence.multi_vector_folder import METRICS, MultiVectorFolder, read_multi_vector_folder
 from wordpiece_bert.sentence.multi_vector_loading import load_encoder, marked_tokenizer, token_ids
 from wordpiece_bert.sentence.multi_vectors import MultiVectors
 from wordpiece_bert.sentence.source import PickledBySource, Source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -44,7 +46,7 @@ _TASKS = (None, "query", "document")
 _QUERY = "one text or its vectors [tokens, d]"
 
 
-class MultiVectorEncoder(PickledBySource):
+class MultiVectorEncoder(PickledBySource, VectorEncoder):
     """A multi-vector encoder: texts to the vectors of their tokens, which late interaction compares one by one.
 
     A query is compared with a document by MaxSim: for each vector of the query the greatest dot product with one of the
@@ -58,6 +60,12 @@ class MultiVectorEncoder(PickledBySource):
         The model's name or folder, as for `from_pretrained`.
     backend, dtype, revision, download, keep_half, calibrate
         As for `BertModel.from_pretrained`.
+    prompts : dict, optional
+        Prompts by name. They replace those of the folder that have the same names.
+    default_prompt_name : str, optional
+        The name of the prompt that `encode` uses by default; by default that of the folder, if any.
+    similarity_fn_name : {"maxsim", "meanmaxsim"}, optional
+        How `similarity` compares vectors; by default as the folder says.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
     threads : int, optional
@@ -83,12 +91,19 @@ class MultiVectorEncoder(PickledBySource):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        similarity_fn_name: str | None = None,
     ) -> None:
         check_device(device)
         choose_dtype(backend, dtype)  # refuses an unknown one before anything is read
         check_calibration(calibrate, dtype)
         found = find_model(model, revision=revision, download=download)
-        self._folder = folder = read_multi_vector_folder(found)
+        given = given_settings(
+            prompts=prompts, default_prompt_name=default_prompt_name, similarity_fn_name=similarity_fn_name
+        )
+        self._folder: MultiVectorFolder = with_settings(read_multi_vector_folder(found), given, METRICS)
+        folder = self._folder
         self._threads = threads
         self._model, projection = load_encoder(folder, backend, dtype, keep_half=keep_half, calibrate=calibrate)
         self._tokenizer = marked_tokenizer(folder)
@@ -102,8 +117,8 @@ class MultiVectorEncoder(PickledBySource):
         self._dimension = widths[-1] if widths else self._model.config.hidden_size
         self._skipped, self._filling = token_ids(folder, self._tokenizer)
         options = {"backend": backend, "dtype": dtype, "threads": threads, "keep_half": keep_half}
-        given = None if calibrate is None else tuple(calibrate)
-        self._source = Source.of(model, found, revision, **options, calibrate=given)
+        texts = None if calibrate is None else tuple(calibrate)
+        self._source = Source.of(model, found, revision, **options, calibrate=texts, **given)
 
     @classmethod
     def from_pretrained(
@@ -117,6 +132,9 @@ class MultiVectorEncoder(PickledBySource):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        similarity_fn_name: str | None = None,
     ) -> Self:
         """Load a multi-vector encoder from this machine.
 
@@ -127,7 +145,7 @@ class MultiVectorEncoder(PickledBySource):
             PyLate, or of ColBERT's own code. An encoder without a projection that was trained for it is refused.
         backend, dtype, revision, download, keep_half, calibrate
             As for `BertModel.from_pretrained`.
-        threads
+        threads, prompts, default_prompt_name, similarity_fn_name
             As for the class.
 
         Raises
@@ -144,16 +162,15 @@ class MultiVectorEncoder(PickledBySource):
             download=download,
             keep_half=keep_half,
             calibrate=calibrate,
+            prompts=prompts,
+            default_prompt_name=default_prompt_name,
+            similarity_fn_name=similarity_fn_name,
         )
 
     @property
     def dimension(self) -> int:
         """Width of the vectors."""
         return self._dimension
-
-    def get_sentence_embedding_dimension(self) -> int:
-        """Return `dimension`, under the name of sentence-transformers."""
-        return self.dimension
 
     @property
     def engine(self) -> EngineInfo:
@@ -181,13 +198,8 @@ class MultiVectorEncoder(PickledBySource):
         return self._longest("document")
 
     @property
-    def prompts(self) -> dict[str, str]:
-        """The model's prompts by name."""
-        return dict(self._folder.prompts)
-
-    @property
     def similarity_fn_name(self) -> str:
-        """The score that the model was trained for: maxsim or meanmaxsim."""
+        """The score that the model was trained for, or that was chosen: maxsim or meanmaxsim."""
         return self._folder.similarity
 
     def similarity(self, a: Any, b: Any) -> Array:  # noqa: ANN401
@@ -536,6 +548,9 @@ class MultiVectorEncoder(PickledBySource):
         if task != "query" and mask.keep_only is not None:
             counted &= np.isin(ids, mask.keep_only)
         return counted
+
+
+add_peer_names(MultiVectorEncoder, INSTEAD_IN_ENCODERS | NOT_WRITTEN)
 
 
 class _Rows(NamedTuple):

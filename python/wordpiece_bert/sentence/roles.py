@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from wordpiece_bert.sentence.arguments import role_prompt_name
+from wordpiece_bert.sentence.base import VectorEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,13 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["QueryAndDocumentCalls"]
 
 
-class QueryAndDocumentCalls:
+class QueryAndDocumentCalls(VectorEncoder):
     """`encode_query` and `encode_document`, over the `encode` and the `prompts` of the class that has them."""
-
-    @property
-    def prompts(self) -> dict[str, str]:
-        """The model's prompts by name."""
-        raise NotImplementedError
 
     if TYPE_CHECKING:
         encode: Callable[..., Any]

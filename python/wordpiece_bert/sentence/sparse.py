@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from wordpiece_bert._internal.checks import check_device, whole_number
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_ENCODERS, NOT_WRITTEN, add_peer_names
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert.bert.calibration import check_texts as check_calibration
 from wordpiece_bert.bert.engines import choose_dtype
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import Texts, one_of, prompt_text, role_prompt_name
+from wordpiece_bert.sentence.base import VectorEncoder, given_settings, with_settings
 from wordpiece_bert.sentence.encoder import check_pool
 from wordpiece_bert.sentence.source import PickledBySource, Source
 from wordpiece_bert.sentence.sparse_folder import SparseFolder, SpladeFolder, read_sparse_folder
@@ -26,7 +28,7 @@ from wordpiece_bert.sentence.sparse_vectors import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["SparseEncoder"]
 
 
-class SparseEncoder(PickledBySource):
+class SparseEncoder(PickledBySource, VectorEncoder):
     """A sparse encoder: texts to vectors with a number for each token of the vocabulary, most of them 0.
 
     SPLADE models compute them with a masked-language model, and weigh tokens that a text does not have too. Queries of
@@ -52,6 +54,12 @@ class SparseEncoder(PickledBySource):
         How many values of a vector are kept, the greatest; by default those that the folder says, or all.
     backend, dtype, revision, download, keep_half, calibrate
         As for `BertModel.from_pretrained`; a model of token weights alone takes no `calibrate`.
+    prompts : dict, optional
+        Prompts by name. They replace those of the folder that have the same names.
+    default_prompt_name : str, optional
+        The name of the prompt that `encode` uses by default; by default that of the folder, if any.
+    similarity_fn_name : {"cosine", "dot", "euclidean", "manhattan"}, optional
+        How `similarity` compares vectors; by default as the folder says.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
     threads : int, optional
@@ -78,12 +86,18 @@ class SparseEncoder(PickledBySource):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        similarity_fn_name: str | None = None,
     ) -> None:
         check_device(device)
         choose_dtype(backend, dtype)  # refuses an unknown one before anything is read
         check_calibration(calibrate, dtype)
         folder = find_model(model, revision=revision, download=download)
-        self._folder: SparseFolder = read_sparse_folder(folder)
+        given = given_settings(
+            prompts=prompts, default_prompt_name=default_prompt_name, similarity_fn_name=similarity_fn_name
+        )
+        self._folder: SparseFolder = with_settings(read_sparse_folder(folder), given)
         self._threads = threads
         self._max_active_dims = self._folder.max_active_dims
         if max_active_dims is not None:
@@ -101,8 +115,8 @@ class SparseEncoder(PickledBySource):
             message = f"{folder}: the vectors of the routes differ in width: {widths}"
             raise ConfigError(message)
         options = {"backend": backend, "dtype": dtype, "keep_half": keep_half, "max_active_dims": max_active_dims}
-        given = None if calibrate is None else tuple(calibrate)
-        self._source = Source.of(model, folder, revision, **options, threads=threads, calibrate=given)
+        texts = None if calibrate is None else tuple(calibrate)
+        self._source = Source.of(model, folder, revision, **options, threads=threads, calibrate=texts, **given)
 
     @classmethod
     def from_pretrained(
@@ -117,6 +131,9 @@ class SparseEncoder(PickledBySource):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        similarity_fn_name: str | None = None,
     ) -> Self:
         """Load a sparse encoder from this machine.
 
@@ -127,7 +144,7 @@ class SparseEncoder(PickledBySource):
             inference-free queries behind a router, folders of version 5), or a masked-language model.
         backend, dtype, revision, download, keep_half, calibrate
             As for `BertModel.from_pretrained`.
-        max_active_dims, threads
+        max_active_dims, threads, prompts, default_prompt_name, similarity_fn_name
             As for the class.
 
         Raises
@@ -145,16 +162,15 @@ class SparseEncoder(PickledBySource):
             download=download,
             keep_half=keep_half,
             calibrate=calibrate,
+            prompts=prompts,
+            default_prompt_name=default_prompt_name,
+            similarity_fn_name=similarity_fn_name,
         )
 
     @property
     def dimension(self) -> int:
         """Width of the vectors: how many tokens the vocabulary has."""
         return next(iter(self._routes.values())).dimension
-
-    def get_sentence_embedding_dimension(self) -> int:
-        """Return `dimension`, under the name of sentence-transformers."""
-        return self.dimension
 
     @property
     def engine(self) -> EngineInfo:
@@ -181,13 +197,8 @@ class SparseEncoder(PickledBySource):
         return (next(iter(self._routes.values())) if name is None else self._routes[name]).max_seq_length
 
     @property
-    def prompts(self) -> dict[str, str]:
-        """The model's prompts by name."""
-        return dict(self._folder.prompts)
-
-    @property
     def similarity_fn_name(self) -> str:
-        """The metric that the model was trained for: dot, cosine, euclidean or manhattan."""
+        """The metric that the model was trained for, or that was chosen: dot, cosine, euclidean or manhattan."""
         return self._folder.similarity
 
     def similarity(self, a: Any, b: Any) -> Array:  # noqa: ANN401
@@ -455,3 +466,6 @@ class SparseEncoder(PickledBySource):
         if single:
             return vectors[0], np.asarray(truncated[0]), route.max_seq_length
         return vectors, truncated, route.max_seq_length
+
+
+add_peer_names(SparseEncoder, INSTEAD_IN_ENCODERS | NOT_WRITTEN)

@@ -17,6 +17,7 @@ from wordpiece_bert.bert.engines.choice import describe_engine
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.arguments import one_of, tensors
+from wordpiece_bert.sentence.base import given_settings, with_settings
 from wordpiece_bert.sentence.content_files import content_states
 from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors, check_pool
 from wordpiece_bert.sentence.save import write_modules_after_static
@@ -29,7 +30,7 @@ from wordpiece_bert.sentence.static_folder import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -64,7 +65,7 @@ class StaticEncoder(SentenceEncoder):
         The number type of the computation, float32; tables of other types are widened.
     backend, keep_half, calibrate
         For the interface of `SentenceEncoder`; a static model has one implementation.
-    device, threads, revision, download
+    device, threads, revision, download, prompts, default_prompt_name, similarity_fn_name, truncate_dim
         As for `SentenceEncoder`.
 
     Raises
@@ -87,6 +88,10 @@ class StaticEncoder(SentenceEncoder):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        similarity_fn_name: str | None = None,
+        truncate_dim: int | None = None,
     ) -> None:
         check_device(device)
         if calibrate is not None:
@@ -97,8 +102,15 @@ class StaticEncoder(SentenceEncoder):
             raise InputError(message)
         found = find_model(model, revision=revision, download=download)
         files = content_states(found.absolute())
-        self._set_up_static(read_static_folder(found), threads)
-        self._source = replace(Source.of(model, found, revision, threads=threads), files=files)
+        given = given_settings(
+            prompts=prompts,
+            default_prompt_name=default_prompt_name,
+            similarity_fn_name=similarity_fn_name,
+            truncate_dim=truncate_dim,
+        )
+        parts = read_static_folder(found)
+        self._set_up_static(parts._replace(folder=with_settings(parts.folder, given)), threads)
+        self._source = replace(Source.of(model, found, revision, threads=threads, **given), files=files)
 
     @classmethod
     def _from_parts(
