@@ -14,7 +14,7 @@ import numpy.typing as npt
 from wordpiece_bert import _core
 from wordpiece_bert._internal.notebook import arrays_html, rows_html
 from wordpiece_bert.arrow import ArrowTable
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, MissingPackageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -588,13 +588,26 @@ def check_tensor_type(tensor_type: object) -> None:
         raise InputError(message)
 
 
-def to_torch(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert arrays to tensors of PyTorch that share their memory; an `InputError` if it is not installed."""
+def to_torch(arrays: Mapping[str, Any], instead: str = "return_tensors='np'") -> dict[str, Any]:
+    """Convert arrays to tensors of PyTorch that share their memory.
+
+    Parameters
+    ----------
+    arrays : mapping
+        The arrays by name; tensors among them stay as they are.
+    instead : str
+        The argument of the call that gives arrays, for the message.
+
+    Raises
+    ------
+    MissingPackageError
+        PyTorch is not installed.
+    """
     try:
         import torch  # type: ignore[import-not-found, unused-ignore]
     except ImportError as cause:
-        message = "tensors need PyTorch: pip install torch, or use return_tensors='np' for arrays"
-        raise InputError(message) from cause
+        message = f"tensors need PyTorch: pip install torch, or use {instead} for arrays"
+        raise MissingPackageError(message) from cause
     return {name: array if _is_tensor(array) else torch.from_numpy(array) for name, array in arrays.items()}
 
 

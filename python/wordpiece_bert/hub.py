@@ -15,6 +15,7 @@ neither ``HF_HUB_OFFLINE`` nor ``TRANSFORMERS_OFFLINE`` is set. Otherwise the er
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import os
 import re
@@ -123,7 +124,7 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
     if isinstance(name, str) and _HUB_NAME.fullmatch(text) and "--" not in text and ".." not in text:
         return _hub_folder(text, revision or "main", download=download)
     message = (
-        f"no model folder {text!r}: there is nothing at {folder.absolute()}. "
+        f"no model folder {text!r}: there is nothing at {folder.absolute()}{_meant(text) or '.'} "
         f'Known names are {", ".join(map(repr, PACKAGED_MODELS))}; "org/name" means the local Hugging Face cache.'
     )
     raise ModelNotFoundError(message)
@@ -240,11 +241,28 @@ def _cached_folder(name: str, revision: str) -> Path:
             f"no model {name!r} on this machine: no folder at {Path(name).absolute()}, "
             f"nothing in the Hugging Face cache at {repository}"
         )
+        what += _meant(name)
+    what += "" if what.endswith("?") else "."
     at = "" if revision == "main" else f" --revision {revision}"
     variable = _offline()
     how = f"{variable} is set; on" if variable else "Pass download=True (--download for the command), or on"
-    message = f"{what}. {how} a machine with network access, run:\n    hf download {name}{at}"
+    message = f"{what} {how} a machine with network access, run:\n    hf download {name}{at}"
     raise ModelNotFoundError(message)
+
+
+def _meant(name: str) -> str:
+    """Return ``; did you mean 'X'?`` for a name that differs from a known one in case, hyphens or a letter."""
+    known = {_letters(one): one for one in (*ALIASES, *PACKAGED_MODELS)}
+    found = known.get(_letters(name))
+    if found is None:
+        # One name at a time: the published names of other models differ from those of `ALIASES` in a number.
+        close = difflib.get_close_matches(_letters(name), PACKAGED_MODELS, 1, 0.8)
+        found = close[0] if close else None
+    return "" if found is None else f"; did you mean {found!r}?"
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 def _offline() -> str | None:

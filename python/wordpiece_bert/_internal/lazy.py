@@ -45,12 +45,12 @@ def lazy_names(
                 if error.name != submodule:
                     raise
         message = f"module {package!r} has no attribute {name!r}"
-        if instead := importlib.import_module("wordpiece_bert._internal.peer_imports").instead(package, name):
-            message = f"{package} has no name {name!r}: {instead}"
+        if instead := _instead(package, name):
+            message = f"{message}: {instead}"
             if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
                 # `from package import name`, which would replace the message of an AttributeError by its own.
                 raise ImportError(message, name=package)
-        raise AttributeError(message)
+        raise AttributeError(message, name=name, obj=sys.modules[package])  # Python suggests names like it
 
     def names() -> list[str]:
         # Not what the package itself imports, and not the modules of its implementation.
@@ -58,3 +58,12 @@ def lazy_names(
         return sorted({*(name for name in namespace if name.startswith("__")), *public, *submodules})
 
     return load, names
+
+
+def _instead(package: str, name: str) -> "str | None":
+    """Return what to import instead of a name that peers have, or that is elsewhere in this package."""
+    if name.startswith("_"):
+        return None
+    from wordpiece_bert._internal.peer_imports import instead
+
+    return instead(package, name)

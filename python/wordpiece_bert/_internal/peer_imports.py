@@ -1,6 +1,5 @@
 """Names that people import from this package because its peers have them, and what to import instead."""
 
-import difflib
 import importlib
 
 __all__ = ["INSTEAD_OF_IMPORTS", "instead"]
@@ -51,7 +50,7 @@ _PLACES = ("", ".sentence", ".bert", ".errors")
 
 
 def instead(package: str, name: str) -> str | None:
-    """Return what to import instead of a name that a package does not have; None if nothing is like it.
+    """Return what to import instead of a name that a package does not have; None for any other name.
 
     Parameters
     ----------
@@ -60,15 +59,10 @@ def instead(package: str, name: str) -> str | None:
     name : str
         The name.
     """
-    if name.startswith("_"):
-        return None
     if name in INSTEAD_OF_IMPORTS:
         return INSTEAD_OF_IMPORTS[name]
     root = package.partition(".")[0]
     for place in _PLACES:
         if root + place != package and name in getattr(importlib.import_module(root + place), "__all__", ()):
             return f"import it from {root}{place}"
-    names = list(getattr(importlib.import_module(package), "__all__", ()))
-    lower = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(name.lower(), lower, 1, 0.8)
-    return f"did you mean {lower[close[0]]}?" if close else None
+    return None

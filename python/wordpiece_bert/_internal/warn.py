@@ -7,11 +7,12 @@ import warnings
 
 __all__ = ["warn"]
 
-_PACKAGE = __name__.partition(".")[0]
+#: This package, and one that wraps the methods of the classes that derive from its own.
+_PASSED = (__name__.partition(".")[0], "sklearn")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Emit a warning that names the innermost line outside this package.
+    """Emit a warning that names the innermost line outside this package, that of its user.
 
     A fixed ``stacklevel`` is right for one path of calls alone: the same warning arises in `encode`, in `encode_query`
     that calls it, and in an adapter that calls that.
@@ -32,4 +33,4 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def _is_inside(module: object) -> bool:
-    return isinstance(module, str) and module.partition(".")[0] == _PACKAGE
+    return isinstance(module, str) and module.partition(".")[0] in _PASSED

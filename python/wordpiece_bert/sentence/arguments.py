@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
 
-__all__ = ["OutputValue", "Texts", "Vectors", "one_of", "prompt_text", "role_prompt_name", "tensors"]
+__all__ = ["OutputValue", "Texts", "Vectors", "check_tensors", "one_of", "prompt_text", "role_prompt_name", "tensors"]
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"] | None
 Vectors = npt.NDArray[Any]
@@ -23,6 +23,9 @@ Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]
 
 # Prompts that every model of sentence-transformers has; they are empty unless the model's folder has others.
 _USUAL_PROMPTS = ("query", "document")
+
+# The argument that gives arrays instead of tensors.
+_ARRAYS = "convert_to_tensor=False"
 
 # The names of the prompt for each role; the first of them that the model has is used.
 _ROLE_PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -89,5 +92,11 @@ def tensors(result: Any) -> Any:  # noqa: ANN401
     if isinstance(result, list):
         return [tensors(item) for item in result]
     if isinstance(result, dict):
-        return to_torch(result)
-    return to_torch({"result": result})["result"]
+        return to_torch(result, _ARRAYS)
+    return to_torch({"result": result}, _ARRAYS)["result"]
+
+
+def check_tensors(convert_to_tensor: object) -> None:
+    """Check before anything is computed that PyTorch is there, if the result is to be tensors of it."""
+    if convert_to_tensor:
+        to_torch({}, _ARRAYS)

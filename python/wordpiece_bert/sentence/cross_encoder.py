@@ -16,7 +16,6 @@ from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN,
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert._internal.texts import warn_truncated
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert.batch import to_torch
 from wordpiece_bert.bert.auto import AutoModel
 from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.functional import sigmoid, softmax
@@ -24,7 +23,7 @@ from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS, ActivationFn, identity
-from wordpiece_bert.sentence.arguments import one_of, prompt_text
+from wordpiece_bert.sentence.arguments import check_tensors, one_of, prompt_text, tensors
 from wordpiece_bert.sentence.base import Encoder, given_settings, with_settings
 from wordpiece_bert.sentence.folder import read_prompts
 from wordpiece_bert.sentence.source import Source
@@ -274,6 +273,7 @@ class CrossEncoder(Encoder):
         TruncationWarning
             Pairs were truncated, and `return_truncated` is false.
         """
+        check_tensors(convert_to_tensor)
         single, items = _check_pairs(one_of(pairs=pairs, sentences=sentences, inputs=inputs))
         prefix = prompt_text(prompt, prompt_name, self._folder.prompts, self._folder.default_prompt_name)
         if prefix:
@@ -296,7 +296,7 @@ class CrossEncoder(Encoder):
             scores[batch] = softmax(y) if apply_softmax and self.num_labels > 1 else y
         result: Any = scores[:, 0] if self.num_labels == 1 else scores
         if convert_to_tensor:
-            result = to_torch({"scores": np.ascontiguousarray(result)})["scores"]
+            result = tensors(np.ascontiguousarray(result))
         elif not convert_to_numpy:
             result = list(result)
         if not return_truncated:

@@ -24,7 +24,7 @@ from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import Array, Mask, normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, one_of, prompt_text, tensors
+from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, check_tensors, one_of, prompt_text, tensors
 from wordpiece_bert.sentence.base import given_settings, with_settings
 from wordpiece_bert.sentence.content_files import content_states
 from wordpiece_bert.sentence.folder import Dense, Normalize, SentenceFolder, read_folder
@@ -526,6 +526,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         """
         check_device(device)
         check_pool(pool)
+        check_tensors(convert_to_tensor)
         single, items = check_texts(one_of(texts=texts, sentences=sentences, inputs=inputs))
         batch_size = whole_number("batch_size", batch_size, 1)
         prefix = self._prompt(prompt, prompt_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.sentence.kinds import load_encoder
 from wordpiece_bert.sentence.multi_vector import MultiVectorEncoder
 from wordpiece_bert.sentence.multi_vectors import as_multi_vectors
 from wordpiece_bert.sentence.nearest import best_of_scores, nearest
@@ -35,8 +37,8 @@ _SCORES = 1 << 22
 def retrieve_and_rerank(
     queries: str | Texts,
     documents: Texts,
-    retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder,
-    reranker: CrossEncoder | None = None,
+    retriever: str | os.PathLike[str] | SentenceEncoder | SparseEncoder | MultiVectorEncoder,
+    reranker: str | os.PathLike[str] | CrossEncoder | None = None,
     *,
     document_embeddings: Any = None,  # noqa: ANN401
     retrieve_top_k: int = 100,
@@ -58,9 +60,10 @@ def retrieve_and_rerank(
         The texts to search.
     retriever
         The model of the first stage, with dense, sparse or many vectors for a text: its `encode_query` and
-        `encode_document` make them, and its `similarity_fn_name` compares them.
+        `encode_document` make them, and its `similarity_fn_name` compares them. A name or a folder is loaded for this
+        call.
     reranker
-        The model of the second stage, with one label; None to keep the order of the first.
+        The model of the second stage, with one label, or its name or folder; None to keep the order of the first.
     document_embeddings
         The vectors of the documents, [m, d], if they have been computed; they may be memory-mapped. `SparseVectors`
         and `MultiVectors` for the other encoders.
@@ -91,8 +94,12 @@ def retrieve_and_rerank(
     TruncationWarning
         Queries or documents were truncated when they were encoded.
     """
+    if isinstance(retriever, str | os.PathLike):
+        retriever = load_encoder(retriever)
+    if isinstance(reranker, str | os.PathLike):
+        reranker = CrossEncoder(reranker)
     if not isinstance(retriever, SentenceEncoder | SparseEncoder | MultiVectorEncoder):
-        kinds = "SentenceEncoder, SparseEncoder or MultiVectorEncoder"
+        kinds = "SentenceEncoder, SparseEncoder or MultiVectorEncoder, or the name of one"
         message = f"retriever must be a {kinds}, not {type(retriever).__name__}: {retriever!r:.80}"
         raise InputError(message)
     top_k = whole_number("top_k", top_k, 1)

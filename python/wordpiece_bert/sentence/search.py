@@ -211,7 +211,7 @@ def _sparse_search(queries: object, corpus: object, metric: str, top_k: int) -> 
 
 
 def paraphrase_mining(
-    encoder: SentenceEncoder,
+    encoder: str | os.PathLike[str] | SentenceEncoder,
     sentences: Iterable[str],
     *,
     batch_size: int = 32,
@@ -224,7 +224,7 @@ def paraphrase_mining(
     Parameters
     ----------
     encoder
-        The model that encodes the sentences.
+        The model that encodes the sentences, or its name or folder.
     sentences
         The collection.
     batch_size, show_progress_bar
@@ -237,7 +237,14 @@ def paraphrase_mining(
     list of [float, int, int]
         As from `paraphrase_mining_embeddings`.
     """
-    texts = list(sentences)
+    if isinstance(encoder, str | os.PathLike):
+        from wordpiece_bert.sentence.encoder import SentenceEncoder  # a search alone needs no models
+
+        encoder = SentenceEncoder(encoder)
+    if not callable(getattr(encoder, "encode", None)):
+        message = f"encoder must be a SentenceEncoder or the name of one, not {type(encoder).__name__}"
+        raise InputError(message)
+    texts = check_texts(sentences)[1]
     vectors = encoder.encode(texts, batch_size=batch_size, show_progress_bar=show_progress_bar)
     return paraphrase_mining_embeddings(vectors, top_k=top_k, max_pairs=max_pairs)
 

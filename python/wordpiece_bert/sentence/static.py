@@ -16,7 +16,7 @@ from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert.bert.engines.choice import describe_engine
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.arguments import one_of, tensors
+from wordpiece_bert.sentence.arguments import check_tensors, one_of, tensors
 from wordpiece_bert.sentence.base import given_settings, with_settings
 from wordpiece_bert.sentence.content_files import content_states
 from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors, check_pool
@@ -240,6 +240,7 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
         """
         check_device(device)
         check_pool(pool)
+        check_tensors(convert_to_tensor)
         whole_number("batch_size", batch_size, 1)
         if (windows, stride) != (None, 0):
             message = "windows and stride are for models with a longest row; here, pass max_length=None to cut nothing"
@@ -257,7 +258,7 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
         else:
             self._check_token_output(output_value, precision, truncate_dim, normalized=normalize_embeddings)
             texts = check_texts(given)[1]
-            result, truncated = self._token_rows(texts, None if max_length == _OF_MODEL else max_length)
+            result, truncated = self._token_rows(texts, None if _is_of_model(max_length) else max_length)
             if output_value is None:
                 vectors, truncated = self._means(texts, max_length, show=False)
                 result = [
@@ -374,14 +375,20 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
 
     def _longest(self, max_length: MaxLength) -> int | None:
         """Return the most tokens of a text that count; None for all."""
-        if max_length == _OF_MODEL:
+        if _is_of_model(max_length):
             return None if self._max_seq_length == sys.maxsize else self._max_seq_length
         return None if max_length is None else whole_number("max_length", max_length, 1)
+
+    def _chars(self, longest: int | None) -> int | None:
+        """Return the most characters of a text that are read for so many tokens; None for all."""
+        if not longest or self._folder.layout != "model2vec":
+            return None
+        return min(longest * self._chars_per_token, sys.maxsize)
 
     def _call(self, max_length: MaxLength) -> tuple[_core.Options, int | None, int | None, float | None]:
         """Return the options of tokenizing, the most characters, the token left out, and the least length."""
         longest = self._longest(max_length)
-        chars = longest * self._chars_per_token if longest and self._folder.layout == "model2vec" else None
+        chars = self._chars(longest)
         truncation = None
         if longest is not None:
             settings = self._tokenizer.truncation if self._folder.layout == "sentence-transformers" else None
@@ -400,7 +407,7 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
     ) -> tuple[list[tuple[npt.NDArray[np.int64], Array]], Mask]:
         """Return the ids and vectors of each text's tokens, [tokens] and [tokens, d], and which texts were cut, [n]."""
         longest = self._longest(max_length)
-        chars = longest * self._chars_per_token if longest and self._folder.layout == "model2vec" else None
+        chars = self._chars(longest)
         rows = self._tokenizer.encode_batch(
             [text[:chars] for text in texts],
             add_special_tokens=False,
@@ -415,3 +422,7 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
             found.append((ids.astype(np.int64), self._embeddings.tokens(np.ascontiguousarray(ids, np.uint32))))
         shortened = np.array([chars is not None and len(text) > chars for text in texts], np.bool_)
         return found, rows.truncated | shortened
+
+
+def _is_of_model(max_length: object) -> bool:
+    return isinstance(max_length, str) and max_length == _OF_MODEL
