@@ -268,8 +268,8 @@ def test_results_show_themselves_briefly(models: tuple[SentenceEncoder, CrossEnc
         ({"retrieve_top_k": 0}, "retrieve_top_k must be"),
         ({"return_documents": 1}, "return_documents must be"),
         ({"document_embeddings": np.ones((2, 64))}, "has 2 vectors, but there are 6 documents"),
-        ({"retriever": "minilm"}, "retriever must be a SentenceEncoder"),
-        ({"reranker": "ranker"}, "reranker must be a CrossEncoder"),
+        ({"retriever": 3}, "retriever must be a SentenceEncoder"),
+        ({"reranker": 3}, "reranker must be a CrossEncoder"),
     ],
 )
 def test_wrong_parts_are_refused(

@@ -104,7 +104,7 @@ def calls(home: Path) -> dict[str, Callable[[], object]]:
         "a long text of a task": lambda: tasks.classify(home / "reviews", LONG * 9),
         "training": lambda: wb.train_vocab([home / "texts.txt"], vocab_size=100),
         "a drawn head": lambda: BertForSequenceClassification.from_pretrained(MODELS / "bert_small", new_head=7),
-        "principal components": lambda: distill_static(dense, ["cat", "mat"], pca_dims=999),
+        "principal components": lambda: distill_static(dense, vocabulary=["cat", "mat"], pca_dims=999),
     }
 
 

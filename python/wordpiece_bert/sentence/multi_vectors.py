@@ -68,7 +68,8 @@ class MultiVectors(Sequence["Array"]):
     offsets: npt.NDArray[np.int64]
 
     def __init__(self, vectors: npt.ArrayLike, offsets: npt.ArrayLike) -> None:
-        rows = as_float32("vectors", as_numbers("vectors", vectors, "an array [T, d]"))
+        numbers = as_numbers("vectors", vectors, "an array [T, d]")
+        rows = as_float32("vectors", vectors if isinstance(vectors, np.memmap) else numbers)  # a map stays one
         ends = as_whole_numbers("offsets", offsets)
         if rows.ndim != 2 or ends.ndim != 1 or len(ends) < 1 or rows.shape[1] < 1:
             message = (
