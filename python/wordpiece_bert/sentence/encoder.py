@@ -114,6 +114,8 @@ class SentenceEncoder(QueryAndDocumentCalls):
         The encoder is made of a model and a tokenizer, not loaded.
     """
 
+    _folder: SentenceFolder
+
     @classmethod
     def _class_for(cls, model: object, revision: str | None, *, download: bool) -> type[Self]:
         if cls is SentenceEncoder and isinstance(model, str | os.PathLike):

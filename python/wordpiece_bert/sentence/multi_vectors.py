@@ -255,7 +255,7 @@ def as_multi_vectors(name: str, vectors: object, mask: object = None) -> MultiVe
     array = array[None] if array.ndim == 2 else array  # [n, tokens, d]
     rows = array.reshape(-1, array.shape[-1])
     joined = MultiVectors(rows, np.arange(len(array) + 1) * array.shape[1])
-    return joined._counted(rows.any(axis=-1)) if mask is None else _masked(name, joined, mask)
+    return joined._counted(np.asarray(rows.any(axis=-1))) if mask is None else _masked(name, joined, mask)
 
 
 def _joined(name: str, arrays: Iterable[npt.ArrayLike]) -> MultiVectors:

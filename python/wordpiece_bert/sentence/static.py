@@ -377,7 +377,7 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
         """Return the most tokens of a text that count; None for all."""
         if _is_of_model(max_length):
             return None if self._max_seq_length == sys.maxsize else self._max_seq_length
-        return None if max_length is None else whole_number("max_length", max_length, 1)
+        return None if max_length is None else whole_number("max_length", cast("SupportsIndex", max_length), 1)
 
     def _chars(self, longest: int | None) -> int | None:
         """Return the most characters of a text that are read for so many tokens; None for all."""
