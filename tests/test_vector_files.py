@@ -286,6 +286,19 @@ def test_damaged_files_are_read_or_refused_and_end_no_process(tmp_path: Path, ki
     assert 20 < int(done.stdout) <= 400
 
 
+@pytest.mark.parametrize("kind", ["arrow", "arrows"])
+@pytest.mark.parametrize("of", sorted(LISTS))
+def test_offsets_that_lead_out_of_the_numbers_are_refused(tmp_path: Path, kind: str, of: str) -> None:
+    """All lists have one length, so that only the validation sees it."""
+    path = tmp_path / f"v.{kind}"
+    write_table(path, pa.table({"vector": pa.array([[1.0, 2.0]] * 2, LISTS[of](pa.float32()))}))
+    offsets = np.array([0, 2, 4], np.int32 if of == "list" else np.int64)
+    content = path.read_bytes()
+    assert content.count(offsets.tobytes()) == 1
+    path.write_bytes(content.replace(offsets.tobytes(), (offsets + (1 << 20)).tobytes()))
+    refusal(path)
+
+
 def test_the_columns_of_other_programs_are_read(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     vectors = np.arange(12, dtype=np.float32).reshape(4, 3)
