@@ -12,9 +12,8 @@
 #                      https://download.pytorch.org/whl/cpu)
 #   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
 #   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust); names what it could not run
-#   make fuzz          compare every path with the slow tokenizer on FUZZ × 6,000 random cases (FUZZ=100), read DAMAGED
-#                      damaged copies of each kind of file (2,000), then run each fuzz target for SECONDS (60; cargo-fuzz
-#                      and nightly Rust)
+#   make fuzz          run all property tests, Rust and Python, with SEEDS random seeds (200), read DAMAGED damaged copies of
+#                      each kind of file (2,000), then run each fuzz target for SECONDS (60; cargo-fuzz and nightly Rust)
 #   make bench         measure beside other libraries: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
 #   make wheel         build a wheel into dist/
 #   make clean         delete what the others made
@@ -100,8 +99,8 @@ test-aarch64 test-s390x test-i686:
 sanitize:
 	scripts/sanitize.sh $(ARGS)
 
-fuzz: $(PACKAGE) $(TEST_TOOLS)
-	FUZZ=$(or $(FUZZ),100) cargo test --release --locked -p wordpiece --test properties
+fuzz: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
+	scripts/fuzz-properties.sh $(BIN)/python $(or $(SEEDS),200)
 	WORDPIECE_DAMAGED_FILES=$(or $(DAMAGED),2000) $(BIN)/python -m pytest tests/test_damaged_files.py
 	scripts/fuzz.sh $(or $(SECONDS),60)
 

@@ -1,8 +1,9 @@
 //! The pipeline equals the reference implementation, for random configurations and random texts.
 //!
 //! Every property runs without the fast path and on every instruction set of the CPU; a failure names the one that differs
-//! in its first line. `FUZZ=100` multiplies the number of cases; `WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,avx2` turns an
-//! instruction set that would be skipped into a failure.
+//! in its first line. The cases are those of `PROPTEST_RNG_SEED`, which `.cargo/config.toml` sets for `cargo test` and
+//! `make fuzz` varies; `WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,avx2` turns an instruction set that would be skipped into a
+//! failure.
 
 mod support;
 
@@ -192,12 +193,6 @@ fn on(engine: &str, result: Result<(), TestCaseError>) -> Result<(), TestCaseErr
     })
 }
 
-/// Returns the number of cases of a property: `usual` times the environment variable `FUZZ`, if set.
-fn cases(usual: u32) -> u32 {
-    let factor = std::env::var("FUZZ").ok().map_or(1, |factor| factor.parse().expect("FUZZ is a whole number"));
-    usual.saturating_mul(factor)
-}
-
 /// Returns both tokenizers, or `None` if both refuse the configuration.
 fn both(config: &reference::Config) -> Option<(reference::Tokenizer, Tokenizer)> {
     let slow = reference::Tokenizer::new(config.clone());
@@ -276,7 +271,7 @@ fn columns() -> impl Strategy<Value = Columns> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(6_000), max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6_000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
     fn the_pipeline_equals_the_reference_implementation(
@@ -325,7 +320,7 @@ fn equals_reference(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(60), max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
     /// Texts that span several chunks, with words across their boundaries, and enough words to evict entries of the cache.
     #[test]
