@@ -17,6 +17,7 @@ try() {
         echo "fuzz: to repeat this failure: HYPOTHESIS_PROFILE=random $*" >&2
     fi
 }
+try "$python" -m pytest --quiet tests/test_against_peers.py -k every_code_point
 for ((i = 1; i <= seeds; i++)); do
     seed=$((RANDOM << 15 | RANDOM))
     echo "fuzz: properties, seed $seed ($i of $seeds)"

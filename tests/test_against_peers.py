@@ -9,7 +9,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pickle
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 import case_files
 import strategies
 import wordpiece_bert as wb
+from wordpiece_bert.errors import InputError, TokenizerFormatError, VocabError
 
 # Settings of the file that the tests follow on purpose: its truncation, and a padding id that is not its token's.
 pytestmark = [
@@ -35,7 +38,7 @@ if tokenizers.__version__ != "0.23.3":
 FIELDS = ("ids", "tokens", "offsets", "word_ids", "type_ids", "sequence_ids", "attention_mask", "special_tokens_mask")
 OURS = {"type_ids": "token_type_ids"}
 TEXTS = (Path(__file__).parent / "data" / "texts" / "mixed.txt").read_bytes().decode().split("\n")
-THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+EXHAUSTIVE = os.environ.get("HYPOTHESIS_PROFILE") == "random"
 NORMALIZERS = [
     dict(zip(("clean_text", "handle_chinese_chars", "strip_accents", "lowercase"), flags, strict=True))
     for flags in itertools.product((True, False), (True, False), (None, True, False), (True, False))
@@ -177,12 +180,12 @@ def test_windows_of_mixed_texts_are_the_same(direction: str, strategy: str, stri
 
 
 @pytest.mark.parametrize(
-    "options", NORMALIZERS if THOROUGH else NORMALIZERS[:1] + NORMALIZERS[-1:] + NORMALIZERS[5:6], ids=str
+    "options", NORMALIZERS if EXHAUSTIVE else NORMALIZERS[:1] + NORMALIZERS[-1:] + NORMALIZERS[5:6], ids=str
 )
 def test_every_code_point_alone_and_between_letters(options: dict[str, Any]) -> None:
-    """All of the Basic Multilingual Plane and a part of the rest; under the profile `thorough` all of Unicode."""
+    """All of the Basic Multilingual Plane and a part of the rest; in `make fuzz` all of Unicode."""
     ours, theirs = both(bert(normalizer={"type": "BertNormalizer", **options}))
-    step = 1 if THOROUGH else 13
+    step = 1 if EXHAUSTIVE else 13
     # The planes that hold characters today: 1 to 3 and 14, and some of each of the others.
     rest = [c for c in range(0x10000, 0x110000) if c % step == 0 or c % 0x10000 in (0, 1, 0xFFFE, 0xFFFF)]
     code_points = [c for c in range(0x10000) if not 0xD800 <= c <= 0xDFFF] + rest
@@ -217,6 +220,103 @@ def test_decoding_gives_the_same(data: st.DataObject) -> None:
     ids = data.draw(st.lists(st.integers(0, len(tokens) + 8), max_size=12))
     skip = data.draw(st.booleans())
     assert ours.decode(ids, skip_special_tokens=skip) == theirs.decode(ids, skip_special_tokens=skip)
+
+
+@given(st.data())
+def test_cleaning_up_is_that_of_transformers(data: st.DataObject) -> None:
+    transformers = pytest.importorskip("transformers", reason="the option is one of its methods")
+    cleanup = data.draw(st.booleans())
+    tokens = ["it", "'", "s", ".", " .", "n't", "do", "not", "do not", "##s", "'ve", "isn", "t", "m", "re", "?", ",", "!"]
+    decoder = data.draw(st.sampled_from(["none", {"type": "WordPiece", "prefix": "##", "cleanup": cleanup}]))
+    ours, theirs = both({**bert(decoder=decoder), "vocab": [*strategies.SPECIAL, *tokens]})
+    default = data.draw(st.booleans())
+    peer = transformers.PreTrainedTokenizerFast(tokenizer_object=theirs, clean_up_tokenization_spaces=default)
+    ids = data.draw(st.lists(st.integers(0, len(tokens) + 5), max_size=16))
+    skip = data.draw(st.booleans())
+    for asked in (True, False):
+        expected = peer.decode(ids, skip_special_tokens=skip, clean_up_tokenization_spaces=asked)
+        assert ours.decode(ids, skip, asked) == expected
+        assert ours.decode_batch([ids], skip, asked) == ours.batch_decode([ids], skip, asked) == [expected]
+    assert ours.decode(ids, skip) == theirs.decode(ids, skip_special_tokens=skip)
+    folder_says = wb.Tokenizer._build(ours._inner, replace(ours._settings, clean_up_tokenization_spaces=default))
+    assert folder_says.batch_decode([ids], skip) == [peer.decode(ids, skip_special_tokens=skip)]
+
+
+# The file's ids of added tokens, in a vocabulary with gaps
+
+
+@st.composite
+def files_with_added_ids(draw: st.DrawFn) -> dict[str, Any]:
+    """A tokenizer.json whose vocabulary may have gaps, and whose added tokens have ids of several origins."""
+    tokens = ["[UNK]", *draw(st.lists(st.sampled_from(["a", "b", "c", "##d", "[X]", "<y>"]), unique=True))]
+    ids = draw(st.lists(st.integers(0, 12), min_size=len(tokens), max_size=len(tokens), unique=True))
+    vocab = dict(zip(tokens, ids, strict=True))
+    json_file = json.loads(case_files.tokenizer_json(bert(vocab=tokens, post_processor=None, added_tokens=[])))
+    json_file["model"]["vocab"] = vocab
+    contents = draw(st.lists(st.sampled_from(["a", "c", "[X]", "<y>", "<z>", "(new)", "w"]), max_size=5))
+    json_file["added_tokens"] = [
+        {
+            **{"id": 0, "content": content, "special": draw(st.booleans()), "normalized": draw(st.booleans())},
+            **dict.fromkeys(("single_word", "lstrip", "rstrip"), False),
+        }
+        for content in contents
+    ]
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(json_file))
+    for token in json_file["added_tokens"]:
+        read = theirs.token_to_id(token["content"])
+        token["id"] = draw(st.one_of(st.just(read), st.just(read), st.just(read), st.integers(0, 20)))
+    return json_file
+
+
+@given(files_with_added_ids())
+def test_the_ids_of_added_tokens_are_those_that_tokenizers_reads_or_refused(file: dict[str, Any]) -> None:
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(file))
+    read = {token["content"]: theirs.token_to_id(token["content"]) for token in file["added_tokens"]}
+    try:
+        ours = wb.Tokenizer.from_json(json.dumps(file))
+    except TokenizerFormatError as error:
+        moved = [token for token in file["added_tokens"] if token["id"] != read[token["content"]]]
+        assert moved, error
+        content, stated = moved[0]["content"], moved[0]["id"]
+        assert f'"{content}" has id {stated} in the file, but tokenizers gives it id {read[content]}' in str(error)
+        assert f'set "{content}" to {stated} in model.vocab' in str(error)
+        assert f"set its id in added_tokens to {read[content]}" in str(error)
+        return
+    except VocabError as error:
+        assert "is given to two tokens" in str(error)
+        assert len(set(read.values())) < len(read)
+        return
+    assert {token["content"]: token["id"] for token in file["added_tokens"]} == read
+    for token in [*file["model"]["vocab"], *read]:
+        assert ours.token_to_id(token) == theirs.token_to_id(token)
+    for text in ("a b c", "a[X]<y> <z>(new) w ad", "ab w"):
+        assert ours.encode(text).ids == theirs.encode(text).ids
+
+
+@given(files_with_added_ids(), st.lists(st.sampled_from(["a", "<v>", "<y>", "new", "<u>"]), max_size=3))
+def test_a_written_file_is_read_with_the_same_ids_there(file: dict[str, Any], more: list[str]) -> None:
+    try:
+        ours = wb.Tokenizer.from_json(json.dumps(file)).with_added_tokens(more)
+    except (TokenizerFormatError, VocabError):
+        assume(False)
+    ids = {token.content: number for number, token in ours.added_tokens.items()}
+    assert len(ids) == len(ours.added_tokens)
+    assert {token: number for token, number in ids.items() if token in file["model"]["vocab"]}.items() <= (
+        file["model"]["vocab"].items()
+    )
+    again = pickle.loads(pickle.dumps(ours))
+    assert again == ours
+    assert again.added_tokens == ours.added_tokens
+    try:
+        text = ours.to_json()
+    except InputError as error:
+        assert "the vocabulary has gaps" in str(error)
+        return
+    theirs, mine = tokenizers.Tokenizer.from_str(text), wb.Tokenizer.from_json(text)
+    for token, number in ids.items():
+        assert theirs.token_to_id(token) == mine.token_to_id(token) == number
+    for text in ("a b c", "a[X]<y> <z>(new) w ad", "new <v>"):
+        assert ours.encode(text).ids == theirs.encode(text).ids == mine.encode(text).ids
 
 
 @given(strategies.cases(windows=False))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -217,6 +219,40 @@ def test_lists_are_copies() -> None:
     assert (len(enc.ids), len(enc.offsets)) == (3, 3)
     with pytest.raises(AttributeError):
         enc.ids = []  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        list,
+        tuple,
+        sorted,
+        lambda enc: enc[0],
+        lambda enc: enc[:2],
+        lambda enc: [*enc],
+        lambda enc: 3 in enc,
+        np.array,
+        np.asarray,
+        np.stack,
+        lambda enc: np.array([enc, enc]),
+        lambda enc: np.array(enc, np.int64),
+    ],
+)
+def test_an_encoding_used_as_a_list_points_to_its_ids(use: Any) -> None:
+    with pytest.raises(InputError, match=r"an Encoding is not an? (list|array): use .*encoding\.ids") as raised:
+        use(tokenizer().encode("the cat"))
+    assert isinstance(raised.value, TypeError)
+
+
+def test_encodings_can_be_items_of_lists_and_arrays() -> None:
+    one, two = tokenizer().encodings(["the cat", "a b"])
+    array = np.array([one, two], dtype=object)
+    assert array.shape == (2,)
+    assert array[1] is two
+    assert two in [one, two]
+    assert copy.copy(one) == one
+    column = pytest.importorskip("pandas").Series([one, two])
+    assert column[0] is one
 
 
 def test_encodings_with_equal_contents_are_equal() -> None:

@@ -203,7 +203,7 @@ STRICTER = (
     "is not supported",
     'the field "type" is missing',
     '"type" is',
-    "but gets id",
+    "but tokenizers gives it id",
     "the template",
     "ids but",
     "is not in the vocabulary",
@@ -255,7 +255,7 @@ def test_damaged_files_are_read_as_by_the_reference_or_refused(
         ({"version": "2.0"}, '"version" is "2.0"'),
         ({"extra": 1}, 'unknown field "extra"'),
         ({"normalizer": BERT | {"lowercase": "yes"}}, 'normalizer: "lowercase" is "yes"; expected true or false'),
-        ({"added_tokens": [token(99, "<e>")]}, '"<e>" has id 99 in the file but gets id 12'),
+        ({"added_tokens": [token(99, "<e>")]}, '"<e>" has id 99 in the file, but tokenizers gives it id 12'),
         (
             {"post_processor": TEMPLATE | {"special_tokens": {}}},
             'the template names "[CLS]", which is not among its special_tokens',
@@ -308,6 +308,30 @@ def test_a_vocab_txt_is_read_as_by_the_reference(tmp_path_factory: pytest.TempPa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert wb.Tokenizer.from_vocab(path).get_vocab() == models.WordPiece.read_file(str(path))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "options", "missing"),
+    [
+        (["[UNK]", "a"], {}, "no '[CLS]' and no '[SEP]', so"),
+        (["[UNK]", "[CLS]", "a"], {}, "no '[SEP]', so"),
+        (["[UNK]", "[CLS]", "[SEP]", "a"], {"cls_token": "<s>"}, "no '<s>', so"),
+        (["[UNK]", "[CLS]", "[SEP]", "a"], {}, None),
+        (["[UNK]", "<s>", "</s>", "a"], {"cls_token": "<s>", "sep_token": "</s>"}, None),
+    ],
+)
+def test_a_vocab_txt_from_which_no_special_tokens_are_added_warns(
+    tmp_path: Path, tokens: list[str], options: dict[str, str], missing: str | None
+) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(tokens) + "\n")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tokenizer = wb.Tokenizer.from_vocab(path, **options)  # type: ignore[arg-type]
+        wb.Tokenizer.from_vocab(tokens, **options)  # type: ignore[arg-type]
+    assert tokenizer.num_special_tokens_to_add() == (0 if missing else 2)
+    assert [warning.category for warning in caught] == ([VocabWarning] if missing else [])
+    assert not missing or (missing in str(caught[0].message) and str(path) in str(caught[0].message))
 
 
 def test_a_vocab_txt_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:

@@ -234,3 +234,22 @@ def test_a_subinterpreter_refuses_the_import_and_says_why() -> None:
         "wordpiece_bert does not work in subinterpreters, and neither does NumPy: use threads or processes instead"
     )
     assert done.stdout.splitlines() == [message, "[0]"]
+
+
+@LINUX
+@pytest.mark.parametrize("algorithm", ["bpe", "likelihood", "top_down"])
+@pytest.mark.parametrize("letters", ["a", "abcdefgh"])
+def test_training_on_one_huge_word_takes_a_few_times_its_size(algorithm: str, letters: str, tmp_path: Path) -> None:
+    path = tmp_path / "word.txt"
+    path.write_bytes(np.frombuffer(letters.encode(), np.uint8)[np.random.default_rng(0).integers(0, len(letters), 1 << 23)])
+    (times,) = run(f"""
+        import warnings
+        from wordpiece_bert.training import train_vocab
+
+        warnings.simplefilter("ignore")  # the vocabulary is too small
+        before = status("VmHWM")
+        vocab = train_vocab({str(path)!r}, 40, algorithm={algorithm!r})
+        print((status("VmHWM") - before) * 1024 / (1 << 23))
+    """)
+    # Four bytes for each symbol, one for the text of the word, and what reading it took.
+    assert float(times) < 8

@@ -68,6 +68,27 @@ def test_every_combination_of_truncation_and_padding(
     assert dict(ours) == {name: theirs[name] for name in ours}
 
 
+@pytest.mark.parametrize("words", [[], (), ["the"], ["the", "cat"], [[]], [["the"], []]])
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("tensors", [None, "np"])
+def test_an_empty_list_of_words_is_one_text(words: Any, special: bool, tensors: str | None) -> None:
+    tok = tokenizer()
+    options = {"is_split_into_words": True, "add_special_tokens": special, "padding": True}
+    theirs = peer_of(tok)(words, return_tensors=tensors, **options)
+    ours = tok(words, return_tensors=tensors, **options)
+    assert lists(ours) == lists(theirs)
+    for name, array in ours.items():
+        assert np.shape(array) == np.shape(theirs[name])
+
+
+def test_an_empty_batch_of_words_is_a_column() -> None:
+    """Where only batches are possible, an empty list is one without rows."""
+    tok = tokenizer()
+    assert len(tok.encode_batch([], is_split_into_words=True)) == 0
+    assert tok.encodings([], is_split_into_words=True) == []
+    assert tok.map_function("words", is_split_into_words=True)({"words": []})["input_ids"] == []
+
+
 def test_positional_arguments_are_those_of_transformers() -> None:
     tok = tokenizer()
     peer = peer_of(tok)

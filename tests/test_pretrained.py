@@ -477,3 +477,42 @@ def test_special_tokens_missing_from_the_vocabulary_come_after_it(tmp_path: Path
     tokenizer = wb.Tokenizer.from_pretrained(tmp_path)
     assert tokenizer.encode("a").ids == [4, 2, 3]
     assert tokenizer.encode("a", "a").ids == [4, 2, 3, 2, 3]
+
+
+def test_special_tokens_of_tokenizer_json_alone_are_listed_because_decode_omits_them(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    added = [*SPECIAL, added_token(7, "##b", special=True), added_token(len(VOCAB), "[D]", special=True)]
+    make_folder(
+        tmp_path,
+        {
+            "tokenizer.json": tokenizer_json(added_tokens=added),
+            "tokenizer_config.json": {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "cls_token": "[CLS]",
+                "additional_special_tokens": ["[SEP]"],
+            },
+        },
+    )
+    ours, theirs = wb.Tokenizer.from_pretrained(tmp_path), transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs.all_special_tokens == ["[CLS]", "[SEP]"]
+    assert set(ours.all_special_tokens) == {token["content"] for token in added}
+    ids = list(range(len(VOCAB) + 1))
+    kept = [number for number in ids if number not in ours.all_special_ids]
+    assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True) == theirs.decode(kept)
+
+
+def test_the_setting_of_cleaning_up_is_that_of_the_folder(tmp_path: Path) -> None:
+    folder = vocab_folder(tmp_path / "first", tokenizer_config__json={"clean_up_tokenization_spaces": True})
+    tokenizer = wb.Tokenizer.from_pretrained(folder)
+    tokenizer = wb.Tokenizer._build(tokenizer.with_added_tokens(["'", "s"])._inner, tokenizer._settings)
+    ids = tokenizer.convert_tokens_to_ids(["a", "'", "s"])
+    tokenizer.save_pretrained(tmp_path / "again")
+    again = wb.Tokenizer.from_pretrained(tmp_path / "again")
+    for one in (tokenizer, again):
+        assert one.batch_decode([ids]) == ["a's"]
+        assert one.batch_decode([ids], clean_up_tokenization_spaces=False) == [one.decode(ids)] == ["a ' s"]
+    assert again == tokenizer
+    plain = json.loads((tmp_path / "again" / "tokenizer_config.json").read_text())
+    assert plain.pop("clean_up_tokenization_spaces") is True
+    (tmp_path / "again" / "tokenizer_config.json").write_text(json.dumps(plain))
+    assert wb.Tokenizer.from_pretrained(tmp_path / "again") != tokenizer

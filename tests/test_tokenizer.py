@@ -427,7 +427,12 @@ def test_decoding() -> None:
     enc = tok.encode("Unwanted cats, running!")
     assert tok.decode(enc.ids) == "unwanted cats, running!"
     assert tok.decode(enc.ids, skip_special_tokens=False) == "[CLS] unwanted cats, running! [SEP]"
-    assert tok.decode(enc.ids, clean_up_tokenization_spaces=False) == "unwanted cats , running !"
+    assert tok.decode(enc.ids, clean_up_tokenization_spaces=False) == "unwanted cats, running!"
+    ids = tok.convert_tokens_to_ids(["the", "cat", "'", "c", "mat", "!"])
+    assert tok.decode(ids) == "the cat ' c mat!"
+    assert tok.decode(ids, clean_up_tokenization_spaces=True) == "the cat'c mat!"
+    with pytest.raises(InputError, match="clean_up_tokenization_spaces must be True or False, or None, not 1"):
+        tok.decode(ids, True, 1)  # type: ignore[arg-type]
     assert tok.decode(np.array(enc.ids)) == tok.decode(tuple(enc.ids)) == tok.decode(iter(enc.ids))
     assert tok.decode(10) == "the"
     assert tok.decode([]) == ""

@@ -104,4 +104,4 @@ class VectorsWarning(UserWarning):
 
 
 class VocabWarning(UserWarning):
-    """A ``vocab.txt`` has a line that is blank, duplicate or padded with white space. Ids are still line numbers."""
+    """A ``vocab.txt`` has a line that is blank, duplicate or padded with white space, or lacks [CLS] or [SEP]."""

@@ -83,7 +83,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
 
         Those of the five special tokens that the vocabulary has are registered: they are matched in texts as they are,
         and `decode` omits them. If the vocabulary has both `cls_token` and `sep_token`, rows are ``[CLS] A [SEP]`` and
-        ``[CLS] A [SEP] B [SEP]``; otherwise no special tokens are added.
+        ``[CLS] A [SEP] B [SEP]``; otherwise no special tokens are added, and a file gives a warning.
 
         Parameters
         ----------
@@ -127,7 +127,8 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         Warns
         -----
         VocabWarning
-            Lines of a vocab.txt look like mistakes. Every id is still the number of its line.
+            Lines of a vocab.txt look like mistakes. Every id is still the number of its line. Also if a vocab.txt has no
+            `cls_token` or no `sep_token`, so that no special tokens are added.
         """
         flags = {
             "lowercase": lowercase,
@@ -138,25 +139,28 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         for name, value in flags.items():
             checked_flag(name, value, or_none=name == "strip_accents")
         roles = dict(zip(SPECIAL_TOKEN_ROLES, (unk_token, sep_token, pad_token, cls_token, mask_token), strict=True))
-        path = vocab if isinstance(vocab, str | os.PathLike) else None
-        with _naming(path):
-            core, oddities = _core.Tokenizer.from_vocab(
-                _vocabulary(vocab),
-                roles,
-                _core.BertNormalizer(
-                    lowercase=lowercase,
-                    strip_accents=strip_accents,
-                    clean_text=clean_text,
-                    tokenize_chinese_chars=tokenize_chinese_chars,
-                ),
-                strict=strict,
-                continuing_subword_prefix=continuing_subword_prefix,
-                max_input_chars_per_word=whole_number("max_input_chars_per_word", max_input_chars_per_word, 0),
+        normalizer = _core.BertNormalizer(
+            lowercase=lowercase,
+            strip_accents=strip_accents,
+            clean_text=clean_text,
+            tokenize_chinese_chars=tokenize_chinese_chars,
+        )
+        core, remarks = _core_of_vocab(
+            vocab,
+            roles,
+            normalizer,
+            strict=strict,
+            continuing_subword_prefix=continuing_subword_prefix,
+            max_input_chars_per_word=whole_number("max_input_chars_per_word", max_input_chars_per_word, 0),
+        )
+        missing = [token for token in (cls_token, sep_token) if core.token_to_id(token) is None]
+        if missing:
+            remarks.append(
+                f"the vocabulary has no {' and no '.join(map(repr, missing))}, so no special tokens are added to texts; "
+                "add what is missing if the model was trained with it"
             )
-        if oddities:
-            more = len(oddities) - _LINES_SHOWN
-            shown = oddities[:_LINES_SHOWN] + ([f"and {more:,} more such lines"] if more > 0 else [])
-            warn(f"{path}: {'; '.join(shown)}", VocabWarning)
+        if remarks and isinstance(vocab, str | os.PathLike):
+            warn(f"{os.fspath(vocab)}: {'; '.join(remarks)}", VocabWarning)
         return cls._build(core, FolderSettings(special_tokens=roles))
 
     @classmethod
@@ -282,18 +286,18 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         settings = loaded.settings
         if loaded.json is not None:
             with _naming(folder / "tokenizer.json"):
-                tokenizer = cls._from_core(_core.Tokenizer.from_json(loaded.json))
+                core = _core.Tokenizer.from_json(loaded.json)
         else:
             assert loaded.vocab is not None, "load_folder returns one of the two"
-            roles: dict[str, Any] = dict(settings.special_tokens)
-            tokenizer = cls.from_vocab(
-                loaded.vocab.path,
+            normalizer = _core.BertNormalizer(
                 lowercase=loaded.vocab.lowercase,
                 strip_accents=loaded.vocab.strip_accents,
+                clean_text=True,
                 tokenize_chinese_chars=loaded.vocab.tokenize_chinese_chars,
-                **roles,
             )
-        core = tokenizer._inner
+            core, remarks = _core_of_vocab(loaded.vocab.path, dict(settings.special_tokens), normalizer)
+            if remarks:
+                warnings.warn(f"{loaded.vocab.path}: {'; '.join(remarks)}", VocabWarning, stacklevel=3)
         adding = [_fields(token) for token in loaded.added_tokens]
         present = {fields[0]: fields for _, fields in core.added_tokens()}
         if any(present.get(fields[0]) != fields for fields in adding):  # else nothing would change
@@ -451,6 +455,30 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
                 message = f"token {index} must be a str or an AddedToken, not {type(token).__name__}: {token!r}"
                 raise InputError(message)
         return self._build(self._inner.with_added_tokens([_fields(token) for token in added]), self._settings)
+
+
+def _core_of_vocab(
+    vocab: object,
+    roles: dict[str, str],
+    normalizer: _core.BertNormalizer,
+    *,
+    strict: bool = False,
+    continuing_subword_prefix: str = "##",
+    max_input_chars_per_word: int = 100,
+) -> tuple[_core.Tokenizer, list[str]]:
+    """Create a core tokenizer from a vocabulary; also return what looks like mistakes in the lines of a vocab.txt."""
+    path = vocab if isinstance(vocab, str | os.PathLike) else None
+    with _naming(path):
+        core, oddities = _core.Tokenizer.from_vocab(
+            _vocabulary(vocab),
+            roles,
+            normalizer,
+            strict=strict,
+            continuing_subword_prefix=continuing_subword_prefix,
+            max_input_chars_per_word=max_input_chars_per_word,
+        )
+    more = len(oddities) - _LINES_SHOWN
+    return core, oddities[:_LINES_SHOWN] + ([f"and {more:,} more such lines"] if more > 0 else [])
 
 
 def _pad_contradiction(core: _core.Tokenizer) -> str | None:

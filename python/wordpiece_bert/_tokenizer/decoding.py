@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.checks import checked_flag, checked_strings
 from wordpiece_bert._tokenizer.base import TokenizerBase
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ class DecodingCalls(TokenizerBase):
         skip_special_tokens : bool, default True
             Omit special added tokens.
         clean_up_tokenization_spaces : bool, optional
-            Remove the spaces before punctuation and in contractions. Defaults to the setting of the tokenizer's
-            decoder.
+            Remove the spaces before punctuation and in contractions from the text, as transformers does:
+            ``isn ' t it ?`` becomes ``isn't it?``. False and None leave the text as the tokenizer's decoder makes it;
+            BERT's decoder removes those before single punctuation characters.
         strict : bool, default False
             Raise InputError for an id that has no token, instead of skipping it as `tokenizers` does.
 
@@ -56,7 +57,8 @@ class DecodingCalls(TokenizerBase):
         """
         if isinstance(ids, np.integer) or (isinstance(ids, np.ndarray) and ids.ndim == 0 and ids.dtype.kind in "iu"):
             ids = int(ids)
-        return self._inner.decode(ids, skip_special_tokens, clean_up_tokenization_spaces, strict)
+        cleanup = _checked_cleanup(clean_up_tokenization_spaces)
+        return self._inner.decode(ids, skip_special_tokens, cleanup, strict)
 
     def decode_batch(
         self,
@@ -85,7 +87,8 @@ class DecodingCalls(TokenizerBase):
         InputError
             A value is not an id; the message has its row and index.
         """
-        return self._inner.decode_batch(ids, skip_special_tokens, clean_up_tokenization_spaces, strict)
+        cleanup = _checked_cleanup(clean_up_tokenization_spaces)
+        return self._inner.decode_batch(ids, skip_special_tokens, cleanup, strict)
 
     def batch_decode(
         self,
@@ -93,9 +96,10 @@ class DecodingCalls(TokenizerBase):
         skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
         clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
     ) -> list[str]:
-        """Convert rows of ids to texts, with the name and the default of transformers.
+        """Convert rows of ids to texts, with the name and the defaults of transformers.
 
-        `decode` and `decode_batch` have the default of `tokenizers`: they omit special tokens.
+        `decode` and `decode_batch` have the defaults of `tokenizers`: they omit special tokens and clean up on request
+        only.
 
         Parameters
         ----------
@@ -104,7 +108,7 @@ class DecodingCalls(TokenizerBase):
         skip_special_tokens : bool, default False
             Omit special added tokens.
         clean_up_tokenization_spaces : bool, optional
-            As for `decode`.
+            As for `decode`. Defaults to the setting of tokenizer_config.json, or False.
 
         Returns
         -------
@@ -116,6 +120,8 @@ class DecodingCalls(TokenizerBase):
         InputError
             A value is not an id; the message has its row and index.
         """
+        if clean_up_tokenization_spaces is None:
+            clean_up_tokenization_spaces = self._settings.clean_up_tokenization_spaces
         return self.decode_batch(sequences, skip_special_tokens, clean_up_tokenization_spaces)
 
     def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
@@ -137,3 +143,7 @@ class DecodingCalls(TokenizerBase):
             A token is not a str.
         """
         return self._inner.join_tokens(checked_strings("tokens", tokens))
+
+
+def _checked_cleanup(value: object) -> bool:
+    return value is not None and checked_flag("clean_up_tokenization_spaces", value, or_none=True)

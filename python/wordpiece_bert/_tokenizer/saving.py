@@ -30,14 +30,14 @@ class SavingCalls(VocabularyCalls):
         """Return the text of a tokenizer.json, from which `tokenizers` makes a tokenizer with the same results.
 
         If the ids of the vocabulary have gaps (a vocab.txt with blank or repeated lines), `tokenizers` would give new
-        added tokens other ids. They are then in the vocabulary as well.
+        added tokens other ids on reading the text. They are then in its vocabulary as well.
 
         Raises
         ------
         InputError
             The ids have gaps, and an added token could be a piece of ordinary words if it were in the vocabulary.
         """
-        return self._inner.to_json(True)  # noqa: FBT003
+        return self._inner.to_json()
 
     def save(self, path: StrPath) -> None:
         """Write a tokenizer.json, atomically.
@@ -98,11 +98,13 @@ class SavingCalls(VocabularyCalls):
                 "truncation_side": self.truncation_side,
                 "special_tokens": {role: self._role(role) for role in SPECIAL_TOKEN_ROLES},
                 "model_input_names": settings.model_input_names,
+                # Only if it is set, so that the fingerprints of other tokenizers stay as they were.
+                **({"clean_up_tokenization_spaces": True} if settings.clean_up_tokenization_spaces else {}),
             }
             try:
                 definition = self.to_json()
             except InputError:  # no file holds it
-                definition = self._inner.to_json(False)  # noqa: FBT003
+                definition = self._inner.snapshot()
             content = f"{definition}\n{json.dumps(other_settings, sort_keys=True)}"
             import hashlib
 
@@ -124,7 +126,7 @@ class SavingCalls(VocabularyCalls):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self._inner.to_json(False), self._settings)  # noqa: FBT003
+        return _restore, (type(self), self._inner.snapshot(), self._settings)
 
     def __repr__(self) -> str:
         about = [f"vocab_size={self.vocab_size}", self._inner.summary()]
@@ -142,4 +144,4 @@ class SavingCalls(VocabularyCalls):
 
 def _restore(cls: type[TokenizerBase], text: str, settings: FolderSettings) -> TokenizerBase:
     """Create a tokenizer from the contents of its pickle."""
-    return cls._build(_core.Tokenizer.from_json(text), settings)
+    return cls._build(_core.Tokenizer.restore(text), settings)

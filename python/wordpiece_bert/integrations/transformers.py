@@ -117,7 +117,7 @@ def _convert(tokenizer: Any) -> Tokenizer:  # noqa: ANN401
     # What the last call of theirs has set is no part of the tokenizer.
     content = json.loads(tokenizer._tokenizer.to_str()) | {"truncation": None, "padding": None}
     try:
-        core = _core.Tokenizer.from_json(json.dumps(content))
+        core = _core.Tokenizer.restore(json.dumps(content))
     except (TokenizerFormatError, VocabError) as error:
         message = f"{type(tokenizer).__name__} cannot be accelerated: {error}"
         raise type(error)(message) from error
@@ -129,6 +129,7 @@ def _convert(tokenizer: Any) -> Tokenizer:  # noqa: ANN401
         padding_side=tokenizer.padding_side,
         truncation_side=tokenizer.truncation_side,
         model_input_names=tuple(tokenizer.model_input_names),
+        clean_up_tokenization_spaces=bool(tokenizer.clean_up_tokenization_spaces),
     )
     return Tokenizer._build(core, settings)
 

@@ -86,6 +86,8 @@ class FolderSettings:
     special_tokens: dict[str, str] = field(default_factory=dict)
     #: The arrays that ``tokenizer(...)`` returns by default (DistilBERT has no "token_type_ids").
     model_input_names: tuple[str, ...] = INPUT_NAMES
+    #: Whether ``batch_decode`` cleans up texts by default.
+    clean_up_tokenization_spaces: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

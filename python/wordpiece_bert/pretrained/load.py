@@ -111,6 +111,7 @@ def load_folder(folder: Path) -> LoadedFolder:
             truncation_side=settings.side("truncation_side"),
             special_tokens=_usual_roles(file, present) | roles,
             model_input_names=settings.input_names(),
+            clean_up_tokenization_spaces=settings.optional_flag("clean_up_tokenization_spaces") or False,
         ),
         warnings=tuple(_contradictions(settings, file)),
         stated_ids=declared.stated_ids,

@@ -48,7 +48,7 @@ def write_folder(output: AtomicFolder, core: _core.Tokenizer, settings: FolderSe
     OSError
         A file cannot be written.
     """
-    definition = core.to_json(True)  # noqa: FBT003
+    definition = core.to_json()
     config = _config(core, settings)
     special_tokens = {
         key: config[key] for key in (*SPECIAL_TOKEN_ROLES, "additional_special_tokens") if config.get(key)
@@ -88,6 +88,8 @@ def _config(core: _core.Tokenizer, settings: FolderSettings) -> dict[str, Any]:
         config["padding_side"] = settings.padding_side
     if settings.truncation_side is not None:
         config["truncation_side"] = settings.truncation_side
+    if settings.clean_up_tokenization_spaces:
+        config["clean_up_tokenization_spaces"] = True
     normalizer = core.bert_options(roles)
     if normalizer is None:
         config["tokenizer_class"] = "PreTrainedTokenizerFast"

@@ -41,7 +41,7 @@ _WITHOUT_EFFECT = ("version", "truncation", "padding", "post_processor", "decode
 
 def fingerprint_of(tokenizer: Tokenizer) -> str:
     """Return the SHA-256 of all that determines the ids of a text: vocabulary, added tokens, normalizer and so on."""
-    content = json.loads(tokenizer._inner.to_json(False))  # noqa: FBT003
+    content = json.loads(tokenizer._inner.snapshot())
     for name in _WITHOUT_EFFECT:
         content.pop(name, None)
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

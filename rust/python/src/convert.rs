@@ -347,7 +347,7 @@ const ITEMS_PER_SIGNAL_CHECK: usize = 1 << 14;
 /// How many strings ahead of the current one are prefetched.
 const PREFETCH_DISTANCE: usize = 12;
 
-/// Whether an argument is one text rather than a batch of them.
+/// Whether an argument is one text rather than a batch of them. As in transformers, an empty list is a text without words.
 pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
     if !split {
         return Ok(value.is_instance_of::<PyString>());
@@ -356,8 +356,8 @@ pub fn is_single(value: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
     if arrow::passes_on_columns(value) {
         return Ok(false);
     }
-    let first = listed(value)?.and_then(|list| list.get_item(0).ok());
-    Ok(first.is_some_and(|first| first.is_instance_of::<PyString>()))
+    let Some(list) = listed(value)? else { return Ok(false) };
+    Ok(list.get_item(0).map_or(true, |first| first.is_instance_of::<PyString>()))
 }
 
 /// Reads a token id.

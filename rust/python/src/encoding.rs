@@ -278,6 +278,36 @@ impl Encoding {
         self.row().len()
     }
 
+    /// Refuses indices and iteration, which Python builds on this method: which list is meant is not clear.
+    fn __getitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(error::input(
+            "an Encoding is not a list: use encoding.ids for its token ids, or another of its lists, such as \
+             encoding.tokens and encoding.offsets"
+                .to_owned(),
+        ))
+    }
+
+    /// Refuses the conversion to an array of numbers. An array of objects can have it as an item.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = copy; // NumPy passes it; an object is not copied.
+        let is_object = |dtype: Bound<'py, PyAny>| dtype.getattr("hasobject")?.is_truthy();
+        if !dtype.map(is_object).transpose()?.unwrap_or(false) {
+            return Err(error::input(
+                "an Encoding is not an array: use numpy.array(encoding.ids) for its token ids, or another of its \
+                 lists, such as encoding.attention_mask and encoding.offsets"
+                    .to_owned(),
+            ));
+        }
+        let array = slf.py().import("numpy")?.call_method1("empty", ((), "O"))?;
+        array.set_item((), slf)?;
+        Ok(array)
+    }
+
     fn __repr__(&self) -> String {
         const SHOWN: usize = 16;
         let row = self.row();

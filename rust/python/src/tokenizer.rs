@@ -48,16 +48,31 @@ impl Tokenizer {
     }
 }
 
+/// Makes a tokenizer from a text that `read` understands.
+fn parse(
+    py: Python<'_>,
+    text: &Bound<'_, PyAny>,
+    read: impl FnOnce(&str) -> wordpiece::Result<Definition> + Send,
+) -> PyResult<Tokenizer> {
+    guarded(|| {
+        let text = convert::string(text, Location::argument("text"), "a tokenizer.json is text: a str")?;
+        let text = text.to_str()?;
+        detached(py, || Tokenizer::new(read(text).map_err(to_py)?))?
+    })
+}
+
 #[pymethods]
 impl Tokenizer {
     /// Read the text of a tokenizer.json.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Tokenizer> {
-        guarded(|| {
-            let text = convert::string(text, Location::argument("text"), "a tokenizer.json is text: a str")?;
-            let text = text.to_str()?;
-            detached(py, || Tokenizer::new(tokenizer_json::read(text).map_err(to_py)?))?
-        })
+        parse(py, text, tokenizer_json::read)
+    }
+
+    /// Read the text of `snapshot`, or that of a tokenizer of `tokenizers`: added tokens have the ids that it states.
+    #[staticmethod]
+    fn restore(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Tokenizer> {
+        parse(py, text, tokenizer_json::restore)
     }
 
     /// Make a BERT tokenizer from a vocabulary: the bytes of a vocab.txt, a list of tokens, or a dict of tokens and ids.
@@ -90,17 +105,15 @@ impl Tokenizer {
         })
     }
 
-    /// Return the text of a tokenizer.json.
-    ///
-    /// With `portable` the `tokenizers` library reads the same ids from it, or there is an InputError; without,
-    /// only this package does, if the vocabulary has gaps.
-    fn to_json(&self, py: Python<'_>, portable: bool) -> PyResult<String> {
-        guarded(|| {
-            py.detach(|| match portable {
-                true => tokenizer_json::write_portable(self.definition()).map_err(to_py),
-                false => Ok(tokenizer_json::write(self.definition())),
-            })
-        })
+    /// Return the text of a tokenizer.json, from which the `tokenizers` library reads the same ids; there is an InputError
+    /// if no file does that.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(|| py.detach(|| tokenizer_json::write(self.definition()).map_err(to_py)))
+    }
+
+    /// Return the state of the tokenizer as text, for `restore`.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(|| Ok(py.detach(|| tokenizer_json::snapshot(self.definition()))))
     }
 
     /// Return the same tokenizer with other settings for truncation and padding.
@@ -419,7 +432,7 @@ impl Tokenizer {
         &self,
         ids: &Bound<'_, PyAny>,
         skip_special_tokens: bool,
-        cleanup: Option<bool>,
+        cleanup: bool,
         strict: bool,
     ) -> PyResult<String> {
         guarded(|| {
@@ -437,7 +450,7 @@ impl Tokenizer {
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
         skip_special_tokens: bool,
-        cleanup: Option<bool>,
+        cleanup: bool,
         strict: bool,
     ) -> PyResult<Vec<String>> {
         guarded(|| {
@@ -460,7 +473,7 @@ impl Tokenizer {
 
     /// Join tokens into text, as the decoder does.
     fn join_tokens(&self, tokens: Vec<String>) -> PyResult<String> {
-        guarded(|| self.definition().join_tokens(tokens, None).map_err(to_py))
+        guarded(|| self.definition().join_tokens(tokens, false).map_err(to_py))
     }
 
     /// Return the id of a token, added ones included.

@@ -20,6 +20,7 @@
 //!
 //! With the special token `[MASK]` and `lstrip`, `"the [MASK] sat"` has the segments `the`, ` [MASK]` and ` sat`.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -61,57 +62,41 @@ impl AddedToken {
     }
 }
 
-/// How added tokens that are not in the vocabulary get their ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AddedIds {
-    /// The next free id: no two tokens share one.
-    #[default]
-    Free,
-    /// The id that the reference assigns. In a vocabulary with gaps that can be the id of another token. Files that the
-    /// reference wrote for such a vocabulary are read with this rule, because models were trained with its ids.
-    AsReference,
-}
-
-/// Returns the id of each added token, by either rule.
-pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken], rule: AddedIds) -> Vec<u32> {
-    match rule {
-        AddedIds::Free => free_ids(vocab, tokens),
-        AddedIds::AsReference => reference_ids(vocab, tokens),
-    }
-}
-
-/// Returns the id of each added token as `tokenizers` 0.23.3 assigns it: its id in the vocabulary if it has one, otherwise
-/// the number of tokens in the vocabulary, or one more than the largest id of an added token if that is larger.
-fn reference_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
+/// Returns the id of each added token as `tokenizers` 0.23.3 assigns it on reading a file that lists the tokens, whatever
+/// ids the file states: the id of the token in the vocabulary if it has one, otherwise the number of tokens in the
+/// vocabulary for the first such token, and one more for each further one.
+///
+/// In a vocabulary with gaps this can be the id of another token. A repeated token has one id.
+pub(crate) fn ids_of_reference(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
+    let mut next = vocab.len() as u32;
     let mut by_content: HashMap<&str, u32> = HashMap::new();
-    let mut largest: Option<u32> = None;
-    let size = vocab.len() as u32;
-    let mut ids = Vec::with_capacity(tokens.len());
-    for token in tokens {
-        let known = by_content.get(token.content.as_str()).copied().or_else(|| vocab.id(&token.content));
-        let next = largest.map_or(size, |largest| size.max(largest.saturating_add(1)));
-        let id = known.unwrap_or(next);
-        by_content.insert(&token.content, id);
-        largest = largest.max(Some(id));
-        ids.push(id);
-    }
-    ids
+    let id_of = |token| {
+        let content: &str = token;
+        *by_content.entry(content).or_insert_with(|| {
+            vocab.id(content).unwrap_or_else(|| {
+                next = next.wrapping_add(1);
+                next.wrapping_sub(1)
+            })
+        })
+    };
+    tokens.iter().map(|token| token.content.as_str()).map(id_of).collect()
 }
 
-/// Returns the id of each added token: its id in the vocabulary if it has one, otherwise the next free id.
+/// Returns the id of each added token: its id in the vocabulary, or that in `fixed`, otherwise the next free id.
 ///
 /// Free ids start at the number of tokens in the vocabulary. In a vocabulary with gaps that id can be taken; assignment
 /// then continues after the largest id, or in the gaps if there is no larger one. (The reference would assign one id to two
 /// tokens.) A repeated token has one id.
-fn free_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
+pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken], fixed: &BTreeMap<String, u32>) -> Vec<u32> {
     let mut ids: Vec<u32> = Vec::with_capacity(tokens.len());
     let mut by_content: HashMap<&str, u32> = HashMap::new();
-    let mut taken: HashSet<u32> = HashSet::new();
-    let mut largest = vocab.max_id().unwrap_or(0);
+    let mut taken: HashSet<u32> = fixed.values().copied().collect();
+    let mut largest = taken.iter().copied().chain(vocab.max_id()).max().unwrap_or(0);
     let mut next = vocab.len() as u32;
     for token in tokens {
-        let known = by_content.get(token.content.as_str()).copied().or_else(|| vocab.id(&token.content));
-        let id = known.unwrap_or_else(|| {
+        let content = token.content.as_str();
+        let known = by_content.get(content).copied().or_else(|| vocab.id(content));
+        let id = known.or_else(|| fixed.get(content).copied()).unwrap_or_else(|| {
             let is_taken = |id: u32| vocab.token(id).is_some() || taken.contains(&id);
             if is_taken(next) {
                 next = largest.checked_add(1).unwrap_or(next);
@@ -123,12 +108,41 @@ fn free_ids(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32> {
             next = next.wrapping_add(1);
             id
         });
-        by_content.insert(&token.content, id);
+        by_content.insert(content, id);
         taken.insert(id);
         largest = largest.max(id);
         ids.push(id);
     }
     ids
+}
+
+/// Returns the ids that must be fixed for [`assign_ids`] to give each token its id in `ids`: none, or those of all tokens
+/// that are not in the vocabulary.
+///
+/// # Errors
+///
+/// [`Error::AddedTokenId`] for a token that has another id in the vocabulary or before in the list, and
+/// [`Error::DuplicateId`] for two added tokens with one id.
+pub(crate) fn fixed_ids(vocab: &Vocab, tokens: &[AddedToken], ids: &[u32]) -> Result<BTreeMap<String, u32>> {
+    let mut by_content: HashMap<&str, u32> = HashMap::new();
+    let mut by_id: HashMap<u32, &str> = HashMap::new();
+    for (token, &id) in tokens.iter().zip(ids) {
+        let content = token.content.as_str();
+        let known = vocab.id(content).or_else(|| by_content.get(content).copied());
+        if let Some(assigned) = known.filter(|&known| known != id) {
+            return Err(Error::AddedTokenId { content: content.to_owned(), stored: id, assigned });
+        }
+        let first = *by_id.entry(id).or_insert(content);
+        if first != content {
+            return Err(Error::DuplicateId { id, first: first.to_owned(), second: content.to_owned() });
+        }
+        by_content.insert(content, id);
+    }
+    if assign_ids(vocab, tokens, &BTreeMap::new()) == ids {
+        return Ok(BTreeMap::new());
+    }
+    by_content.retain(|content, _| vocab.id(content).is_none());
+    Ok(by_content.into_iter().map(|(content, id)| (content.to_owned(), id)).collect())
 }
 
 /// The added tokens of a tokenizer, and the automata that search for them.
@@ -177,19 +191,20 @@ pub(crate) struct Segment {
 
 impl AddedTokens {
     /// Builds the search for `tokens`, in the order in which they were added. `normalize` is the normalizer of the
-    /// tokenizer.
+    /// tokenizer, `fixed` has the ids of tokens that the vocabulary does not determine.
     ///
     /// Tokens without content are ignored. A repeated content replaces the options of the first and keeps its position.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::EmptyAddedToken`] if a token normalizes to the empty string, [`Error::TooLarge`] if the
+    /// Returns [`Error::DuplicateId`] if two tokens have one id, because one of them shares that of a token of the vocabulary,
+    /// which is the other; [`Error::EmptyAddedToken`] if a token normalizes to the empty string, [`Error::TooLarge`] if the
     /// automaton does not fit in memory, and the errors of `normalize`.
     pub fn new(
         vocab: &Vocab,
         normalize: impl Fn(&str) -> Result<String>,
         tokens: &[AddedToken],
-        rule: AddedIds,
+        fixed: &BTreeMap<String, u32>,
     ) -> Result<AddedTokens> {
         let mut kept: Vec<AddedToken> = Vec::with_capacity(tokens.len());
         let mut ever_special: Vec<bool> = Vec::with_capacity(tokens.len());
@@ -207,8 +222,14 @@ impl AddedTokens {
                 }
             }
         }
-        let ids = assign_ids(vocab, &kept, rule);
-        let by_id = ids.iter().enumerate().map(|(i, &id)| (id, i)).collect();
+        let ids = assign_ids(vocab, &kept, fixed);
+        let mut by_id = HashMap::with_capacity(kept.len());
+        for (i, &id) in ids.iter().enumerate() {
+            if let Some(first) = by_id.insert(id, i) {
+                let [first, second] = [first, i].map(|i| kept[i].content.clone());
+                return Err(Error::DuplicateId { id, first, second });
+            }
+        }
         let mut patterns = Vec::with_capacity(kept.len());
         for token in &kept {
             let pattern = if token.normalized { normalize(&token.content)? } else { token.content.clone() };
@@ -385,10 +406,13 @@ impl Finder {
 mod tests {
     use super::*;
 
+    fn listed(tokens: &[&str]) -> Vec<AddedToken> {
+        tokens.iter().map(|&token| AddedToken::special(token)).collect()
+    }
+
     fn assigned(vocab: &[(&str, u32)], tokens: &[&str]) -> Vec<u32> {
         let vocab = Vocab::new(vocab.iter().copied()).unwrap();
-        let tokens: Vec<AddedToken> = tokens.iter().map(|&token| AddedToken::special(token)).collect();
-        assign_ids(&vocab, &tokens, AddedIds::Free)
+        assign_ids(&vocab, &listed(tokens), &BTreeMap::new())
     }
 
     #[test]
@@ -398,15 +422,26 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_counts_from_the_number_of_tokens() {
+    fn the_reference_numbers_the_new_tokens_of_a_file_from_the_size_of_the_vocabulary() {
         let vocab = Vocab::new([("a", 0), ("b", 2), ("c", 3)]).unwrap();
-        let ids = |tokens: &[&str]| {
-            let tokens: Vec<AddedToken> = tokens.iter().map(|&token| AddedToken::special(token)).collect();
-            assign_ids(&vocab, &tokens, AddedIds::AsReference)
-        };
+        let ids = |tokens: &[&str]| ids_of_reference(&vocab, &listed(tokens));
         assert_eq!(ids(&["x", "y", "x"]), [3, 4, 3]);
         assert_eq!(ids(&["a", "x"]), [0, 3]);
-        assert_eq!(ids(&["c", "x"]), [3, 4]);
+        // Although 3 is the id of "c", which the list has as well.
+        assert_eq!(ids(&["c", "x"]), [3, 3]);
+    }
+
+    #[test]
+    fn fixed_ids_are_kept_and_new_tokens_get_others() {
+        let vocab = Vocab::new([("a", 0), ("b", 2), ("c", 3), ("d", 5)]).unwrap();
+        let tokens = listed(&["b", "x", "y"]);
+        let fixed = fixed_ids(&vocab, &tokens, &[2, 4, 6]).unwrap();
+        assert_eq!(fixed, BTreeMap::new(), "these are the free ids");
+        let fixed = fixed_ids(&vocab, &tokens, &[2, 5, 4]).unwrap();
+        assert_eq!(assign_ids(&vocab, &tokens, &fixed), [2, 5, 4]);
+        assert_eq!(assign_ids(&vocab, &listed(&["z", "y", "b", "x"]), &fixed), [6, 4, 2, 5]);
+        assert!(matches!(fixed_ids(&vocab, &tokens, &[1, 4, 6]), Err(Error::AddedTokenId { stored: 1, .. })));
+        assert!(matches!(fixed_ids(&vocab, &tokens, &[2, 4, 2]), Err(Error::DuplicateId { id: 2, .. })));
     }
 
     #[test]

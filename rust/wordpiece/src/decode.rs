@@ -11,7 +11,7 @@
 //! let decoder = Some(Decoder::WordPiece { prefix: "##".to_owned(), cleanup: true });
 //! let definition = Definition { decoder, ..Definition::bert(vocab) };
 //! let tokens = ["un", "##want", "##ed", "!"].map(str::to_owned).to_vec();
-//! assert_eq!(definition.join_tokens(tokens, None)?, "unwanted!");
+//! assert_eq!(definition.join_tokens(tokens, false)?, "unwanted!");
 //! # Ok::<(), wordpiece::Error>(())
 //! ```
 
@@ -57,8 +57,10 @@ pub enum Decoder {
     ByteLevel(ByteLevel),
 }
 
-/// The replacements of `cleanup`, applied to each token in this order. They are those of the reference, odd ones such as
-/// `" do not"` included.
+/// The replacement that the reference's decoder has and transformers has not.
+const DO_NOT: (&str, &str) = (" do not", " don't");
+
+/// The replacements of `cleanup`, applied to each token in this order. They are those of the reference.
 const CLEANUP: [(&str, &str); 11] = [
     (" .", "."),
     (" ?", "?"),
@@ -67,24 +69,13 @@ const CLEANUP: [(&str, &str); 11] = [
     (" ' ", "'"),
     (" n't", "n't"),
     (" 'm", "'m"),
-    (" do not", " don't"),
+    DO_NOT,
     (" 's", "'s"),
     (" 've", "'ve"),
     (" 're", "'re"),
 ];
 
 impl Decoder {
-    /// Returns the decoder with the clean-up of its `WordPiece` parts, also those in sequences, switched on or off.
-    pub fn with_cleanup(&self, cleanup: bool) -> Decoder {
-        match self {
-            Decoder::WordPiece { prefix, .. } => Decoder::WordPiece { prefix: prefix.clone(), cleanup },
-            Decoder::Sequence(steps) => {
-                Decoder::Sequence(steps.iter().map(|step| step.with_cleanup(cleanup)).collect())
-            }
-            other => other.clone(),
-        }
-    }
-
     /// Rewrites the tokens so that their concatenation is the text.
     ///
     /// # Errors
@@ -101,7 +92,7 @@ impl Decoder {
                         }
                     }
                     if *cleanup {
-                        clean_up(token);
+                        clean_up(token, &CLEANUP);
                     }
                 }
             }
@@ -143,11 +134,17 @@ impl Decoder {
     }
 }
 
-/// Applies the replacements of [`CLEANUP`] to one token.
-fn clean_up(token: &mut String) {
-    for (from, to) in CLEANUP {
-        if token.contains(from) {
-            *token = token.replace(from, to);
+/// Removes the spaces before punctuation and in English contractions from a text, as transformers does on request after
+/// decoding. Unlike the clean-up of a decoder, it sees the whole text, and so finds contractions of several tokens.
+pub(crate) fn clean_up_text(text: &mut String) {
+    let rules: Vec<_> = CLEANUP.into_iter().filter(|rule| *rule != DO_NOT).collect();
+    clean_up(text, &rules);
+}
+
+fn clean_up(text: &mut String, rules: &[(&str, &str)]) {
+    for (from, to) in rules {
+        if text.contains(from) {
+            *text = text.replace(from, to);
         }
     }
 }

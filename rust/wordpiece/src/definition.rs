@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::added::{AddedIds, AddedToken, assign_ids};
-use crate::decode::Decoder;
+use crate::added::{AddedToken, assign_ids};
+use crate::decode::{self, Decoder};
 use crate::error::{Error, Result};
 use crate::inputs::{Padding, PostProcessor, Truncation};
 use crate::normalize::{Normalized, Normalizer};
@@ -36,8 +36,9 @@ pub struct Definition {
     /// Tokens that are found in the text before the model sees it, in the order of registration. A token that is
     /// registered again keeps its id and gets the new flags; one with empty content is ignored.
     pub added_tokens: Vec<AddedToken>,
-    /// How those of `added_tokens` that are not in the vocabulary get their ids.
-    pub added_ids: AddedIds,
+    /// The ids of added tokens that are not in the vocabulary, where they are not the next free ids: in a vocabulary with
+    /// gaps, files of the reference give such a token the id of another one, with which models were trained.
+    pub fixed_ids: BTreeMap<String, u32>,
     /// The truncation that the file requests. The core does not apply it; callers use it as their default.
     pub truncation: Option<Truncation>,
     /// The padding that the file requests. The core does not apply it; callers use it as their default.
@@ -52,7 +53,7 @@ impl Definition {
     pub fn registered_tokens(&self) -> Vec<(u32, AddedToken)> {
         let added: Vec<AddedToken> =
             self.added_tokens.iter().filter(|token| !token.content.is_empty()).cloned().collect();
-        let ids = assign_ids(&self.vocab, &added, self.added_ids);
+        let ids = assign_ids(&self.vocab, &added, &self.fixed_ids);
         // Collecting into a map keeps the last of the tokens with one id.
         ids.into_iter().zip(added).collect::<BTreeMap<u32, AddedToken>>().into_iter().collect()
     }
@@ -113,19 +114,24 @@ impl Definition {
 
     /// Returns the text of a list of tokens.
     ///
-    /// `cleanup` overrides whether the decoder tidies the spaces around punctuation and contractions; `None` leaves that
-    /// to the decoder.
+    /// With `cleanup`, the spaces before punctuation and in English contractions are removed from the text as well, as
+    /// transformers does on request, whatever the decoder removes from single tokens.
     ///
     /// # Errors
     ///
     /// [`Error::PatternFailed`] if the pattern of a `Replace` decoder fails on a token.
-    pub fn join_tokens(&self, mut tokens: Vec<String>, cleanup: Option<bool>) -> Result<String> {
-        let Some(decoder) = &self.decoder else { return Ok(tokens.join(" ")) };
-        match cleanup {
-            Some(cleanup) => decoder.with_cleanup(cleanup).apply(&mut tokens)?,
-            None => decoder.apply(&mut tokens)?,
+    pub fn join_tokens(&self, mut tokens: Vec<String>, cleanup: bool) -> Result<String> {
+        let mut text = match &self.decoder {
+            None => tokens.join(" "),
+            Some(decoder) => {
+                decoder.apply(&mut tokens)?;
+                tokens.concat()
+            }
+        };
+        if cleanup {
+            decode::clean_up_text(&mut text);
         }
-        Ok(tokens.concat())
+        Ok(text)
     }
 
     /// Returns the error for an unknown token that is not in the vocabulary.
@@ -174,8 +180,17 @@ mod tests {
     fn tokens_are_joined_by_the_decoder_or_by_spaces() {
         let tokens = || ["a", "##b", "."].map(str::to_owned).to_vec();
         let bert = definition(Vec::new());
-        assert_eq!(bert.join_tokens(tokens(), None).unwrap(), "ab.");
-        assert_eq!(bert.join_tokens(tokens(), Some(false)).unwrap(), "ab .");
-        assert_eq!(Definition { decoder: None, ..bert }.join_tokens(tokens(), None).unwrap(), "a ##b .");
+        assert_eq!(bert.join_tokens(tokens(), false).unwrap(), "ab.");
+        let bare = Definition { decoder: None, ..bert };
+        assert_eq!(bare.join_tokens(tokens(), false).unwrap(), "a ##b .");
+        assert_eq!(bare.join_tokens(tokens(), true).unwrap(), "a ##b.");
+    }
+
+    #[test]
+    fn contractions_of_several_tokens_are_cleaned_up_on_request_only() {
+        let tokens = || ["do", "not", "say", "i", "'", "m", "it"].map(str::to_owned).to_vec();
+        let bert = definition(Vec::new());
+        assert_eq!(bert.join_tokens(tokens(), false).unwrap(), "do not say i ' m it");
+        assert_eq!(bert.join_tokens(tokens(), true).unwrap(), "do not say i'm it");
     }
 }

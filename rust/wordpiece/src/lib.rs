@@ -59,7 +59,7 @@ pub mod unicode;
 #[cfg(feature = "reference")]
 pub mod reference;
 
-pub use added::{AddedIds, AddedToken};
+pub use added::AddedToken;
 pub use batch::{BatchRows, Columns, Number};
 pub use decode::Decoder;
 pub use definition::Definition;

@@ -389,7 +389,7 @@ d_cut("D2", "less room than the special tokens of a pair is refused", 2, "a b", 
 d_cut("D3", "a stride of one window is refused", 4, "a b c", ["2"], stride=2)
 differs("D5", "two tokens with one id are refused", vocab={"[UNK]": 0, "a": 5, "b": 5}, text="a", error="VocabError", names=["5"])
 differs("D5", "of added tokens with one normalized form the first is found", added_tokens=added("Zz", "zZ", "q"), text="ZZ q", answer=[{"ids": [35, 37], "tokens": ["zz", "q"], "offsets": [[0, 2], [3, 4]]}], **NO)
-differs("D6", "a new id that is taken is not given again", vocab={"[UNK]": 0, "a": 1, "b": 3}, added_tokens=added("z1", "z2"), lookup={"token_to_id": {"z1": 4, "z2": 5, "b": 3}, "id_to_token": {3: "b", 4: "z1", 5: "z2"}, "no_token": [2], "vocab_size": 5})
+differs("D8", "in a vocabulary with gaps a free id is refused too if the reference gives another one", vocab={"[UNK]": 0, "a": 1, "b": 3}, added_tokens=[{"content": "z1", "id": 4}], text="a", error="TokenizerFormatError", names=["z1", "4", "3"])
 differs("D8", "an added token whose id in the file is not the one it gets is refused", added_tokens=[{"content": "zz", "id": 40}], text="a", error="TokenizerFormatError", names=["zz", "40", "35"])
 differs("D8", "an added token of the vocabulary with another id is refused", added_tokens=[{"content": "hello", "id": 17}], text="a", error="TokenizerFormatError", names=["hello", "17", "16"])
 differs("D9", "a template that names a missing special token is refused", text="a", post_processor={**STANDARD, "special_tokens": {"[CLS]": {"ids": [2], "tokens": ["[CLS]"]}}}, error="TokenizerFormatError", names=["[SEP]"])

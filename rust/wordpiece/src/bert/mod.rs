@@ -34,7 +34,9 @@ mod options;
 
 pub use options::{BertOptions, CONTINUING_SUBWORD_PREFIX, MAX_INPUT_CHARS_PER_WORD, Role, SpecialTokens};
 
-use crate::added::{AddedIds, AddedToken};
+use std::collections::BTreeMap;
+
+use crate::added::AddedToken;
 use crate::decode::Decoder;
 use crate::definition::Definition;
 use crate::inputs::{PostProcessor, SequenceId, SpecialToken, Template, TemplatePiece};
@@ -69,7 +71,7 @@ impl Definition {
             post_processor: template.map(PostProcessor::Template),
             decoder: Some(bert_decoder(&options.continuing_subword_prefix)),
             added_tokens: registered.map(|(_, token)| AddedToken::special(token)).collect(),
-            added_ids: AddedIds::Free,
+            fixed_ids: BTreeMap::new(),
             truncation: None,
             padding: None,
             vocab,
@@ -282,7 +284,7 @@ mod tests {
     fn one_token_may_begin_and_end_a_row() {
         let definition = bert().with_bert_template(("[SEP]", 3), ("[SEP]", 3));
         assert_eq!(definition.tokens_around_text(), (Some("[SEP]"), Some("[SEP]")));
-        let json = tokenizer_json::write(&definition);
+        let json = tokenizer_json::write(&definition).unwrap();
         assert_eq!(tokenizer_json::read(&json).unwrap(), definition);
     }
 

@@ -87,8 +87,8 @@ impl Error {
                 format!("{component}: {field:?} is {value}; expected {expected}")
             }
             AddedTokenId { content, stored, assigned } => format!(
-                "added_tokens: {content:?} has id {stored} in the file but gets id {assigned}, and the rows of an \
-                 embedding table depend on it"
+                "added_tokens: {content:?} has id {stored} in the file, but tokenizers gives it id {assigned} on reading \
+                 the file, and the rows of an embedding table depend on it"
             ),
             AddedTokenUnwritable { content, id, read } => format!(
                 "the vocabulary has gaps between its ids, so from a tokenizer.json the library tokenizers would give the \
@@ -159,7 +159,12 @@ impl Error {
             ByteOrderMark => "save it without",
             VocabTxtGap { .. } | VocabTxtToken { .. } => "write a tokenizer.json",
             VocabNotUtf8 { .. } => "convert it to UTF-8",
-            AddedTokenId { .. } => "correct the file",
+            AddedTokenId { content, stored, assigned } => {
+                return Some(format!(
+                    "if the model was trained with {stored}, set {content:?} to {stored} in model.vocab, otherwise set \
+                     its id in added_tokens to {assigned}"
+                ));
+            }
             AddedTokenUnwritable { .. } => "give it a content with punctuation, such as \"<new>\", or fill the gaps",
             EmptyAddedToken { .. } => "search for it in the raw text, not in the normalized text",
             TextTooLong { .. } => "split it into several texts",

@@ -151,13 +151,13 @@ pub enum Error {
         /// What the format allows, in words.
         expected: String,
     },
-    /// The id that a file states for an added token is not the one that the token gets.
+    /// The id that a file states for an added token is not the one that the reference gives it on reading the file.
     AddedTokenId {
         /// The content of the token.
         content: String,
         /// The id in the file.
         stored: u32,
-        /// The id that follows from the vocabulary and the tokens added before.
+        /// The id that the reference gives it.
         assigned: u32,
     },
     /// No `tokenizer.json` gives an added token its id in `tokenizers` too.

@@ -59,6 +59,30 @@ impl WordPieces {
     }
 }
 
+/// Where the pieces of a word go.
+pub(super) trait PieceSink {
+    fn push(&mut self, piece: MatchedPiece);
+
+    /// The second halves of concatenations that are still to be emitted, innermost last.
+    fn pending(&mut self) -> &mut Vec<Pops>;
+}
+
+impl PieceSink for WordPieces {
+    #[inline(always)]
+    fn push(&mut self, piece: MatchedPiece) {
+        self.pieces.push(piece);
+    }
+
+    #[inline(always)]
+    fn pending(&mut self) -> &mut Vec<Pops> {
+        &mut self.pending
+    }
+}
+
+/// Scratch space to find pieces that are not stored.
+#[derive(Debug, Default)]
+pub(crate) struct PendingPieces(pub(super) Vec<Pops>);
+
 /// The automaton over a vocabulary.
 ///
 /// Nodes are numbered; the two tries (tokens that begin a word, tokens that continue one) share the numbering. The

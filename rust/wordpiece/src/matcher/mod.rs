@@ -37,4 +37,4 @@ mod automaton;
 mod build;
 mod walk;
 
-pub(crate) use automaton::{Matcher, WordPieces};
+pub(crate) use automaton::{Matcher, PendingPieces, WordPieces};

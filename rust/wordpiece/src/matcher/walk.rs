@@ -1,6 +1,22 @@
 //! Runs the automaton over a word and emits its pieces.
 
-use super::automaton::{Matcher, NONE, Pops, WordPieces};
+use super::automaton::{MatchedPiece, Matcher, NONE, PendingPieces, PieceSink, Pops, WordPieces};
+
+/// Passes each piece to a function.
+struct EachPiece<'a, F> {
+    each: F,
+    pending: &'a mut Vec<Pops>,
+}
+
+impl<F: FnMut(MatchedPiece)> PieceSink for EachPiece<'_, F> {
+    fn push(&mut self, piece: MatchedPiece) {
+        (self.each)(piece);
+    }
+
+    fn pending(&mut self) -> &mut Vec<Pops> {
+        self.pending
+    }
+}
 
 impl Matcher {
     /// Finds the pieces of `word`, longest match first, and replaces those in `out`.
@@ -9,6 +25,18 @@ impl Matcher {
     /// empty word has no pieces and is not unknown.
     pub fn match_word(&self, word: &str, out: &mut WordPieces) -> bool {
         out.pieces.clear();
+        self.walk(word, out)
+    }
+
+    /// Calls `each` with the pieces of `word`, which are stored nowhere. Returns what [`match_word`](Matcher::match_word)
+    /// returns; before it returns false, some pieces may have been passed to `each`.
+    pub fn each_piece(&self, word: &str, scratch: &mut PendingPieces, each: impl FnMut(MatchedPiece)) -> bool {
+        scratch.0.clear();
+        self.walk(word, &mut EachPiece { each, pending: &mut scratch.0 })
+    }
+
+    #[inline(always)]
+    fn walk(&self, word: &str, out: &mut impl PieceSink) -> bool {
         if word.len() > self.max_chars && word.chars().count() > self.max_chars {
             return false;
         }
@@ -37,7 +65,7 @@ impl Matcher {
 
     /// Takes the failure transition of `node`: emits its pieces and returns the node to continue in, or [`NONE`].
     #[inline]
-    fn pop(&self, node: u32, out: &mut WordPieces) -> u32 {
+    fn pop(&self, node: u32, out: &mut impl PieceSink) -> u32 {
         let failure = self.failures[node as usize];
         if failure.next != NONE {
             self.emit(failure.pops, out);
@@ -46,20 +74,20 @@ impl Matcher {
     }
 
     /// Appends the pieces of a list to `out`, depth first and without recursion: lists nest as deep as the trie.
-    fn emit(&self, pops: Pops, out: &mut WordPieces) {
+    fn emit(&self, pops: Pops, out: &mut impl PieceSink) {
         let mut next = pops;
         loop {
             if next == Pops::EMPTY {
                 // The empty list.
             } else if next.0 & Pops::PIECE != 0 {
-                out.pieces.push(self.pieces[(next.0 & !Pops::PIECE) as usize]);
+                out.push(self.pieces[(next.0 & !Pops::PIECE) as usize]);
             } else {
                 let (first, second) = self.concatenations[next.0 as usize];
-                out.pending.push(second);
+                out.pending().push(second);
                 next = first;
                 continue;
             }
-            match out.pending.pop() {
+            match out.pending().pop() {
                 Some(pops) => next = pops,
                 None => return,
             }

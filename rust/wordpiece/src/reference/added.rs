@@ -38,8 +38,8 @@ pub(super) fn register(
             (Some(position), _) => all[position].id,
             (None, Some(&id)) => id,
             (None, None) => {
-                // Differs from `tokenizers`, which assigns `next` even if another token has that id.
-                if by_id.contains_key(&next) {
+                // Where no file states the id, this differs from `tokenizers`, which assigns `next` even if another token has it.
+                if token.id.is_none() && by_id.contains_key(&next) {
                     next = by_id.keys().max().map_or(0, |max| max + 1);
                 }
                 next += 1;

@@ -66,7 +66,7 @@ fn added_tokens(definition: &Definition) -> Result<AddedTokens> {
         Some(normalizer) => normalizer.normalized(text),
         None => Ok(text.to_owned()),
     };
-    AddedTokens::new(&definition.vocab, normalize, &definition.added_tokens, definition.added_ids)
+    AddedTokens::new(&definition.vocab, normalize, &definition.added_tokens, &definition.fixed_ids)
 }
 
 impl Tokenizer {

@@ -50,8 +50,8 @@ impl Tokenizer {
 
     /// Turns ids into text.
     ///
-    /// With `skip_special_tokens`, added tokens that are special are skipped. `cleanup` overrides the decoder's setting
-    /// for removing the spaces before punctuation.
+    /// With `skip_special_tokens`, added tokens that are special are skipped. `cleanup` is as for
+    /// [`Definition::join_tokens`](crate::Definition::join_tokens).
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Tokenizer {
         &self,
         ids: &[u32],
         skip_special_tokens: bool,
-        cleanup: Option<bool>,
+        cleanup: bool,
         strict: bool,
     ) -> Result<String> {
         let mut tokens = Vec::with_capacity(ids.len());

@@ -10,7 +10,7 @@ use super::symbols::SymbolWords;
 use super::trained::DroppedChars;
 use super::vocab_builder::{CONTINUATION_PREFIX, LongestMatch, VocabBuilder};
 use crate::error::Result;
-use crate::matcher::{Matcher, WordPieces};
+use crate::matcher::{Matcher, PendingPieces};
 
 /// A map from characters, in pages of 256. A text uses few pages, and a lookup costs two loads and no hashing.
 #[derive(Debug)]
@@ -177,22 +177,24 @@ impl Alphabet {
     ) -> Result<SymbolWords> {
         let matcher = Matcher::new(vocab.texts().iter().map(String::as_str).zip(0..), CONTINUATION_PREFIX, usize::MAX);
         let is_in_vocab = |c: char| vocab.id(c.encode_utf8(&mut [0; 4])).is_some();
-        let (longest_match, mut word_pieces) = (LongestMatch::new(vocab), WordPieces::default());
+        let (longest_match, mut scratch) = (LongestMatch::new(vocab), PendingPieces::default());
         let mut segmented = SymbolWords::with_capacity_for(words);
         for (word, n) in words.iter() {
             monitor.step()?;
-            if matcher.match_word(word, &mut word_pieces) {
-                segmented.push(word_pieces.pieces.iter().map(|piece| piece.id), n)?;
+            let matched =
+                segmented.push_if(n, |list| matcher.each_piece(word, &mut scratch, |piece| list.push(piece.id)))?;
+            if matched {
                 continue;
             }
-            let mut symbols = Vec::new();
-            let mut at = 0;
-            while let Some(c) = word[at..].chars().next() {
-                let piece = if is_in_vocab(c) { longest_match.longest(&word[at..], at > 0) } else { None };
-                at += piece.map_or(c.len_utf8(), |(len, _)| len);
-                symbols.extend(piece.map(|(_, id)| id));
-            }
-            segmented.push(symbols, n)?;
+            segmented.push_if(n, |list| {
+                let mut at = 0;
+                while let Some(c) = word[at..].chars().next() {
+                    let piece = if is_in_vocab(c) { longest_match.longest(&word[at..], at > 0) } else { None };
+                    at += piece.map_or(c.len_utf8(), |(len, _)| len);
+                    list.extend(piece.map(|(_, id)| id));
+                }
+                true
+            })?;
         }
         Ok(segmented)
     }

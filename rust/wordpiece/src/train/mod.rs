@@ -37,6 +37,7 @@ mod options;
 mod pairs;
 mod progress;
 mod report;
+mod sorted_tokens;
 mod symbols;
 mod token_counts;
 mod top_down;

@@ -27,8 +27,9 @@ struct SideChanges {
     /// For each symbol, 1 plus its index in `sums`, or 0 if it is not a neighbour.
     index: Vec<u32>,
     sums: Vec<NeighbourSum>,
-    /// For each merge, the index of the neighbour in `sums` and the word.
-    merges: Vec<(u32, u32)>,
+    /// The index of each neighbour in `sums` with the words in which it had a merge, once for each word, in the order of
+    /// the words: a word of a hundred million characters can have as many merges.
+    words: Vec<(u32, u32)>,
 }
 
 /// The merges next to one neighbour.
@@ -38,8 +39,10 @@ pub(super) struct NeighbourSum {
     pub symbol: u32,
     /// The sum of the counts of the words, once for each merge.
     pub weight: u64,
-    /// While merging: the number of merges. In `drain`: where the next word of this neighbour is stored.
+    /// While merging: the number of words. In `drain`: where the next word of this neighbour is stored.
     end: usize,
+    /// The word recorded last.
+    last_word: u32,
 }
 
 impl SideChanges {
@@ -51,13 +54,18 @@ impl SideChanges {
         }
         let index = &mut self.index[symbol as usize];
         if *index == 0 {
-            self.sums.push(NeighbourSum { symbol, weight: 0, end: 0 });
+            self.sums.push(NeighbourSum { symbol, weight, end: 1, last_word: word });
             *index = self.sums.len() as u32;
+            self.words.push((*index - 1, word));
+            return;
         }
         let sum = &mut self.sums[*index as usize - 1];
         sum.weight += weight;
-        sum.end += 1;
-        self.merges.push((*index - 1, word));
+        if sum.last_word != word {
+            sum.last_word = word;
+            sum.end += 1;
+            self.words.push((*index - 1, word));
+        }
     }
 
     /// Appends the words of each neighbour to `occurrences`, calls `each` with every neighbour and the range of its
@@ -69,7 +77,7 @@ impl SideChanges {
             next += std::mem::replace(&mut sum.end, next);
         }
         occurrences.resize(next, 0);
-        for &(index, word) in &self.merges {
+        for &(index, word) in &self.words {
             let sum = &mut self.sums[index as usize];
             occurrences[sum.end] = word;
             sum.end += 1;
@@ -81,7 +89,7 @@ impl SideChanges {
             self.index[sum.symbol as usize] = 0;
         }
         self.sums.clear();
-        self.merges.clear();
+        self.words.clear();
     }
 }
 
@@ -100,8 +108,8 @@ impl NeighbourChanges {
         })
     }
 
-    /// Merges a pair in all these words and records the changes. Repetitions of a word must be adjacent; they are
-    /// merged once. Words that no longer have the pair are unchanged.
+    /// Merges a pair in all these words and records the changes. Words that no longer have the pair are unchanged, those
+    /// that are listed twice included.
     ///
     /// Returns the number of merges, each weighted with the count of its word.
     pub fn merge_in_words(
@@ -112,14 +120,11 @@ impl NeighbourChanges {
         ab: u32,
         monitor: &mut Monitor<'_>,
     ) -> Result<u64> {
-        let (mut merged, mut last) = (0, None);
+        let mut merged = 0;
         for (i, &word) in occurrences.iter().enumerate() {
             words.prefetch(occurrences.get(i + PREFETCH_DISTANCE));
-            // A word of a million characters may have the pair ten thousand times; it is read to its end only once.
-            if last.replace(word) != Some(word) {
-                monitor.step_word(words.symbols(word).len())?;
-                merged += self.merge_in_word(words, word, parts, ab) * words.count(word);
-            }
+            monitor.step_word(words.symbols(word).len())?;
+            merged += self.merge_in_word(words, word, parts, ab) * words.count(word);
         }
         Ok(merged)
     }

@@ -54,32 +54,44 @@ pub(super) struct PairOccurrences {
     pub pair: Pair,
     /// The sum of the counts of the words, once for each position of the pair in a word.
     pub weight: u64,
-    /// The range of the list of occurrences that has the words, ascending; a word is repeated for each position in it.
+    /// The range of the list of occurrences that has the words, ascending, each once.
     pub occurrences: Range<usize>,
 }
 
 /// Returns all adjacent pairs of all words in the order of their first occurrence, and the list of occurrences:
 /// positions of words, grouped by pair.
 ///
-/// Cost: one lookup for each position of a pair; memory 8 bytes for each during the call, 4 after it.
+/// Cost: one lookup for each position of a pair; memory 8 bytes for each pair of a word during the call, 4 after it.
 pub(super) fn all_pairs(words: &SymbolWords, monitor: &mut Monitor<'_>) -> Result<(Vec<PairOccurrences>, Vec<u32>)> {
     let mut index: PairMap<u32> = PairMap::default();
     let mut pairs: Vec<PairOccurrences> = Vec::new();
-    // The index of the pair at each position, in the order of the positions, so that the second pass looks up nothing.
-    let mut pair_at: Vec<u32> = Vec::new();
+    // The word in which each pair was seen last.
+    let mut last_words: Vec<u32> = Vec::new();
+    // The distinct pairs of each word, and their number, so that the second pass looks up nothing.
+    let mut pairs_of_words: Vec<u32> = Vec::new();
+    let mut sizes: Vec<u32> = Vec::new();
     for word in words.iter() {
+        let count = words.count(word);
+        let before = pairs_of_words.len();
         for window in words.symbols(word).windows(2) {
             let pair = pair(window[0], window[1]);
             let i = *index.entry(pair).or_insert_with(|| {
                 pairs.push(PairOccurrences { pair, weight: 0, occurrences: 0..0 });
+                // No word is there: positions are less than this.
+                last_words.push(u32::MAX);
                 pairs.len() as u32 - 1
             });
-            pairs[i as usize].weight += words.count(word);
-            pairs[i as usize].occurrences.end += 1;
-            pair_at.push(i);
+            pairs[i as usize].weight += count;
+            if last_words[i as usize] != word {
+                last_words[i as usize] = word;
+                pairs[i as usize].occurrences.end += 1;
+                pairs_of_words.push(i);
+            }
         }
+        sizes.push((pairs_of_words.len() - before) as u32);
         monitor.step()?;
     }
+    drop((index, last_words));
     // A counting sort: the sizes become empty ranges at the right offsets, which the second pass fills.
     let mut next = 0;
     for PairOccurrences { occurrences, .. } in &mut pairs {
@@ -91,9 +103,9 @@ pub(super) fn all_pairs(words: &SymbolWords, monitor: &mut Monitor<'_>) -> Resul
     // Merging appends at most two entries for each existing one. Reserved memory that is never touched costs nothing,
     // while growing later would need memory for both the old and the new list.
     let _ = list.try_reserve_exact(2 * next);
-    let mut pair_at = pair_at.into_iter();
-    for word in words.iter() {
-        for i in pair_at.by_ref().take(words.symbols(word).len().saturating_sub(1)) {
+    let mut pairs_of_words = pairs_of_words.into_iter();
+    for (word, size) in words.iter().zip(sizes) {
+        for i in pairs_of_words.by_ref().take(size as usize) {
             let occurrences = &mut pairs[i as usize].occurrences;
             list[occurrences.end] = word;
             occurrences.end += 1;

@@ -31,14 +31,31 @@ impl SymbolWords {
     ///
     /// [`TrainingError::TooManySymbols`] if positions exceed 32 bits.
     pub fn push(&mut self, symbols: impl IntoIterator<Item = u32>, count: u64) -> Result<()> {
+        self.push_if(count, |list| {
+            list.extend(symbols);
+            true
+        })?;
+        Ok(())
+    }
+
+    /// Appends a word that occurs `count` times, whose symbols `fill` appends to the list. If it returns false, nothing is
+    /// appended. Returns what `fill` returned.
+    ///
+    /// # Errors
+    ///
+    /// As for [`push`](SymbolWords::push).
+    pub fn push_if(&mut self, count: u64, fill: impl FnOnce(&mut Vec<u32>) -> bool) -> Result<bool> {
         let word = self.list.len();
         self.list.extend([0, count as u32, (count >> 32) as u32]);
-        self.list.extend(symbols);
+        if !fill(&mut self.list) {
+            self.list.truncate(word);
+            return Ok(false);
+        }
         if u32::try_from(self.list.len()).is_err() {
             return Err(Error::Training(TrainingError::TooManySymbols));
         }
         self.list[word] = (self.list.len() - word - HEADER) as u32;
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the positions of all words. Valid only until a word has shrunk: the gap after it is not marked.

@@ -7,12 +7,17 @@ use wordpiece_parallel::fork_join;
 use super::counts::WordCounts;
 use super::options::TrainOptions;
 use super::progress::Monitor;
+use super::sorted_tokens::SortedTokens;
 use super::vocab_builder::CONTINUATION_PREFIX;
 use crate::error::{Error, Result, TrainingError};
-use crate::matcher::{Matcher, WordPieces};
+use crate::matcher::{Matcher, PendingPieces};
 
 /// The least number of distinct words for which another thread is started.
 const LEAST_WORDS_PER_THREAD: usize = 4096;
+
+/// If the vocabulary has longer tokens, in characters, longer words are matched without the automaton, which would take
+/// twenty bytes for each character of the tokens.
+const LONGEST_TOKEN_OF_MATCHER: usize = 1024;
 
 /// The uses of a vocabulary.
 pub(super) struct TokenCounts {
@@ -32,16 +37,30 @@ pub(super) fn token_counts(
     options: &TrainOptions,
     monitor: &mut Monitor<'_>,
 ) -> Result<TokenCounts> {
-    let matcher = Matcher::new(tokens.iter().map(String::as_str).zip(0..), CONTINUATION_PREFIX, usize::MAX);
+    let is_huge = |text: &str| {
+        text.len() > LONGEST_TOKEN_OF_MATCHER && text.chars().nth(LONGEST_TOKEN_OF_MATCHER).is_some()
+    };
+    let sorted = tokens.iter().any(|token| is_huge(token)).then(|| SortedTokens::new(tokens));
+    let longest = if sorted.is_some() { LONGEST_TOKEN_OF_MATCHER } else { usize::MAX };
+    let matcher = Matcher::new(tokens.iter().map(String::as_str).zip(0..), CONTINUATION_PREFIX, longest);
     let part = words.len().div_ceil(options.threads.max(1)).max(LEAST_WORDS_PER_THREAD);
     let count_part = |part: Range<usize>, check: &mut dyn FnMut() -> Result<()>| {
-        let mut word_pieces = WordPieces::default();
+        let mut scratch = PendingPieces::default();
         let (mut counts, mut unknown) = (vec![0u64; tokens.len()], 0u128);
         for i in part {
             let n = words.counts()[i];
-            if matcher.match_word(words.word(i), &mut word_pieces) {
-                word_pieces.pieces.iter().for_each(|piece| counts[piece.id as usize] += n);
-            } else {
+            let word = words.word(i);
+            let mut add = |n: u64| {
+                let mut add_id = |id: u32| counts[id as usize] = counts[id as usize].wrapping_add(n);
+                match &sorted {
+                    Some(sorted) if is_huge(word) => sorted.each_piece(word, add_id),
+                    _ => matcher.each_piece(word, &mut scratch, |piece| add_id(piece.id)),
+                }
+            };
+            // The pieces of a word are not stored, since it can be long. That it is unknown shows after some of them; they
+            // are found once more and taken back.
+            if !add(n) {
+                add(n.wrapping_neg());
                 unknown += u128::from(n);
             }
             check()?;

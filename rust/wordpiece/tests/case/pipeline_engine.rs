@@ -76,7 +76,7 @@ impl Engine for Pipeline {
     }
 
     fn decode(&self, decode: &Decode) -> Result<String, Failure> {
-        self.tokenizer.decode(&decode.ids, decode.skip_special_tokens, None, false).map_err(failure)
+        self.tokenizer.decode(&decode.ids, decode.skip_special_tokens, false, false).map_err(failure)
     }
 
     fn token_to_id(&self, token: &str) -> Option<u32> {

@@ -20,7 +20,7 @@ pub fn definition(config: &reference::Config) -> wordpiece::Result<Definition> {
         post_processor: config.post_processor.as_ref().map(post_processor),
         decoder: None,
         added_tokens: config.added_tokens.iter().map(added_token).collect(),
-        added_ids: wordpiece::AddedIds::Free,
+        fixed_ids: Default::default(),
         truncation: config.truncation.map(truncation),
         padding: config.padding.as_ref().map(padding),
     })

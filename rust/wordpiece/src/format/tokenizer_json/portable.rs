@@ -1,13 +1,14 @@
 //! Written files from which `tokenizers` gives every added token the id that it has here.
 //!
-//! The format states the id of an added token, but `tokenizers` does not read it: a token that is not in `model.vocab` gets
-//! the number of tokens in the vocabulary or, if that is larger, the id after the largest of an added token. In a
-//! vocabulary with gaps, this number is smaller than the next free id, and can be the id of another token. Such a token is
-//! written into `model.vocab` as well, where `tokenizers` finds its id, provided that the model cannot produce it there.
+//! The format states the id of an added token, but `tokenizers` does not read it: tokens that are not in `model.vocab` are
+//! numbered from the number of tokens in the vocabulary. In a vocabulary with gaps, this number is smaller than the next
+//! free id, and can be the id of another token. Such a token is written into `model.vocab` as well, where `tokenizers` finds
+//! its id, provided that the model cannot produce it there.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use crate::added::{AddedIds, AddedToken, assign_ids};
+use crate::added::{AddedToken, ids_of_reference};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::split::PreTokenizer;
@@ -21,7 +22,7 @@ use crate::vocab::Vocab;
 /// [`Error::AddedTokenUnwritable`] for an added token whose id no file can give it without changing the pieces of some text.
 pub(super) fn portable(definition: &Definition) -> Result<Cow<'_, Definition>> {
     let (ids, tokens): (Vec<u32>, Vec<AddedToken>) = definition.registered_tokens().into_iter().unzip();
-    let read = assign_ids(&definition.vocab, &tokens, AddedIds::AsReference);
+    let read = ids_of_reference(&definition.vocab, &tokens);
     let Some(first) = ids.iter().zip(&read).position(|(id, read)| id != read) else {
         return Ok(Cow::Borrowed(definition));
     };
@@ -38,7 +39,7 @@ pub(super) fn portable(definition: &Definition) -> Result<Cow<'_, Definition>> {
     let entries = missing.iter().map(|&i| (tokens[i].content.as_str(), ids[i]));
     // An id that two tokens share, which only files of the reference have, cannot be stated in the vocabulary.
     let vocab = Vocab::new(definition.vocab.iter().chain(entries)).map_err(|_| unwritable(first))?;
-    Ok(Cow::Owned(Definition { vocab, added_tokens: tokens, added_ids: AddedIds::Free, ..definition.clone() }))
+    Ok(Cow::Owned(Definition { vocab, added_tokens: tokens, fixed_ids: BTreeMap::new(), ..definition.clone() }))
 }
 
 /// Returns whether the model produces a token for no text, even if the token is in its vocabulary.
@@ -76,7 +77,7 @@ fn always_found(token: &AddedToken, any_single_word: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read, write_portable};
+    use super::super::{read, write};
     use super::*;
 
     fn with_gap(added: &[AddedToken]) -> Definition {
@@ -94,18 +95,18 @@ mod tests {
     fn added_tokens_after_a_gap_are_written_into_the_vocabulary() {
         let definition = with_gap(&[AddedToken::special("[X]"), plain("<y>")]);
         let ids: Vec<u32> = definition.registered_tokens().into_iter().map(|(id, _)| id).collect();
-        let again = read(&write_portable(&definition).unwrap()).unwrap();
+        let again = read(&write(&definition).unwrap()).unwrap();
         assert_eq!(again.registered_tokens().into_iter().map(|(id, _)| id).collect::<Vec<_>>(), ids);
         assert_eq!(again.vocab.id("[X]"), Some(5));
         let tokens: Vec<AddedToken> = again.registered_tokens().into_iter().map(|(_, token)| token).collect();
-        assert_eq!(assign_ids(&again.vocab, &tokens, AddedIds::AsReference), ids);
+        assert_eq!(ids_of_reference(&again.vocab, &tokens), ids);
     }
 
     #[test]
     fn a_token_that_the_model_could_produce_is_refused() {
         let single_word = AddedToken { single_word: true, ..plain("new") };
         for token in [AddedToken::special("new"), single_word, plain("##x")] {
-            let error = write_portable(&with_gap(std::slice::from_ref(&token))).unwrap_err();
+            let error = write(&with_gap(std::slice::from_ref(&token))).unwrap_err();
             assert!(
                 matches!(&error, Error::AddedTokenUnwritable { content, .. } if *content == token.content),
                 "{error}"

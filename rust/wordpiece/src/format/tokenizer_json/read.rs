@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::components;
 use super::object::{FILE, JsonString, Object};
-use crate::added::{AddedIds, AddedToken, assign_ids};
+use crate::added::{AddedToken, fixed_ids, ids_of_reference};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy};
@@ -33,14 +33,39 @@ const SIDES: [(&str, Side); 2] = [("Right", Side::Right), ("Left", Side::Left)];
 
 /// Reads a `tokenizer.json`. Of a key that an object repeats, the last value counts.
 ///
-/// The result is not checked for consistency between components; [`Tokenizer::new`](crate::Tokenizer::new) does that.
+/// The ids of added tokens are those that `tokenizers` assigns on reading the file; if the file states others, it is
+/// refused. The result is not checked for consistency between components; [`Tokenizer::new`](crate::Tokenizer::new) does that.
 ///
 /// # Errors
 ///
 /// An error of [kind](Error::kind) `Format` that names the component, such as `normalizer.normalizers[1]`, and its field;
-/// or, for text that is not JSON, the line and the column. [`Error::DuplicateId`] and [`Error::VocabTooLarge`] for the
-/// vocabulary.
+/// or, for text that is not JSON, the line and the column. [`Error::AddedTokenId`] for an added token with another id,
+/// [`Error::DuplicateId`] for two tokens with one id, and [`Error::VocabTooLarge`].
 pub fn read(json: &str) -> Result<Definition> {
+    parse(json, |vocab, tokens, stated| {
+        let assigned = ids_of_reference(vocab, tokens);
+        match (0..tokens.len()).find(|&i| stated[i] != assigned[i]) {
+            None => Ok(()),
+            Some(i) => {
+                let content = tokens[i].content.clone();
+                Err(Error::AddedTokenId { content, stored: stated[i], assigned: assigned[i] })
+            }
+        }
+    })
+}
+
+/// Reads the text of a [`snapshot`](super::snapshot()), or the state of a tokenizer of the reference that is in memory: added
+/// tokens have the ids that the text states.
+///
+/// # Errors
+///
+/// As for [`read`]. [`Error::AddedTokenId`] only for a token that has another id in the vocabulary.
+pub fn restore(json: &str) -> Result<Definition> {
+    parse(json, |_, _, _| Ok(()))
+}
+
+/// Parses a file. `check` is given the vocabulary, the added tokens and the ids that the file states for them.
+fn parse(json: &str, check: impl FnOnce(&Vocab, &[AddedToken], &[u32]) -> Result<()>) -> Result<Definition> {
     let whole: &RawValue = serde_json::from_str(json).map_err(|error| Error::Json {
         message: message_of(&error),
         line: error.line(),
@@ -61,10 +86,12 @@ pub fn read(json: &str) -> Result<Definition> {
         None | Some("WordPiece") => vocab(json, &model)?,
         Some(other) => return Err(model.unsupported(other)),
     };
-    let (added_tokens, added_ids) = match file.has("added_tokens") {
-        true => added_tokens(&file, &vocab)?,
-        false => (Vec::new(), AddedIds::Free),
+    let (added_tokens, stated_ids) = match file.has("added_tokens") {
+        true => added_tokens(&file)?,
+        false => (Vec::new(), Vec::new()),
     };
+    check(&vocab, &added_tokens, &stated_ids)?;
+    let fixed_ids = fixed_ids(&vocab, &added_tokens, &stated_ids)?;
     Ok(Definition {
         unk_token: model.text("unk_token")?,
         continuing_subword_prefix: model.text("continuing_subword_prefix")?,
@@ -82,7 +109,7 @@ pub fn read(json: &str) -> Result<Definition> {
         truncation: component("truncation").map(truncation).transpose()?,
         padding: component("padding").map(padding).transpose()?,
         added_tokens,
-        added_ids,
+        fixed_ids,
         vocab,
     })
 }
@@ -128,10 +155,10 @@ fn vocab(json: &str, model: &Object) -> Result<Vocab> {
     Vocab::new(entries.iter().map(|(JsonString(token), id)| (token.as_ref(), *id)))
 }
 
-/// Reads the added tokens, and checks that each gets the id that the file states, by the rule that is returned.
-fn added_tokens(file: &Object, vocab: &Vocab) -> Result<(Vec<AddedToken>, AddedIds)> {
+/// Reads the added tokens and the ids that the file states for them.
+fn added_tokens(file: &Object) -> Result<(Vec<AddedToken>, Vec<u32>)> {
     let mut tokens = Vec::new();
-    let mut stored = Vec::new();
+    let mut stated = Vec::new();
     for (path, value) in file.items("added_tokens")? {
         let object = Object::new(path, value)?;
         let id = object.id("id")?;
@@ -146,19 +173,10 @@ fn added_tokens(file: &Object, vocab: &Vocab) -> Result<(Vec<AddedToken>, AddedI
         // A token without content matches nothing and gets no id.
         if !token.content.is_empty() {
             tokens.push(token);
-            stored.push(id);
+            stated.push(id);
         }
     }
-    let assigned = assign_ids(vocab, &tokens, AddedIds::Free);
-    if assigned != stored && assign_ids(vocab, &tokens, AddedIds::AsReference) == stored {
-        return Ok((tokens, AddedIds::AsReference));
-    }
-    for ((token, stored), assigned) in tokens.iter().zip(stored).zip(assigned) {
-        if stored != assigned {
-            return Err(Error::AddedTokenId { content: token.content.clone(), stored, assigned });
-        }
-    }
-    Ok((tokens, AddedIds::Free))
+    Ok((tokens, stated))
 }
 
 /// Reads the truncation.

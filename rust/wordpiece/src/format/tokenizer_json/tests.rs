@@ -1,8 +1,10 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{read, write};
-use crate::added::{AddedIds, AddedToken, assign_ids};
+use super::{read, restore, snapshot, write};
+use crate::added::{AddedToken, assign_ids};
 use crate::decode::Decoder;
 use crate::definition::Definition;
 use crate::error::Error;
@@ -236,8 +238,15 @@ fn the_stored_id_of_an_added_token_must_be_the_one_it_gets() {
     let tokens = read_with(&[("/added_tokens", json!([added(3, "[CLS]"), added(5, "x"), added(6, "y")]))]).unwrap();
     assert_eq!(tokens.added_tokens.len(), 3);
     assert!(tokens.added_tokens[1].lstrip);
-    let error = read_with(&[("/added_tokens", json!([added(6, "x")]))]).unwrap_err();
-    assert_eq!(error, Error::AddedTokenId { content: "x".to_owned(), stored: 6, assigned: 5 });
+    for (tokens, content, stored, assigned) in [
+        (json!([added(6, "x")]), "x", 6, 5),
+        (json!([added(4, "[CLS]")]), "[CLS]", 4, 3),
+        // The reference numbers the new tokens of a file from the size of the vocabulary, whatever ids come before.
+        (json!([added(5, "x"), added(7, "y")]), "y", 7, 6),
+    ] {
+        let error = read_with(&[("/added_tokens", tokens)]).unwrap_err();
+        assert_eq!(error, Error::AddedTokenId { content: content.to_owned(), stored, assigned });
+    }
     assert_eq!(read_with(&[("/added_tokens", json!([added(0, "")]))]).unwrap().added_tokens, []);
     assert!(matches!(read_with(&[("/model/vocab/c", json!(4))]), Err(Error::DuplicateId { id: 4, .. })));
 }
@@ -417,31 +426,39 @@ prop_compose! {
         let max_input_chars_per_word = max_input_chars_per_word as usize;
         Definition {
             vocab, unk_token, continuing_subword_prefix, max_input_chars_per_word, normalizer, pre_tokenizer,
-            post_processor, decoder, added_tokens, added_ids: AddedIds::Free, truncation, padding,
+            post_processor, decoder, added_tokens, fixed_ids: BTreeMap::new(), truncation, padding,
         }
     }
 }
 
 proptest! {
     #[test]
-    fn a_written_definition_is_read_back(definition in definition()) {
-        let ids = assign_ids(&definition.vocab, &definition.added_tokens, AddedIds::Free);
-        let text = write(&definition);
-        let again = read(&text).unwrap();
+    fn a_snapshot_is_restored(definition in definition()) {
+        let ids = assign_ids(&definition.vocab, &definition.added_tokens, &BTreeMap::new());
+        let text = snapshot(&definition);
+        let again = restore(&text).unwrap();
         // Added tokens come back by ascending id; in that order they get the same ids again.
         let mut expected = definition;
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.sort_by_key(|&i| ids[i]);
         expected.added_tokens = order.iter().map(|&i| expected.added_tokens[i].clone()).collect();
         prop_assert_eq!(&again, &expected);
-        let ids = assign_ids(&again.vocab, &again.added_tokens, AddedIds::Free);
+        let ids = assign_ids(&again.vocab, &again.added_tokens, &BTreeMap::new());
         prop_assert!(ids.is_sorted());
-        prop_assert_eq!(write(&again), text);
+        prop_assert_eq!(snapshot(&again), text);
+    }
+
+    #[test]
+    fn a_written_definition_is_read_with_the_same_ids(definition in definition()) {
+        let Ok(text) = write(&definition) else { return Ok(()) };
+        let again = read(&text).unwrap();
+        prop_assert_eq!(again.registered_tokens(), definition.registered_tokens());
+        prop_assert_eq!(write(&again).unwrap(), text);
     }
 
     #[test]
     fn damaged_files_are_read_or_rejected(definition in definition(), cut in any::<prop::sample::Index>(), byte in 32..127u8) {
-        let mut text = write(&definition).into_bytes();
+        let mut text = snapshot(&definition).into_bytes();
         let at = cut.index(text.len());
         text[at] = byte;
         if let Ok(text) = std::str::from_utf8(&text) {

@@ -20,11 +20,24 @@ use crate::normalize::Normalizer;
 use crate::pattern::Pattern;
 use crate::split::{ByteLevel, Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
 
-/// Writes a `tokenizer.json`, indented by two spaces.
+/// Writes a `tokenizer.json`, indented by two spaces, from which `tokenizers` reads the same ids.
 ///
 /// Added tokens are written by ascending id, as the reference does; a token that was registered twice is written once,
-/// with the flags of its last registration. Read again, each token has the id it had.
-pub fn write(definition: &Definition) -> String {
+/// with the flags of its last registration. If the reference would give one of them another id, because the vocabulary has
+/// gaps, the added tokens are in `model.vocab` as well.
+///
+/// # Errors
+///
+/// [`Error::AddedTokenUnwritable`](crate::Error::AddedTokenUnwritable) if that would change the pieces of some text.
+pub fn write(definition: &Definition) -> error::Result<String> {
+    Ok(snapshot(portable(definition)?.as_ref()))
+}
+
+/// Writes the state of a tokenizer in the form of a `tokenizer.json`, with its added tokens whatever their ids.
+///
+/// [`restore`](super::restore()) gives the same definition. If the vocabulary has gaps, `tokenizers` may give added tokens other
+/// ids on reading the text; [`write`] returns one that it reads with the same ids.
+pub fn snapshot(definition: &Definition) -> String {
     let added = definition.registered_tokens();
     let model = object([
         ("type", text("WordPiece")),
@@ -45,17 +58,6 @@ pub fn write(definition: &Definition) -> String {
         ("model", model),
     ]);
     serde_json::to_string_pretty(&file).expect("strings and numbers can always be written")
-}
-
-/// Writes a `tokenizer.json` from which `tokenizers` reads the same ids, in a vocabulary with gaps too.
-///
-/// If the reference would give an added token another id, the added tokens are in `model.vocab` as well.
-///
-/// # Errors
-///
-/// [`Error::AddedTokenUnwritable`](crate::Error::AddedTokenUnwritable) if that would change the pieces of some text.
-pub fn write_portable(definition: &Definition) -> error::Result<String> {
-    Ok(write(portable(definition)?.as_ref()))
 }
 
 /// A JSON value whose objects keep the order of their keys. Strings are borrowed from the definition where possible.
