@@ -226,7 +226,26 @@ def test_decoding_gives_the_same(data: st.DataObject) -> None:
 def test_cleaning_up_is_that_of_transformers(data: st.DataObject) -> None:
     transformers = pytest.importorskip("transformers", reason="the option is one of its methods")
     cleanup = data.draw(st.booleans())
-    tokens = ["it", "'", "s", ".", " .", "n't", "do", "not", "do not", "##s", "'ve", "isn", "t", "m", "re", "?", ",", "!"]
+    tokens = [
+        "it",
+        "'",
+        "s",
+        ".",
+        " .",
+        "n't",
+        "do",
+        "not",
+        "do not",
+        "##s",
+        "'ve",
+        "isn",
+        "t",
+        "m",
+        "re",
+        "?",
+        ",",
+        "!",
+    ]
     decoder = data.draw(st.sampled_from(["none", {"type": "WordPiece", "prefix": "##", "cleanup": cleanup}]))
     ours, theirs = both({**bert(decoder=decoder), "vocab": [*strategies.SPECIAL, *tokens]})
     default = data.draw(st.booleans())
@@ -256,7 +275,10 @@ def files_with_added_ids(draw: st.DrawFn) -> dict[str, Any]:
     contents = draw(st.lists(st.sampled_from(["a", "c", "[X]", "<y>", "<z>", "(new)", "w"]), max_size=5))
     json_file["added_tokens"] = [
         {
-            **{"id": 0, "content": content, "special": draw(st.booleans()), "normalized": draw(st.booleans())},
+            "id": 0,
+            "content": content,
+            "special": draw(st.booleans()),
+            "normalized": draw(st.booleans()),
             **dict.fromkeys(("single_word", "lstrip", "rstrip"), False),
         }
         for content in contents
@@ -272,20 +294,23 @@ def files_with_added_ids(draw: st.DrawFn) -> dict[str, Any]:
 def test_the_ids_of_added_tokens_are_those_that_tokenizers_reads_or_refused(file: dict[str, Any]) -> None:
     theirs = tokenizers.Tokenizer.from_str(json.dumps(file))
     read = {token["content"]: theirs.token_to_id(token["content"]) for token in file["added_tokens"]}
-    try:
-        ours = wb.Tokenizer.from_json(json.dumps(file))
-    except TokenizerFormatError as error:
-        moved = [token for token in file["added_tokens"] if token["id"] != read[token["content"]]]
-        assert moved, error
+    moved = [token for token in file["added_tokens"] if token["id"] != read[token["content"]]]
+    if moved:
         content, stated = moved[0]["content"], moved[0]["id"]
-        assert f'"{content}" has id {stated} in the file, but tokenizers gives it id {read[content]}' in str(error)
-        assert f'set "{content}" to {stated} in model.vocab' in str(error)
-        assert f"set its id in added_tokens to {read[content]}" in str(error)
+        with pytest.raises(TokenizerFormatError) as raised:
+            wb.Tokenizer.from_json(json.dumps(file))
+        for part in (
+            f'"{content}" has id {stated} in the file, but tokenizers gives it id {read[content]}',
+            f'set "{content}" to {stated} in model.vocab',
+            f"set its id in added_tokens to {read[content]}",
+        ):
+            assert part in str(raised.value)
         return
-    except VocabError as error:
-        assert "is given to two tokens" in str(error)
-        assert len(set(read.values())) < len(read)
+    if len(set(read.values())) < len(read):
+        with pytest.raises(VocabError, match="is given to two tokens"):
+            wb.Tokenizer.from_json(json.dumps(file))
         return
+    ours = wb.Tokenizer.from_json(json.dumps(file))
     assert {token["content"]: token["id"] for token in file["added_tokens"]} == read
     for token in [*file["model"]["vocab"], *read]:
         assert ours.token_to_id(token) == theirs.token_to_id(token)
@@ -309,8 +334,7 @@ def test_a_written_file_is_read_with_the_same_ids_there(file: dict[str, Any], mo
     assert again.added_tokens == ours.added_tokens
     try:
         text = ours.to_json()
-    except InputError as error:
-        assert "the vocabulary has gaps" in str(error)
+    except InputError:  # no file gives a token its id without changing the pieces of words
         return
     theirs, mine = tokenizers.Tokenizer.from_str(text), wb.Tokenizer.from_json(text)
     for token, number in ids.items():

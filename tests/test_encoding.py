@@ -238,7 +238,7 @@ def test_lists_are_copies() -> None:
         lambda enc: np.array(enc, np.int64),
     ],
 )
-def test_an_encoding_used_as_a_list_points_to_its_ids(use: Any) -> None:
+def test_an_encoding_used_as_a_list_points_to_its_ids(use: Callable[[wb.Encoding], object]) -> None:
     with pytest.raises(InputError, match=r"an Encoding is not an? (list|array): use .*encoding\.ids") as raised:
         use(tokenizer().encode("the cat"))
     assert isinstance(raised.value, TypeError)

@@ -241,7 +241,9 @@ def test_a_subinterpreter_refuses_the_import_and_says_why() -> None:
 @pytest.mark.parametrize("letters", ["a", "abcdefgh"])
 def test_training_on_one_huge_word_takes_a_few_times_its_size(algorithm: str, letters: str, tmp_path: Path) -> None:
     path = tmp_path / "word.txt"
-    path.write_bytes(np.frombuffer(letters.encode(), np.uint8)[np.random.default_rng(0).integers(0, len(letters), 1 << 23)])
+    path.write_bytes(
+        np.frombuffer(letters.encode(), np.uint8)[np.random.default_rng(0).integers(0, len(letters), 1 << 23)]
+    )
     (times,) = run(f"""
         import warnings
         from wordpiece_bert.training import train_vocab

@@ -127,8 +127,8 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         Warns
         -----
         VocabWarning
-            Lines of a vocab.txt look like mistakes. Every id is still the number of its line. Also if a vocab.txt has no
-            `cls_token` or no `sep_token`, so that no special tokens are added.
+            Lines of a vocab.txt look like mistakes; every id is still the number of its line. Or it has no `cls_token`
+            or no `sep_token`, so that no special tokens are added.
         """
         flags = {
             "lowercase": lowercase,
@@ -156,8 +156,8 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         missing = [token for token in (cls_token, sep_token) if core.token_to_id(token) is None]
         if missing:
             remarks.append(
-                f"the vocabulary has no {' and no '.join(map(repr, missing))}, so no special tokens are added to texts; "
-                "add what is missing if the model was trained with it"
+                f"the vocabulary has no {' and no '.join(map(repr, missing))}, so no special tokens are added to "
+                "texts; add what is missing if the model was trained with it"
             )
         if remarks and isinstance(vocab, str | os.PathLike):
             warn(f"{os.fspath(vocab)}: {'; '.join(remarks)}", VocabWarning)

@@ -15,7 +15,8 @@ pub fn check(data: &[u8]) {
     let again = tokenizer_json::restore(&written).unwrap_or_else(|error| panic!("cannot restore: {error}"));
     assert_eq!(written, tokenizer_json::snapshot(&again), "writing twice gives different files");
     if let Ok(written) = tokenizer_json::write(&definition) {
-        let again = tokenizer_json::read(&written).unwrap_or_else(|error| panic!("cannot read what was written: {error}"));
+        let again =
+            tokenizer_json::read(&written).unwrap_or_else(|error| panic!("cannot read what was written: {error}"));
         assert_eq!(definition.registered_tokens(), again.registered_tokens(), "added tokens changed");
     }
     let Ok(tokenizer) = Tokenizer::new(definition) else { return };

@@ -57,13 +57,7 @@ impl Tokenizer {
     ///
     /// [`Error::UnknownId`] for an id without a token if `strict`; else it is skipped. Errors of the decoder's
     /// patterns.
-    pub fn decode(
-        &self,
-        ids: &[u32],
-        skip_special_tokens: bool,
-        cleanup: bool,
-        strict: bool,
-    ) -> Result<String> {
+    pub fn decode(&self, ids: &[u32], skip_special_tokens: bool, cleanup: bool, strict: bool) -> Result<String> {
         let mut tokens = Vec::with_capacity(ids.len());
         for &id in ids {
             match self.id_to_token(id) {

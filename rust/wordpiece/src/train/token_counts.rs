@@ -37,9 +37,8 @@ pub(super) fn token_counts(
     options: &TrainOptions,
     monitor: &mut Monitor<'_>,
 ) -> Result<TokenCounts> {
-    let is_huge = |text: &str| {
-        text.len() > LONGEST_TOKEN_OF_MATCHER && text.chars().nth(LONGEST_TOKEN_OF_MATCHER).is_some()
-    };
+    let is_huge =
+        |text: &str| text.len() > LONGEST_TOKEN_OF_MATCHER && text.chars().nth(LONGEST_TOKEN_OF_MATCHER).is_some();
     let sorted = tokens.iter().any(|token| is_huge(token)).then(|| SortedTokens::new(tokens));
     let longest = if sorted.is_some() { LONGEST_TOKEN_OF_MATCHER } else { usize::MAX };
     let matcher = Matcher::new(tokens.iter().map(String::as_str).zip(0..), CONTINUATION_PREFIX, longest);
