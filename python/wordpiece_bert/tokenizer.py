@@ -297,7 +297,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
             )
             core, remarks = _core_of_vocab(loaded.vocab.path, dict(settings.special_tokens), normalizer)
             if remarks:
-                warnings.warn(f"{loaded.vocab.path}: {'; '.join(remarks)}", VocabWarning, stacklevel=3)
+                warn(f"{loaded.vocab.path}: {'; '.join(remarks)}", VocabWarning)
         adding = [_fields(token) for token in loaded.added_tokens]
         present = {fields[0]: fields for _, fields in core.added_tokens()}
         if any(present.get(fields[0]) != fields for fields in adding):  # else nothing would change
