@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import logging
-import os
 import re
 import shlex
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pytest
 
 import tiny_models
 from model_files import MODELS
+from server_process import HEAD, Server, raw, start, stop
 from wordpiece_bert import CrossEncoder, SentenceEncoder
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
@@ -43,66 +41,6 @@ TEXTS = ["to bake bread", "a bicycle wheel", "", "the dough in the oven", "naïv
 QUERY = "how to bake bread"
 KEY = "a-key-of-the-test"
 SECRET = "xylophonesecret"
-
-
-class Server(NamedTuple):
-    """A running server."""
-
-    process: subprocess.Popen[str]
-    port: int
-    log: list[str]
-    reader: threading.Thread
-
-    def post(self, path: str, body: object, **headers: str) -> tuple[int, dict[str, str], Any]:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.request("POST", path, data, {"Content-Type": "application/json", **headers})
-
-    def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], Any]:
-        return self.request("GET", path, None, headers)
-
-    def request(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
-    ) -> tuple[int, dict[str, str], Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            data = response.read()
-            found = {name.lower(): value for name, value in response.getheaders()}
-            is_json = found.get("content-type", "").startswith("application/json")
-            return response.status, found, json.loads(data) if is_json else data.decode()
-        finally:
-            connection.close()
-
-
-def read_on(stream: IO[str], log: list[str]) -> None:
-    with stream:
-        log.extend(stream)
-
-
-def start(*arguments: object, **environment: str) -> Server:
-    """Start ``wordpiece-bert serve`` on a free port."""
-    command = [sys.executable, "-m", "wordpiece_bert", "serve", "--port", "0", *map(str, arguments)]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, encoding="utf-8", env={**os.environ, "NO_COLOR": "1", **environment}
-    )
-    assert process.stderr is not None
-    log = []
-    for line in process.stderr:
-        log.append(line)
-        if found := re.search(r"at http://127\.0\.0\.1:(\d+) ", line):
-            # Somebody has to read on, or the server would block when the pipe is full.
-            reader = threading.Thread(target=read_on, args=(process.stderr, log), daemon=True)
-            reader.start()
-            return Server(process, int(found[1]), log, reader)
-    pytest.fail("the server did not start: " + "".join(log))
-
-
-def stop(server: Server) -> None:
-    server.process.send_signal(signal.SIGTERM)
-    code = server.process.wait(60)
-    server.reader.join(10)
-    assert code == 0, "".join(server.log)
 
 
 @pytest.fixture(scope="module")
@@ -430,27 +368,6 @@ def test_bodies_must_be_json_by_their_type(server: Server) -> None:
     for media_type in ("text/plain", "application/x-www-form-urlencoded", ""):
         status, _, found = server.post("/v1/embeddings", {"input": "a"}, **{"Content-Type": media_type})
         assert (status, "Content-Type: application/json" in found["error"]["message"]) == (415, True)
-
-
-def raw(server: Server, *parts: bytes, pause: float = 0.0) -> bytes:
-    """Send bytes to the server, with pauses between them, and return all that comes back."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
-        for part in parts:
-            try:
-                connection.sendall(part)
-            except (BrokenPipeError, ConnectionResetError):
-                break
-            time.sleep(pause)
-        received = b""
-        try:
-            while part := connection.recv(65536):
-                received += part
-        except ConnectionResetError:
-            pass
-        return received
-
-
-HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 
 
 def test_bodies_that_are_too_large_are_refused_before_they_are_read(server: Server) -> None:

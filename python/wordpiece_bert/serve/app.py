@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.serve.endpoints import Endpoints
 from wordpiece_bert.serve.errors import RequestError
+from wordpiece_bert.serve.json_answers import encoded
 from wordpiece_bert.serve.metrics import CONTENT_TYPE, Metrics
 from wordpiece_bert.serve.models import Models
 from wordpiece_bert.serve.openapi import page, schema
@@ -93,7 +94,7 @@ def create_app(models: Mapping[str, SentenceEncoder | CrossEncoder], settings: S
     guard = _Guard(settings, metrics)
     routes = [Route(path, guard.posts(path, endpoint), methods=["POST"]) for path, endpoint in posts.items()]
     routes += [Route(path, guard.gets(path, *text), methods=["GET"]) for path, text in texts.items()]
-    return Starlette(routes=routes, lifespan=lifespan)
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_path, 405: _no_method})
 
 
 class _Guard:
@@ -116,10 +117,8 @@ class _Guard:
         """Return the handler of a path that takes a JSON object."""
 
         async def content(request: Any) -> bytes:  # noqa: ANN401
-            fields = parse_object(await self._body(request))
-            found = await _unless_gone(request, endpoint(fields))
-            # Not a number in JSON, and the client could not read it.
-            return json.dumps(found, separators=(",", ":"), allow_nan=False).encode()
+            fields = parse_object(await self._body(request), self._settings.max_items)
+            return await encoded(await _unless_gone(request, endpoint(fields)))
 
         return self._handler(path, "application/json", content)
 
@@ -141,6 +140,10 @@ class _Guard:
                 response, status = _refusal(RequestError(400, str(error))), 400
             except _GoneError:
                 response = Response(status_code=_CLIENT_GONE)
+            except asyncio.CancelledError:
+                # The server ends, and the time for requests that have begun is over.
+                _go_on()
+                response, status = _refusal(_ENDING), _ENDING.status
             except Exception as error:  # noqa: BLE001 - an answer, and a log entry that leaves out the error's message
                 _log_error(path, error)
                 response, status = _refusal(RequestError(500, "internal error; see the server's log")), 500
@@ -197,6 +200,29 @@ class _Guard:
         return b"".join(parts)
 
 
+_ENDING = RequestError(
+    503, "the server is shutting down, and had no time left for this request; send it again", code="shutting_down"
+)
+
+
+def _go_on() -> None:
+    """Withdraw the cancellation of this task, so that it can still answer."""
+    task = asyncio.current_task()
+    assert task is not None, "a request is answered in a task"
+    task.uncancel()
+
+
+async def _no_path(_: Any, __: Exception) -> Any:  # noqa: ANN401
+    return _refusal(RequestError(404, "there is no such path; GET /docs lists them", code="not_found"))
+
+
+async def _no_method(_: Any, error: Exception) -> Any:  # noqa: ANN401
+    allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
+    response = _refusal(RequestError(405, f"this path is for {allowed}", code="method_not_allowed"))
+    response.headers["Allow"] = allowed
+    return response
+
+
 class _GoneError(Exception):
     """The client has closed the connection."""
 
@@ -235,14 +261,14 @@ async def _unless_gone(request: Any, answer: Awaitable[Any]) -> Any:  # noqa: AN
 
 def _refusal(error: RequestError) -> Any:  # noqa: ANN401
     """Return the response that refuses a request. The connection ends, because a rest of the body may follow."""
-    from starlette.responses import JSONResponse
+    from starlette.responses import Response
 
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if error.status in (408, 413, 415, 401):
+    if error.status in (408, 413, 415, 401, 503):
         headers["Connection"] = "close"
-    return JSONResponse(error.body(), error.status, headers)
+    return Response(error.body(), error.status, headers, "application/json")
 
 
 def _log_error(path: str, error: Exception) -> None:

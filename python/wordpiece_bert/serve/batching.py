@@ -151,7 +151,8 @@ class Batcher:
             await asyncio.gather(self._task, return_exceptions=True)
         for job in self._jobs:
             job.future.cancel()
-        self._thread.shutdown(wait=True)
+        # In another thread: refusals are sent while a batch ends.
+        await asyncio.to_thread(self._thread.shutdown)
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert.serve.models import check_tokens
 from wordpiece_bert.serve.requests import Fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import numpy.typing as npt
 
+    from wordpiece_bert._core import Encoding
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.models import Answer, Models
     from wordpiece_bert.serve.settings import ServerSettings
+    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["Endpoints"]
 
@@ -54,10 +59,11 @@ class Endpoints:
             prompt_name=fields.optional_text("prompt_name"),
             truncate=self._truncates(fields),
         )
-        data = [
-            {"object": "embedding", "index": index, "embedding": vector}
-            for index, vector in enumerate(_base64(answer.values) if form == "base64" else answer.values.tolist())
-        ]
+        shown: Callable[[npt.NDArray[Any]], object] = _base64 if form == "base64" else np.ndarray.tolist
+        data = (
+            {"object": "embedding", "index": index, "embedding": shown(vector)}
+            for index, vector in enumerate(answer.values)
+        )
         usage = {"prompt_tokens": answer.tokens, "total_tokens": answer.tokens}
         return {
             "object": "list",
@@ -84,10 +90,10 @@ class Endpoints:
         returns = fields.flag("return_documents", default=return_documents)
         truncate = fields.flag("truncation", default=self._truncates(fields))
         answer = await model.rank(fields.text("query"), documents, raw_scores=False, truncate=truncate)
-        results = [
+        results = (
             {"index": index, "relevance_score": score} | ({"document": {"text": documents[index]}} if returns else {})
             for index, score in _ranked(answer.values)[:top_n]
-        ]
+        )
         return {
             "id": str(uuid.uuid4()),
             "object": "list",
@@ -113,12 +119,12 @@ class Endpoints:
             truncate=self._truncates(fields),
         )
         truncated = set(self._truncated(answer, model.name))
-        return [
+        return (
             {"index": index, "score": score}
             | ({"text": texts[index]} if returns else {})
             | ({"truncated": True} if index in truncated else {})
             for index, score in _ranked(answer.values)
-        ]
+        )
 
     async def tokenize(self, body: dict[str, Any]) -> Any:  # noqa: ANN401
         """``/tokenize``, as text-embeddings-inference has it: the tokens of texts, without truncation."""
@@ -127,23 +133,17 @@ class Endpoints:
         texts = fields.texts("inputs", self._settings.max_items)
         special = fields.flag("add_special_tokens", default=True)
 
-        def tokens() -> list[list[dict[str, Any]]]:
-            encodings = model.tokenizer.encodings(
-                texts, add_special_tokens=special, truncation=False, padding=False, threads=1
-            )
-            found = []
-            for encoding in encodings:
-                columns = (encoding.ids, encoding.tokens, encoding.special_tokens_mask, encoding.offsets)
-                found.append(
-                    [
-                        {"id": id_, "text": token, "special": bool(mask)}
-                        | ({} if mask else {"start": offsets[0], "stop": offsets[1]})
-                        for id_, token, mask, offsets in zip(*columns, strict=True)
-                    ]
-                )
-            return found
+        rows = await asyncio.to_thread(self._encodings, model.tokenizer, texts, special=special)
+        return (_tokens(row) for row in rows)
 
-        return await asyncio.to_thread(tokens)
+    def _encodings(self, tokenizer: Tokenizer, texts: list[str], *, special: bool) -> list[Encoding]:
+        """Tokenize texts, unless they have too many tokens in all."""
+        most = self._settings.max_tokens
+        added = 0 if special else tokenizer.num_special_tokens_to_add()
+        # Ids alone take little memory, and of a longer text than the limit no more are made.
+        rows = tokenizer.encode_batch(texts, truncation=True, max_length=most + added + 1, padding=False, threads=1)
+        check_tokens(len(rows.ids) - added * len(rows), most)
+        return tokenizer.encodings(texts, add_special_tokens=special, truncation=False, padding=False, threads=1)
 
     def list_models(self) -> dict[str, Any]:
         """``/v1/models``, as OpenAI has it."""
@@ -166,9 +166,17 @@ class Endpoints:
         return indices
 
 
-def _base64(vectors: npt.NDArray[Any]) -> list[str]:
-    """Return each vector as the base64 of its little-endian float32."""
-    return [base64.b64encode(vector.tobytes()).decode() for vector in vectors.astype("<f4", copy=False)]
+def _base64(vector: npt.NDArray[Any]) -> str:
+    """Return a vector as the base64 of its little-endian float32."""
+    return base64.b64encode(vector.astype("<f4", copy=False).tobytes()).decode()
+
+
+def _tokens(encoding: Encoding) -> Iterator[dict[str, Any]]:
+    """Yield the tokens of a text."""
+    columns = (encoding.ids, encoding.tokens, encoding.special_tokens_mask, encoding.offsets)
+    for id_, token, mask, offsets in zip(*columns, strict=True):
+        place = {} if mask else {"start": offsets[0], "stop": offsets[1]}
+        yield {"id": id_, "text": token, "special": bool(mask), **place}
 
 
 def _ranked(scores: npt.NDArray[Any]) -> list[tuple[int, float]]:

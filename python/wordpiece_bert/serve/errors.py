@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 __all__ = ["RequestError"]
@@ -40,8 +41,9 @@ class RequestError(Exception):
         self.code = code
         self.retry_after = retry_after
 
-    def body(self) -> dict[str, Any]:
-        """Return the body in the form of OpenAI's errors."""
+    def body(self) -> bytes:
+        """Return the body, JSON in the form of OpenAI's errors."""
         kind = "rate_limit_error" if self.status == 429 else "invalid_request_error"
         kind = "server_error" if self.status >= 500 else kind
-        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+        error: dict[str, Any] = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
+        return json.dumps({"error": error}).encode()

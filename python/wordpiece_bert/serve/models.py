@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.bert.config import find_config
@@ -14,15 +15,17 @@ from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.activations import identity
+from wordpiece_bert.sentence.arguments import prompt_text
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 from wordpiece_bert.sentence.folder import Normalize
 from wordpiece_bert.sentence.static import StaticEncoder
 from wordpiece_bert.serve.batching import Batcher
 from wordpiece_bert.serve.errors import RequestError
+from wordpiece_bert.serve.pairs import PairEncoder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -31,10 +34,12 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["Answer", "Models", "ServedEncoder", "ServedRanker", "load_model"]
+__all__ = ["Answer", "Models", "ServedEncoder", "ServedRanker", "check_tokens", "load_model"]
 
 # Texts of more characters in all are tokenized in a thread, so that they do not hold up the event loop.
 _INLINE_CHARACTERS = 1 << 14
+
+Item = TypeVar("Item")
 
 
 class Answer(NamedTuple):
@@ -70,8 +75,10 @@ class ServedEncoder:
         """
         self._check_dimensions(dimensions)
         prefix = self.encoder._prompt(None, prompt_name)
-        rows = await _tokenized(lambda: self.encoder._rows(texts, prefix, None, 0), texts)
-        _check_size(len(rows.ids), rows.truncated, self._settings, truncate=truncate, limit=self.encoder.max_seq_length)
+        characters = sum(map(len, texts))
+        rows: RaggedBatch = await _tokenized(lambda: self.encoder._rows(texts, prefix, None, 0), characters)
+        check_tokens(len(rows.ids), self._settings.max_tokens)
+        _check_truncated(rows.truncated, truncate=truncate, limit=self.encoder.max_seq_length)
         vectors = await self._batcher.submit(rows, rows.lengths, self.encoder._skipped(prefix))
         return Answer(self._shortened(vectors, dimensions), rows.truncated, len(rows.ids))
 
@@ -108,10 +115,11 @@ class ServedStaticEncoder(ServedEncoder):
             rows = self.tokenizer.encode_batch(
                 [prefix + text for text in texts], add_special_tokens=False, truncation=False, padding=False, threads=1
             )
-            vectors, truncated = self.encoder.encode(texts, prompt=prefix, return_truncated=True)
             limit = self.encoder.max_seq_length
             tokens = int(np.minimum(rows.lengths, limit).sum())
-            _check_size(tokens, truncated, self._settings, truncate=truncate, limit=limit)
+            check_tokens(tokens, self._settings.max_tokens)
+            vectors, truncated = self.encoder.encode(texts, prompt=prefix, return_truncated=True)
+            _check_truncated(truncated, truncate=truncate, limit=limit)
             return Answer(self._shortened(vectors, dimensions), truncated, tokens)
 
         return await asyncio.to_thread(encode)
@@ -127,28 +135,29 @@ class ServedRanker:
         self.name = name
         self.ranker = ranker
         self.tokenizer = ranker.tokenizer
+        self._pairs = PairEncoder(ranker.tokenizer, ranker.max_length)
         self._settings = settings
         self._batcher = Batcher(self._run, settings, metrics, name)
 
     async def rank(self, query: str, documents: list[str], *, raw_scores: bool, truncate: bool) -> Answer:
         """Return the score of each document: those of `CrossEncoder.predict`."""
-        pairs = [(query, document) for document in documents]
-
-        def tokenize() -> RaggedBatch:
-            return self.tokenizer.encode_batch(
-                pairs, truncation=True, max_length=self.ranker.max_length, padding=False, threads=1
-            )
-
-        rows = await _tokenized(tokenize, [query * len(documents), *documents])
-        _check_size(len(rows.ids), rows.truncated, self._settings, truncate=truncate, limit=self.ranker.max_length)
-        scores = await self._batcher.submit(pairs, rows.lengths, raw_scores)
-        return Answer(scores, rows.truncated, len(rows.ids))
+        ranker = self.ranker
+        prefix = prompt_text(None, None, ranker._prompts, ranker._default_prompt_name)
+        characters = len(query) + sum(map(len, documents))
+        rows = await _tokenized(lambda: self._pairs.rows(prefix + query, documents), characters)
+        tokens = int(rows.lengths.sum())
+        check_tokens(tokens, self._settings.max_tokens)
+        _check_truncated(rows.truncated, truncate=truncate, limit=ranker.max_length)
+        scores = await self._batcher.submit(rows, rows.lengths, raw_scores)
+        return Answer(scores, rows.truncated, tokens)
 
     def _run(self, raw_scores: bool, parts: Sequence[Part]) -> npt.NDArray[Any]:  # noqa: FBT001 - the key of a batch
-        pairs = [pair for part in parts for pair in part.rows[part.start : part.stop]]
-        activation = identity if raw_scores else None
-        scores, _ = self.ranker.predict(pairs, activation_fn=activation, return_truncated=True)
-        return np.asarray(scores)
+        rows = [row for part in parts for row in part.rows[part.start : part.stop]]
+        activation = identity if raw_scores else self.ranker._activation
+        scores = np.zeros(len(rows), np.float32)
+        for batch, inputs in encoding_batches(rows, 32):
+            scores[batch] = activation(self.ranker._model.infer(**inputs, threads=self.ranker._threads))[:, 0]
+        return scores
 
     async def close(self) -> None:
         """End the work."""
@@ -172,6 +181,11 @@ class Models:
             raise InputError(message)
         self._models: dict[str, ServedEncoder | ServedRanker] = {}
         for name, model in models.items():
+            try:
+                name.encode()
+            except UnicodeEncodeError as cause:
+                message = f"models has the name {name!r}, which is not Unicode: give the model another name"
+                raise InputError(message) from cause
             if isinstance(model, StaticEncoder):
                 self._models[name] = ServedStaticEncoder(name, model, settings, metrics)
             elif isinstance(model, SentenceEncoder):
@@ -252,23 +266,20 @@ def _is_ranker(folder: Path) -> bool:
     )
 
 
-async def _tokenized(tokenize: Any, texts: Sequence[str]) -> RaggedBatch:  # noqa: ANN401
+async def _tokenized(tokenize: Callable[[], Item], characters: int) -> Item:
     """Tokenize texts: short ones at once, long ones in a thread."""
-    rows: RaggedBatch
-    if sum(map(len, texts)) > _INLINE_CHARACTERS:
-        rows = await asyncio.to_thread(tokenize)
-    else:
-        rows = tokenize()
-    return rows
+    return await asyncio.to_thread(tokenize) if characters > _INLINE_CHARACTERS else tokenize()
 
 
-def _check_size(
-    tokens: int, truncated: npt.NDArray[np.bool_], settings: ServerSettings, *, truncate: bool, limit: int
-) -> None:
-    """Refuse rows with too many tokens in all, and truncated texts unless truncation is allowed."""
-    if tokens > settings.max_tokens:
-        message = f"the request has {tokens} tokens, more than the server's limit of {settings.max_tokens}"
+def check_tokens(tokens: int, most: int) -> None:
+    """Refuse a request that has more tokens in all than the server allows."""
+    if tokens > most:
+        message = f"the request has more than the server's limit of {most} tokens"
         raise RequestError(400, message, code="too_many_tokens")
+
+
+def _check_truncated(truncated: npt.NDArray[np.bool_], *, truncate: bool, limit: int) -> None:
+    """Refuse truncated texts unless truncation is allowed."""
     if not truncate and truncated.any():
         first = int(truncated.argmax())
         message = (

@@ -104,6 +104,8 @@ def _post(summary: str, body: dict[str, Any], answer: dict[str, Any]) -> dict[st
         "413": "The body is too large",
         "415": "The body is not JSON",
         "429": "The queue is full; the header Retry-After has the seconds to wait",
+        "431": "The path and the headers are too large",
+        "503": "The server is shutting down",
     }
     content = {"required": True, "content": {"application/json": {"schema": body | {"additionalProperties": False}}}}
     responses = answers | {status: {"description": text} for status, text in refusals.items()}

@@ -3,30 +3,75 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
+
+import numpy as np
 
 from wordpiece_bert.serve.errors import RequestError
 
 __all__ = ["Fields", "parse_object"]
 
+# Strings, lists and objects that a body may have: at least so many, and for each text some, since documents may be
+# objects with fields of their own. Each takes about 100 bytes.
+_VALUES = 1 << 16
+_VALUES_PER_TEXT = 16
 
-def parse_object(body: bytes) -> dict[str, Any]:
+# All of a JSON text up to a lone surrogate, if there is one: half of a pair such as \\ud83e\\udd17.
+_UPTO_LONE_SURROGATE = re.compile(
+    r"(?:[^\\]++|\\(?:[^u]|u(?:(?![dD][89a-fA-F])|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])))*+(?=\\u)"
+)
+
+
+def parse_object(body: bytes, max_items: int) -> dict[str, Any]:
     """Return the JSON object of a body.
+
+    Parameters
+    ----------
+    body : bytes
+        The body.
+    max_items : int
+        The most texts that a request may have. A body with far more strings, lists and objects is refused before it is
+        parsed, since they would take 30 times its size.
 
     Raises
     ------
     RequestError
-        With status 400: the body is no JSON object.
+        With status 400: the body is no JSON object in UTF-8, has a lone surrogate, or has too many values.
     """
+    most = max(_VALUES, _VALUES_PER_TEXT * max_items)
+    if _has_more_values(body, most):
+        message = f"the body has more than {most} strings, lists and objects; a request may have {max_items} texts"
+        raise RequestError(400, message, code="too_many_items")
     try:
-        value = json.loads(body)
+        text = body.decode("utf-8-sig")
+        value = json.loads(text)
     except (ValueError, RecursionError) as cause:
         # Not the parser's own message, which can quote the body.
         where = f" (at character {cause.pos})" if isinstance(cause, json.JSONDecodeError) else ""
+        where = ": it is not UTF-8" if isinstance(cause, UnicodeDecodeError) else where
         raise RequestError(400, f"the body is not valid JSON{where}", code="invalid_json") from None
+    if "\\u" in text and (lone := _UPTO_LONE_SURROGATE.match(text)):
+        message = f"the body has a lone surrogate (at character {lone.end()}): half of a pair, which is no character"
+        raise RequestError(400, message, code="invalid_json")
     if not isinstance(value, dict):
         raise RequestError(400, "the body must be a JSON object", code="invalid_json")
     return value
+
+
+def _has_more_values(body: bytes, most: int) -> bool:
+    """Whether a body has more strings, lists and objects than a number."""
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets + body.count(b'"') // 2 <= most:
+        return False
+    # Without the escaped quotes, each quote begins or ends a string.
+    plain = np.frombuffer(body.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
+    quotes = plain == ord('"')
+    if int(np.count_nonzero(quotes)) // 2 > most:
+        return True
+    inside = np.cumsum(quotes.view(np.uint8), dtype=np.uint8)  # the lowest bit is 1 in strings
+    outside = plain[inside & 1 == 0]
+    return int(np.count_nonzero((outside == ord("[")) | (outside == ord("{")))) + int(quotes.sum()) // 2 > most
 
 
 class Fields:

@@ -33,7 +33,7 @@ class ServerSettings:
     queue_requests: int = 1024
     #: Texts, or documents to rank, in a request.
     max_items: int = 2048
-    #: Tokens in a request, after truncation.
+    #: Tokens in a request, after truncation; for ``/tokenize``, which does not truncate, of whole texts.
     max_tokens: int = 131_072
     #: Bytes in the body of a request.
     max_bytes: int = 8 << 20

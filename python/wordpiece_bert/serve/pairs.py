@@ -1,0 +1,132 @@
+"""Rows of a query with each of many documents: every text is tokenized once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.subword import SubwordTokenizer
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.tokenizer import Tokenizer
+
+    Ids = npt.NDArray[np.uint32]
+
+__all__ = ["PairEncoder", "PairRow", "PairRows"]
+
+
+class PairRow:
+    """A row for the model, with the names of an encoding."""
+
+    __slots__ = ("ids", "token_type_ids")
+
+    def __init__(self, ids: Ids, token_type_ids: Ids) -> None:
+        self.ids, self.token_type_ids = ids, token_type_ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class PairRows:
+    """The rows of a query with documents, made when they are taken.
+
+    Attributes
+    ----------
+    lengths : ndarray of int64
+        The number of tokens of each row [n].
+    truncated : ndarray of bool
+        Which rows are truncated [n].
+    """
+
+    def __init__(self, encoder: PairEncoder, query: _Text, documents: list[_Text]) -> None:
+        self._encoder, self._query, self._documents = encoder, query, documents
+        a, b = query.tokens, np.array([document.tokens for document in documents], np.int64)
+        budget = encoder.budget
+        # As `tokenizers` truncates "longest_first": a text shorter than half of the row stays, and an odd token is the
+        # longer text's, or if they are equally long the second's.
+        shorter = np.minimum(np.minimum(a, b), budget // 2)
+        self._first = np.where(a + b <= budget, a, np.where(a > b, budget - shorter, shorter))
+        self._second = np.where(a + b <= budget, b, np.where(a > b, shorter, budget - shorter))
+        self.truncated = a + b > budget
+        self.lengths = self._first + self._second + encoder.added
+
+    def __getitem__(self, rows: slice) -> list[PairRow]:
+        return [
+            self._encoder.row(self._query.ids, int(self._first[i]), self._documents[i].ids, int(self._second[i]))
+            for i in range(*rows.indices(len(self._documents)))
+        ]
+
+
+class PairEncoder:
+    """Makes the rows that `CrossEncoder.predict` makes of pairs.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer or SubwordTokenizer
+        The tokenizer.
+    max_length : int
+        The longest row in tokens, with special tokens.
+
+    Attributes
+    ----------
+    budget, added : int
+        How many tokens of a row are of texts at most, and how many are special.
+
+    Raises
+    ------
+    ConfigError
+        Rows have no room for texts.
+    """
+
+    def __init__(self, tokenizer: Tokenizer | SubwordTokenizer, max_length: int) -> None:
+        self._tokenizer = tokenizer
+        self.added = tokenizer.num_special_tokens_to_add(pair=True)
+        self.budget = max_length - self.added
+        if self.budget < 1:
+            message = f"rows of {max_length} tokens have no room for texts: {self.added} tokens are special"
+            raise ConfigError(message)
+        settings = tokenizer._settings if isinstance(tokenizer, SubwordTokenizer) else None
+        side = tokenizer.truncation_side if settings is None else settings.get("truncation_side", "right")
+        self._keeps_end = side == "left"
+        # What the template makes of two texts: special tokens with their types, and 0 or 1 for the texts.
+        row = tokenizer.encodings([("a", "a")], truncation=False, padding=False)[0]
+        self._template: list[tuple[int | None, int, int]] = []
+        for sequence, id_, type_id in zip(row.sequence_ids, row.ids, row.token_type_ids, strict=True):
+            last = self._template[-1][0] if self._template else None
+            if sequence is None or sequence != last:
+                self._template.append((sequence, id_, type_id))
+
+    def rows(self, query: str, documents: list[str]) -> PairRows:
+        """Return the rows of a query with each document."""
+        [first] = self._texts([query])
+        return PairRows(self, first, self._texts(documents))
+
+    def row(self, query: Ids, of_query: int, document: Ids, of_document: int) -> PairRow:
+        """Return the row of some tokens of a query and a document."""
+        texts = self._kept(query, of_query), self._kept(document, of_document)
+        parts = [(np.array([i], np.uint32) if text is None else texts[text], t) for text, i, t in self._template]
+        ids = np.concatenate([part for part, _ in parts])
+        return PairRow(ids, np.repeat(np.array([t for _, t in parts], np.uint32), [len(part) for part, _ in parts]))
+
+    def _kept(self, ids: Ids, count: int) -> Ids:
+        return ids[len(ids) - count :] if self._keeps_end else ids[:count]
+
+    def _texts(self, texts: list[str]) -> list[_Text]:
+        """Tokenize texts; of each the tokens that a row can have, and the number of all."""
+        options: dict[str, Any] = {"add_special_tokens": False, "padding": False, "threads": 1}
+        if isinstance(self._tokenizer, SubwordTokenizer):
+            encodings = self._tokenizer.encodings(texts, **options)
+            return [_Text(self._kept(np.array(e.ids, np.uint32), min(len(e), self.budget)), len(e)) for e in encodings]
+        options |= {"truncation": True, "max_length": self.budget, "stride": 0, "return_n_tokens": True}
+        rows = self._tokenizer.encode_batch(texts, **options)
+        assert rows.n_tokens is not None, "they are asked for"
+        return [_Text(rows[i], tokens) for i, tokens in enumerate(rows.n_tokens.tolist())]
+
+
+class _Text(NamedTuple):
+    ids: Ids
+    tokens: int
