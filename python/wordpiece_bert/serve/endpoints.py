@@ -14,7 +14,7 @@ from wordpiece_bert.serve.models import check_tokens
 from wordpiece_bert.serve.requests import Fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import numpy.typing as npt
 
@@ -59,10 +59,9 @@ class Endpoints:
             prompt_name=fields.optional_text("prompt_name"),
             truncate=self._truncates(fields),
         )
-        shown: Callable[[npt.NDArray[Any]], object] = _base64 if form == "base64" else np.ndarray.tolist
         data = (
-            {"object": "embedding", "index": index, "embedding": shown(vector)}
-            for index, vector in enumerate(answer.values)
+            {"object": "embedding", "index": i, "embedding": _base64(vector) if form == "base64" else vector.tolist()}
+            for i, vector in enumerate(answer.values)
         )
         usage = {"prompt_tokens": answer.tokens, "total_tokens": answer.tokens}
         return {

@@ -89,9 +89,10 @@ class PairEncoder:
         if self.budget < 1:
             message = f"rows of {max_length} tokens have no room for texts: {self.added} tokens are special"
             raise ConfigError(message)
-        settings = tokenizer._settings if isinstance(tokenizer, SubwordTokenizer) else None
-        side = tokenizer.truncation_side if settings is None else settings.get("truncation_side", "right")
-        self._keeps_end = side == "left"
+        if isinstance(tokenizer, SubwordTokenizer):
+            self._keeps_end = tokenizer._settings.get("truncation_side") == "left"
+        else:
+            self._keeps_end = tokenizer.truncation_side == "left"
         # What the template makes of two texts: special tokens with their types, and 0 or 1 for the texts.
         row = tokenizer.encodings([("a", "a")], truncation=False, padding=False)[0]
         self._template: list[tuple[int | None, int, int]] = []
