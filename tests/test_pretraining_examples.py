@@ -251,7 +251,7 @@ def test_mds_samples(flavour: dict[str, Any], worked: TokenStore, tmp_path: Path
     label = LABELS.get(flavour["objective"])
     assert {"input_ids", *([label] if label else []), *(["labels"] if "masking" in flavour else [])} <= set(samples[0])
     with pytest.raises(InputError, match="has a data set already"):
-        build_examples(worked, tmp_path / "mds", TOK, format="mds", **options)
+        build_examples(worked, tmp_path / "mds", TOK, format="mds", **{**options, "seed": 99})
 
 
 # It runs in a process of its own, which a fault inside pyarrow would end.
@@ -458,6 +458,10 @@ def to_kill(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_token_store(TOK, corpus_of(folder, 1), folder / "store", shard_tokens=40_000).path
 
 
+def visible(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+
+
 def bytes_of(output: Path) -> dict[str, bytes]:
     return content_of(output) if output.is_dir() else {output.name: output.read_bytes()}
 
@@ -485,11 +489,10 @@ def test_killed_runs_go_on_and_give_the_same_bytes(name: str, to_kill: Path, tmp
     last = subprocess.run(
         [*command, str(tmp_path / "killed" / name)], stderr=subprocess.PIPE, encoding="utf-8", check=False
     )
-    # A kill may come when everything has been written and the process is about to end.
-    assert last.returncode == 0 or "has a data set already" in last.stderr, last.stderr
+    assert last.returncode == 0, last.stderr
     assert killed
     assert bytes_of(tmp_path / "killed" / name) == bytes_of(tmp_path / "whole" / name)
-    assert [path.name for path in (tmp_path / "killed").iterdir()] == [name]  # no part, no journal
+    assert visible(tmp_path / "killed") == [name]  # no part, no journal
 
 
 class Killed(BaseException):
@@ -544,7 +547,7 @@ def test_a_run_goes_on_after_the_last_rows_that_are_safe(
     assert bytes_of(cut) == bytes_of(whole)
     ignored = {"seconds": 0, "output": ""}
     assert again.to_dict() | ignored == report.to_dict() | ignored
-    assert [path.name for path in cut.parent.iterdir()] == [name]
+    assert visible(cut.parent) == [name]
 
 
 def test_an_unfinished_file_of_another_call_is_replaced(
@@ -587,18 +590,49 @@ def test_two_processes_do_not_write_one_file(to_kill: Path, tmp_path: Path) -> N
             build_examples(to_kill, tmp_path / "rows.jsonl", TOK)
 
 
-def test_an_mds_folder_whose_journal_is_still_there_is_finished(to_kill: Path, tmp_path: Path) -> None:
-    from wordpiece_bert.pretraining.journal import Journal
+FORMATS = ["rows", "rows.jsonl", "rows.arrow", "rows.parquet", "rows.tfrecord", "rows-mds"]
 
-    report = None
+
+def arguments_for(name: str) -> dict[str, Any]:
+    if name.endswith(("arrow", "parquet")):
+        pytest.importorskip("pyarrow")
+    kind: Any = "mds" if name.endswith("mds") else None
+    return {"masking": Masking(TOK, max_predictions=20), "seed": 2, "format": kind}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_same_call_after_success_writes_nothing(name: str, to_kill: Path, tmp_path: Path) -> None:
+    arguments, output = arguments_for(name), tmp_path / name
+    first = build_examples(to_kill, output, TOK, **arguments)
+
+    def state() -> dict[str, tuple[int, bytes]]:
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+    before = state()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Journal, "remove", lambda self: None)
-        report = build_examples(to_kill, tmp_path / "mds", TOK, format="mds")
-    with pytest.raises(InputError, match="has a data set already"):
-        build_examples(to_kill, tmp_path / "mds", TOK, format="mds", seed=3)
-    again = build_examples(to_kill, tmp_path / "mds", TOK, format="mds")
-    assert again.to_dict() | {"seconds": 0} == report.to_dict() | {"seconds": 0}
-    assert not (tmp_path / "mds" / "journal.jsonl").exists()
+        patch.setattr("wordpiece_bert.pretraining.steps.Step.blocks", None)  # no row is made
+        again = build_examples(to_kill, output, TOK, **arguments)
+    assert again.to_dict() | {"seconds": 0} == first.to_dict() | {"seconds": 0}
+    assert state() == before
+    if output.is_dir():
+        with pytest.raises(InputError, match=r"begun with another|has a data set already"):
+            build_examples(to_kill, output, TOK, **{**arguments, "seed": 3})
+        assert state() == before
+    else:  # a file that was changed, or is of another call, is made again
+        output.write_bytes(output.read_bytes()[:-1] + b"x")
+        build_examples(to_kill, output, TOK, **arguments)
+        assert {path: content for path, (_, content) in state().items()}[str(output)] == before[str(output)][1]
+        build_examples(to_kill, output, TOK, **{**arguments, "seed": 3})
+        assert output.read_bytes() != before[str(output)][1]
+
+
+def test_a_finished_mds_folder_without_a_shard_is_refused(to_kill: Path, tmp_path: Path) -> None:
+    arguments = arguments_for("mds")
+    build_examples(to_kill, tmp_path / "mds", TOK, **arguments)
+    (tmp_path / "mds" / "shard.00000.mds").unlink()
+    with pytest.raises(InputError, match=r"shard\.00000\.mds: No such file"):
+        build_examples(to_kill, tmp_path / "mds", TOK, **arguments)
 
 
 assert len(TOKENS) == TOK.vocab_size

@@ -126,7 +126,7 @@ def test_what_is_no_finished_store_is_refused(tmp_path: Path) -> None:
     (folder / "index.json").write_text(json.dumps({**index, "shards": [{"files": {"ids": {"name": 1}}}]}))
     with pytest.raises(InputError, match="shards must be a list"):
         TokenStore(folder)
-    with pytest.raises(InputError, match="dtype float64"):
+    with pytest.raises(InputError, match="dtype 'float64'"):
         TokenStore(write_store(tmp_path / "floats", [], dtype="float64"))
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
+
+from wordpiece_bert.errors import InputError
 
 try:
     import fcntl
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["HAS_LOCKS", "exclusive", "hold", "remove_abandoned"]
+__all__ = ["HAS_LOCKS", "exclusive", "hold", "only_writer", "remove_abandoned"]
 
 #: Whether this platform has locks at all.
 HAS_LOCKS = fcntl is not None
@@ -95,3 +97,31 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Keep other writers out of an output folder, which is created. If nothing was written, it is removed again.
+
+    Raises
+    ------
+    InputError
+        Another process, or another thread of this one, writes there.
+    OSError
+        The folder cannot be created.
+    """
+    created = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        if HAS_LOCKS:
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            if not hold(descriptor, folder):
+                message = f"{folder}: is being written by another process; wait for it, or choose another output"
+                raise InputError(message)
+        try:
+            yield
+        finally:
+            if created:
+                with suppress(OSError):  # it has files
+                    folder.rmdir()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice, checked_strings, whole_number
+from wordpiece_bert._internal.file_locks import only_writer
 from wordpiece_bert._internal.progress import Progress, shows_bars
 from wordpiece_bert.corpus.parquet import parquet_blocks
 from wordpiece_bert.corpus.texts import STDIN, TextReader
@@ -70,7 +71,8 @@ def build_token_store(
 
     Files become documents, documents sentences, sentences ids. The store is written shard by shard, and ``index.json``
     last. A run that was killed goes on after its last complete shard when the same call is made again, and the bytes
-    are those of an unbroken run; a finished store is returned as it is.
+    are those of an unbroken run; a finished store is returned as it is. A shard that is no longer as it was written is
+    made again.
 
     Parameters
     ----------
@@ -117,7 +119,8 @@ def build_token_store(
     ------
     InputError
         An argument is wrong; a text cannot be read; no document has a token; an id does not fit `dtype`; or `output`
-        holds something else, or a store begun with other arguments or with inputs of other sizes.
+        holds something else, or a store begun with other arguments or with inputs of other sizes, or is being written
+        by another process.
     OSError
         A file cannot be read or written.
 
@@ -151,23 +154,25 @@ def build_token_store(
         "errors": errors,
         "input_bytes": inputs.sizes,
     }
-    writer = _core.TokenStoreWriter(
-        tokenizer._inner,
-        str(output),
-        fingerprint=fingerprint_of(tokenizer),
-        vocab_size=len(tokenizer),
-        options=json.dumps(options),
-        file_numbers=numbers,
-        documents="value" if field or column else documents,
-        split=sentences == "split",
-        abbreviations=words,
-        dtype=dtype,
-        shard_tokens=shard_tokens,
-        threads=threads,
-    )
-    if not writer.finished:
-        inputs.write(writer, show=show_progress_bar)
-    return TokenStore(output)
+    folder = Path(output)
+    with only_writer(folder):
+        writer = _core.TokenStoreWriter(
+            tokenizer._inner,
+            str(folder),
+            fingerprint=fingerprint_of(tokenizer),
+            vocab_size=len(tokenizer),
+            options=json.dumps(options),
+            file_numbers=numbers,
+            documents="value" if field or column else documents,
+            split=sentences == "split",
+            abbreviations=words,
+            dtype=dtype,
+            shard_tokens=shard_tokens,
+            threads=threads,
+        )
+        if not writer.finished:
+            inputs.write(writer, show=show_progress_bar)
+        return TokenStore(folder)
 
 
 def _check_fields(field: object, column: object, id_field: object, id_column: object) -> None:

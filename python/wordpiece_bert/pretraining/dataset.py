@@ -15,9 +15,18 @@ from wordpiece_bert._internal.checks import check_instance, checked_choice, chec
 from wordpiece_bert._internal.notebook import table_html
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.index import INDEX, check_file, open_array, read_index, verify_file
+from wordpiece_bert.pretraining.index import (
+    INDEX,
+    check_file,
+    ids_dtype,
+    open_array,
+    read_index,
+    verify_file,
+    whole,
+)
 from wordpiece_bert.pretraining.masking import Masking, checked_seed
 from wordpiece_bert.pretraining.report import ExamplesReport
+from wordpiece_bert.pretraining.row_options import LONGEST_ROW, OBJECTIVES
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +45,10 @@ PAIR_LABELS = {"nsp": "next_sentence_label", "sop": "sentence_order_label"}
 Row = dict[str, Any]
 
 _LARGEST = (1 << 64) - 1
+_LARGEST_ID = (1 << 32) - 1
+
+_TOGETHER = ({"masked_offsets", "masked_positions", "masked_ids"}, {"sequence_offsets", "sequence_lengths"})
+_ARRAYS = ("input_ids", "row_offsets", "second_starts", "pair_labels", *_TOGETHER[0], *_TOGETHER[1])
 
 
 def epoch_order(n: int, *, seed: int, epoch: int) -> npt.NDArray[np.int64]:
@@ -79,7 +92,7 @@ class PretrainingDataset:
 
     torch's DataLoader takes it as it is: it has a length, `d[i]`, and `__getitems__` for whole batches. Masks are a
     function of (seed, epoch, row), so that any number of workers gives a row the same bytes. NumPy is all it needs. It
-    is pickled as its path and arguments.
+    is pickled as its path and arguments. While it is in use, files of the folder must not be cut, as for `TokenStore`.
 
     Parameters
     ----------
@@ -175,20 +188,23 @@ class PretrainingDataset:
         self.pad_to_multiple_of = whole_number("pad_to_multiple_of", pad_to_multiple_of, 1, 1 << 20)
         self.flatten = checked_flag("flatten", flatten)
         self._shards: list[JsonObject] = index["shards"]
+        where = self.path / INDEX
         try:
-            self.objective = str(index["objective"])
+            self.objective = checked_choice("objective", index.get("objective"), OBJECTIVES)
             self.options = dict(index["options"])
-            self.row_length = int(index["row_length"])
+            self.row_length = whole(where, index, "row_length", LONGEST_ROW)
             known = {"objective": self.objective, "row_length": self.row_length, "options": self.options}
-            self.report = ExamplesReport.from_dict({"output": str(self.path), **known, **index["report"]})
-            self._ids = np.dtype(index["dtype"])
-            counts = [int(entry["rows"]) for entry in self._shards]
-            pad_id = index.get("pad_token_id")
-            self.vocab_size = int(index.get("vocab_size", 0))
+            self.report = ExamplesReport.from_dict({"output": str(self.path), **index["report"], **known})
             self.tokenizer_fingerprint = str(index.get("tokenizer", ""))
-        except (KeyError, TypeError, ValueError) as cause:
-            message = f"{self.path / INDEX}: {cause!r} is missing or has the wrong type; make the examples again"
+        except (InputError, KeyError, TypeError, ValueError) as cause:
+            message = f"{where}: {cause} is missing or has the wrong type; make the examples again"
             raise InputError(message) from cause
+        self._ids = ids_dtype(where, index)
+        counts = [whole(where, entry, "rows") for entry in self._shards]
+        pad_id = None if index.get("pad_token_id") is None else whole(where, index, "pad_token_id", _LARGEST_ID)
+        self.vocab_size = whole(where, {"vocab_size": 0} | index, "vocab_size")
+        for entry, rows in zip(self._shards, counts, strict=True):
+            _check_names(where, entry["files"], rows)
         names = {name for entry in self._shards for name in entry["files"]}
         self.packed = "sequence_offsets" in names
         self.masked = "masked_offsets" in names
@@ -198,7 +214,7 @@ class PretrainingDataset:
         for entry in self._shards:
             for file in entry["files"].values():
                 check_file(self.path, file)
-        self._pad_id = int(pad_id) if pad_id is not None else masking.pad_id if masking is not None else 0
+        self._pad_id = pad_id if pad_id is not None else masking.pad_id if masking is not None else 0
         # The arrays of a shard are opened when the first of its rows is read.
         load = partial(_open_shard, self.path, self._shards, self._ids)
         self._reader = _core.ExampleReader(counts, load, self._pad_id)
@@ -386,7 +402,11 @@ class PretrainingDataset:
     def lengths(self) -> npt.NDArray[np.int64]:
         """The number of tokens of each row [rows]."""
         if self._lengths is None:
-            parts = [np.diff(open_array(self.path, entry["files"]["row_offsets"], np.int64)) for entry in self._shards]
+            offsets = (
+                open_array(self.path, entry["files"]["row_offsets"], np.int64, entry["rows"] + 1)
+                for entry in self._shards
+            )
+            parts = [np.diff(one) for one in offsets]
             self._lengths = np.concatenate([np.empty(0, np.int64), *parts])
         return self._lengths
 
@@ -422,6 +442,19 @@ def _restored(path: Path, arguments: dict[str, Any]) -> PretrainingDataset:
     return PretrainingDataset(path, **arguments)
 
 
+def _check_names(path: Path, files: JsonObject, rows: int) -> None:
+    """Check that a shard has files that go together, and that its rows fit them."""
+    names = files.keys()
+    fit = names >= {"input_ids", "row_offsets"} and names <= set(_ARRAYS)
+    fit = fit and all(len(names & group) in (0, len(group)) for group in _TOGETHER)
+    if not fit:
+        message = f"{path}: the files of a shard do not go together: {', '.join(files):.200}; make the examples again"
+        raise InputError(message)
+    if rows >= files["row_offsets"]["bytes"] // 8:
+        message = f"{path}: {rows:,} rows do not fit {files['row_offsets']['name']}; make the examples again"
+        raise InputError(message)
+
+
 def _open_shard(folder: Path, shards: list[JsonObject], ids: np.dtype[Any], number: int) -> _core.ExampleShard:
     """Map the arrays of a shard into memory."""
     files: JsonObject = shards[number]["files"]
@@ -442,7 +475,7 @@ def _open_shard(folder: Path, shards: list[JsonObject], ids: np.dtype[Any], numb
         sequences = (array("sequence_offsets", np.int64), array("sequence_lengths", np.uint16, np.uint32))
     return _core.ExampleShard(
         array("input_ids", ids),
-        array("row_offsets", np.int64),
+        open_array(folder, files["row_offsets"], np.int64, shards[number]["rows"] + 1),
         second_starts=array("second_starts", np.uint16, np.uint32) if "second_starts" in files else None,
         pair_labels=array("pair_labels", np.uint8) if "pair_labels" in files else None,
         masks=masks,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import sync_folder, write_text
+from wordpiece_bert._internal.file_locks import only_writer
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.dataset import EXAMPLES_FORMAT, PAIR_LABELS
-from wordpiece_bert.pretraining.index import INDEX, JOURNAL, check_file, read_index
+from wordpiece_bert.pretraining.index import INDEX, JOURNAL, check_file, read_index, verify_file
 from wordpiece_bert.pretraining.journal import Journal, compare_headers, examples_header
 from wordpiece_bert.pretraining.steps import Step, steps_of
 from wordpiece_bert.pretraining.tally import Tally
@@ -50,14 +53,18 @@ class ExampleFolder:
         Raises
         ------
         InputError
-            The folder holds something else, or examples of other arguments.
+            The folder holds something else, or examples of other arguments, or another process writes it.
         OSError
             A file cannot be written.
         """
-        if (self._path / INDEX).exists():
-            self._read_finished()
-            return self._tally
-        self._path.mkdir(parents=True, exist_ok=True)
+        with only_writer(self._path):
+            if (self._path / INDEX).exists():
+                self._read_finished()
+            else:
+                self._build(threads, show)
+        return self._tally
+
+    def _build(self, threads: int | None, show: Callable[[int], None]) -> None:
         self._read_journal()
         for pass_number, shard in steps_of(self._store, self._options)[len(self._entries) :]:
             entry = self._write(pass_number, shard, threads, show)
@@ -69,7 +76,6 @@ class ExampleFolder:
         write_text(self._path / INDEX, json.dumps(index, indent=1) + "\n")
         sync_folder(self._path)
         self._journal.remove()
-        return self._tally
 
     def _report(self) -> JsonObject:
         store = self._store
@@ -81,7 +87,7 @@ class ExampleFolder:
         step = Step(self._store, options, pass_number, shard, threads)
         writer = _core.NpyExampleWriter(
             str(self._path),
-            f"{pass_number}-{shard:05}",
+            _prefix(pass_number, shard),
             narrow_ids=self._store.dtype.itemsize == 2,
             narrow_places=options.narrow_places,
             pairs=options.objective in PAIR_LABELS,
@@ -107,18 +113,35 @@ class ExampleFolder:
 
     def _read_journal(self) -> None:
         """Read what an earlier run has completed, or begin a journal."""
-        header, self._entries = self._journal.read()
+        header, entries = self._journal.read()
         if header is None:
             self._journal.begin()
         else:
             compare_headers(self._path, self._header, header)
+            # What follows a step that is not as it was written, or another than the next, is made again.
+            self._entries = [
+                entry
+                for entry, _ in takewhile(self._is_intact, zip(entries, steps_of(self._store, self._options)))  # noqa: B905
+            ]
             self._journal.keep(len(self._entries))
-        for part in self._path.glob("*.npy.part"):
+        for part in self._path.glob("*.part"):
             part.unlink()
         for entry in self._entries:
             self._tally.merge(entry["tally"])
-            for named in entry["files"].values():
-                check_file(self._path, named)
+
+    def _is_intact(self, written: tuple[JsonObject, tuple[int, int]]) -> bool:
+        """Whether an entry of the journal is that of a step, and its files are as they were written."""
+        entry, step = written
+        if (entry.get("pass"), entry.get("shard")) != step:
+            return False
+        try:
+            for what, named in entry["files"].items():
+                if named["name"] != f"{_prefix(*step)}.{what}.npy":
+                    return False
+                verify_file(self._path, named)
+        except InputError:
+            return False
+        return True
 
     def _read_finished(self) -> None:
         index = read_index(self._path, EXAMPLES_FORMAT)
@@ -126,6 +149,15 @@ class ExampleFolder:
         for entry in index["shards"]:
             for named in entry["files"].values():
                 check_file(self._path, named)
-        for tally in index["tallies"]:
+        tallies: Any = index.get("tallies")
+        if not isinstance(tallies, list) or len(tallies) != len(steps_of(self._store, self._options)):
+            message = f"{self._path / INDEX}: tallies must have the counts of each pass over each shard; make it again"
+            raise InputError(message)
+        for tally in tallies:
             self._tally.merge(tally)
         self._journal.remove()
+
+
+def _prefix(pass_number: int, shard: int) -> str:
+    """Return what the names of the files of a step begin with."""
+    return f"{pass_number}-{shard:05}"

@@ -3,22 +3,26 @@
 Rows are made again faster than they are written, so a journal needs no state of their making: it says how many rows of
 the output are synced, and which passes over which shards these rows complete. A resumed run begins with the first step
 that is not complete and skips its rows that are there.
+
+What is finished stays known: a folder of MDS keeps its journal, and a file has a hidden record beside it.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import contextmanager, suppress
+import stat
+import zlib
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import sync_folder
-from wordpiece_bert._internal.file_locks import HAS_LOCKS, hold
+from wordpiece_bert._internal.file_locks import HAS_LOCKS, hold, only_writer
+from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.dataset import PAIR_LABELS
-from wordpiece_bert.pretraining.index import INDEX, JOURNAL, check_file
+from wordpiece_bert.pretraining.index import INDEX, JOURNAL, MAX_INDEX_BYTES, check_file
 from wordpiece_bert.pretraining.journal import Journal, compare_headers, examples_header
 from wordpiece_bert.pretraining.steps import Step, steps_of
 from wordpiece_bert.pretraining.tables import ArrowRows, JsonRows, ParquetRows
@@ -90,8 +94,17 @@ class _Output(Protocol):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def holds(self, last: JsonObject) -> bool:
-        """Whether what an entry says is on the disk."""
+    def finished(self, journal: Journal) -> list[JsonObject] | None:
+        """Return the entries with the counts of all rows, if this call has finished the output before; else None.
+
+        Raises
+        ------
+        InputError
+            Another call has finished it, and it is not to be replaced.
+        """
+
+    def intact(self, safe: list[JsonObject]) -> int:
+        """Return how many entries, from the first on, say what is on the disk."""
 
     def begin(self, safe: list[JsonObject]) -> None:
         """Begin, or go on after these entries."""
@@ -99,8 +112,8 @@ class _Output(Protocol):
     def write(self, block: _core.ExampleBlock, first: int) -> list[JsonObject]:
         """Write the rows of a block from row `first` on; return entries for what has become safe."""
 
-    def finish(self) -> None:
-        """Complete the output."""
+    def finish(self, journal: Journal, tallies: list[JsonObject]) -> None:
+        """Complete the output, and keep the entries with the counts of all rows."""
 
     def discard(self) -> None:
         """Remove what has been written."""
@@ -117,23 +130,49 @@ class _RowFile:
         self._part = self._target.with_name(f"{self._target.name}.part")
         self._encoder = encoder
         self._file: Any = None
-        self._rows = self._safe = 0
+        self._rows = self._safe = self._crc = 0
 
     def __enter__(self) -> Self:
         self._file = os.fdopen(os.open(self._part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
+        if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            self._file.close()
+            message = f"{self._part}: is no regular file; remove it, or choose another output"
+            raise InputError(message)
         if not hold(self._file.fileno(), self._part):
             self._file.close()
             message = f"{self._part}: is being written by another process; wait for it, or choose another output"
             raise InputError(message)
         return self
 
-    def holds(self, last: JsonObject) -> bool:
-        """Whether the part has as many bytes as an entry says; otherwise it is replaced."""
-        return self._encoder.resumes and os.fstat(self._file.fileno()).st_size >= int(last["bytes"])
+    def finished(self, journal: Journal) -> list[JsonObject] | None:
+        """Whether the file is the one that the record is about, by its size and the time of its last change."""
+        header, entries = self._record(journal).read()
+        if header != journal.header or not entries or not self._target.is_file():
+            return None
+        return entries[:-1] if entries[-1] == _identity(self._target.stat()) else None
+
+    def _record(self, journal: Journal) -> Journal:
+        return Journal(self._target.with_name(f".{self._target.name}.{JOURNAL}"), journal.header)
+
+    def intact(self, safe: list[JsonObject]) -> int:
+        """All entries, if the part begins with the bytes that they are about; otherwise it is replaced."""
+        if not safe or not self._encoder.resumes:
+            return 0
+        crc, at = 0, 0
+        self._file.seek(0)
+        for number, entry in enumerate(safe):
+            while at < entry["bytes"]:
+                chunk = self._file.read(min(entry["bytes"] - at, 1 << 24))
+                if not chunk:
+                    return number
+                crc, at = zlib.crc32(chunk, crc), at + len(chunk)
+            if crc != entry["crc"]:
+                return number
+        return len(safe)
 
     def begin(self, safe: list[JsonObject]) -> None:
         if safe:
-            self._rows, self._safe = safe[-1]["rows"], safe[-1]["bytes"]
+            self._rows, self._safe, self._crc = (safe[-1][name] for name in ("rows", "bytes", "crc"))
         self._file.truncate(self._safe)
         self._file.seek(self._safe)
         self._encoder.begin(self._file, self._part, self._safe)
@@ -145,20 +184,25 @@ class _RowFile:
         if not self._encoder.resumes or end - self._safe < CHECKPOINT_BYTES:
             return []
         self._sync()
+        self._file.seek(self._safe)
+        self._crc = zlib.crc32(self._file.read(end - self._safe), self._crc)
+        self._file.seek(end)
         self._safe = end
-        return [{"rows": self._rows, "bytes": end}]
+        return [{"rows": self._rows, "bytes": end, "crc": self._crc}]
 
     def _sync(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def finish(self) -> None:
+    def finish(self, journal: Journal, tallies: list[JsonObject]) -> None:
         self._encoder.finish()
         self._sync()
+        self._record(journal).write([*tallies, _identity(os.fstat(self._file.fileno()))])
         if not HAS_LOCKS:
             self._file.close()  # Windows renames no open file
         self._part.replace(self._target)
         sync_folder(self._target.parent)
+        journal.remove()
 
     def discard(self) -> None:
         self._part.unlink(missing_ok=True)
@@ -183,19 +227,42 @@ class _MdsFolder:
         }
         self._known = self._rows = 0
         self._writer: Any = None
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self._path.mkdir(parents=True, exist_ok=True)
+        self._stack.enter_context(only_writer(self._path))
         return self
 
-    def holds(self, last: JsonObject) -> bool:
-        del last  # `begin` refuses a folder in which a shard is missing
-        return True
+    def finished(self, journal: Journal) -> list[JsonObject] | None:
+        """Whether the index is there; its shards must have their sizes."""
+        where = self._path / INDEX
+        if not where.exists():
+            return None
+        header, entries = journal.read()
+        if header != journal.header:
+            message = f"{self._path}: has a data set already; choose another output, or delete it"
+            raise InputError(message)
+        index = read_object(where, InputError, max_bytes=MAX_INDEX_BYTES)
+        shards = index.get("shards")
+        for number, shard in enumerate(shards if isinstance(shards, list) else [None]):
+            data = shard.get("raw_data") if isinstance(shard, dict) else None
+            data = data if isinstance(data, dict) else {}
+            if data.get("basename") != _shard_name(number) or not isinstance(data.get("bytes"), int):
+                message = f"{where}: shard {number} is not as it was written; delete the folder, and make it again"
+                raise InputError(message)
+            check_file(self._path, {"name": data["basename"], "bytes": data["bytes"]})
+        return [entry for entry in entries if "tally" in entry]
+
+    def intact(self, safe: list[JsonObject]) -> int:
+        """Those up to the first shard that is not as it was written."""
+        for number, shard in enumerate(safe):
+            path = self._path / _shard_name(number)
+            if not path.is_file() or path.stat().st_size != shard["bytes"] or _crc_of(path) != shard["crc"]:
+                return number
+        return len(safe)
 
     def begin(self, safe: list[JsonObject]) -> None:
         self.discard()
-        for number, shard in enumerate(safe):
-            check_file(self._path, {"name": f"shard.{number:05}.mds", "bytes": shard["bytes"]})
         shards = [(shard["samples"], shard["bytes"]) for shard in safe]
         self._writer = _core.MdsWriter(str(self._path), shards=shards, **self._layout)
         self._known, self._rows = len(shards), sum(samples for samples, _ in shards)
@@ -203,15 +270,17 @@ class _MdsFolder:
     def write(self, block: _core.ExampleBlock, first: int) -> list[JsonObject]:
         shards = self._writer.write(block, first)
         entries: list[JsonObject] = []
-        for samples, size in shards[self._known :]:
+        for number, (samples, size) in enumerate(shards[self._known :], self._known):
             self._rows += samples
-            entries.append({"rows": self._rows, "samples": samples, "bytes": size})
+            crc = _crc_of(self._path / _shard_name(number))
+            entries.append({"rows": self._rows, "samples": samples, "bytes": size, "crc": crc})
         if entries:
             sync_folder(self._path)
         self._known = len(shards)
         return entries
 
-    def finish(self) -> None:
+    def finish(self, journal: Journal, tallies: list[JsonObject]) -> None:
+        del journal, tallies  # the journal has them, and stays
         self._writer.finish()
         sync_folder(self._path)
 
@@ -220,7 +289,25 @@ class _MdsFolder:
             part.unlink()
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self._stack.close()
+
+
+def _shard_name(number: int) -> str:
+    return f"shard.{number:05}.mds"
+
+
+def _crc_of(path: Path) -> int:
+    """Return the CRC-32 of a file, which may be a large one."""
+    crc = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 24):
+            crc = zlib.crc32(chunk, crc)
+    return crc
+
+
+def _identity(status: os.stat_result) -> JsonObject:
+    """Return what changes when a file is written again."""
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
 
 class ExampleStream:
@@ -257,9 +344,11 @@ class ExampleStream:
         OSError
             A file cannot be written.
         """
-        if self._kind == "mds" and (self._path / INDEX).exists():
-            return self._finished()
         with _naming(self._path), self._output() as output:
+            if (tallies := output.finished(self._journal)) is not None:
+                self._merge(tallies)
+                output.discard()
+                return self._tally
             try:
                 self._build(output, threads, show)
             except BaseException:
@@ -268,6 +357,14 @@ class ExampleStream:
                     self._journal.remove()
                 raise
         return self._tally
+
+    def _merge(self, tallies: list[JsonObject]) -> None:
+        """Take the counts of all rows from an earlier run."""
+        if len(tallies) != len(steps_of(self._store, self._options)):
+            message = f"{self._journal.path}: is damaged; delete {self._path}, and make it again"
+            raise InputError(message)
+        for entry in tallies:
+            self._tally.merge(entry["tally"])
 
     def _build(self, output: _Output, threads: int | None, show: Callable[[int], None]) -> None:
         entries = self._resumed(output)
@@ -278,10 +375,12 @@ class ExampleStream:
         skipped = (safe[-1]["rows"] if safe else 0) - self._tally.rows
         output.begin(safe)
         for pass_number, shard in steps_of(self._store, self._options)[len(done) :]:
-            self._write(Step(self._store, self._options, pass_number, shard, threads), output, skipped, show)
+            step = Step(self._store, self._options, pass_number, shard, threads)
+            self._write(step, output, skipped, show)
+            done.append({"tally": step.tally.to_json()})
+            self._journal.append(done[-1])
             skipped = 0
-        output.finish()
-        self._journal.remove()
+        output.finish(self._journal, done)
 
     def _write(self, step: Step, output: _Output, skipped: int, show: Callable[[int], None]) -> None:
         """Write the rows of a step, but for the first `skipped`."""
@@ -295,32 +394,21 @@ class ExampleStream:
                     self._any_safe = True
             show(before + step.tally.tokens)
         self._tally.merge(step.tally.to_json())
-        self._journal.append({"tally": step.tally.to_json()})
 
     def _resumed(self, output: _Output) -> list[JsonObject]:
         """Return the entries to go on after; begin a journal if there are none."""
         header, entries = self._journal.read()
         if header is not None and self._kind == "mds":
             compare_headers(self._path, self._header, header)
-        last = max((i for i, entry in enumerate(entries) if "rows" in entry), default=-1)
-        if header != _as_json(self._header) or last < 0 or not output.holds(entries[last]):
+        places = [i for i, entry in enumerate(entries) if "rows" in entry]
+        count = output.intact([entries[i] for i in places]) if header == self._journal.header else 0
+        if count == 0:
             self._journal.begin()
             return []
-        self._journal.keep(last + 1)
+        kept = places[count - 1] + 1
+        self._journal.keep(kept)
         self._any_safe = True
-        return entries[: last + 1]
-
-    def _finished(self) -> Tally:
-        """Return the counts of a folder whose index is there, if this call has written it and was killed then."""
-        header, entries = self._journal.read()
-        if header != _as_json(self._header):
-            message = f"{self._path}: has a data set already; choose another output, or delete it"
-            raise InputError(message)
-        for entry in entries:
-            if "tally" in entry:
-                self._tally.merge(entry["tally"])
-        self._journal.remove()
-        return self._tally
+        return entries[:kept]
 
     def _output(self) -> _Output:
         if self._kind == "mds":
@@ -341,12 +429,6 @@ class ExampleStream:
             masked=options.masking is not None,
             packed=options.packing is not None,
         )
-
-
-def _as_json(header: JsonObject) -> JsonObject:
-    """Return a header as a journal returns it."""
-    content: JsonObject = json.loads(json.dumps(header))
-    return content
 
 
 @contextmanager

@@ -63,7 +63,10 @@ def build_examples(
     same call, with the same bytes: an example folder (``"npy"``) goes on after the last pass over a shard that is
     complete, MDS after its last shard, and JSON lines, Arrow and TFRecord after the last 64 MB. Such a file is
     ``OUTPUT.part`` until it is complete, beside ``OUTPUT.journal.jsonl``. Parquet begins anew, because what its end
-    says of the rows is in the memory of its writer.
+    says of the rows is in the memory of its writer. What a journal names is checked before a run goes on after it.
+
+    The same call after success writes nothing and returns the same report: MDS keeps its ``journal.jsonl``, and a file
+    has a hidden record beside it, ``.OUTPUT.journal.jsonl``. A file that was changed since is made again.
 
     Memory is bounded, however long documents are; see ``rust/DESIGN.md`` for how much.
 
@@ -115,7 +118,7 @@ def build_examples(
     ------
     InputError
         The store is of another tokenizer, not finished, or not enough for the objective; an argument is wrong; or
-        `output` holds other examples.
+        `output` holds other examples, or is being written by another process.
     ConfigError
         The tokenizer has no [CLS] or no [SEP] token.
     OSError

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
+import stat
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.safe_json import read_object
+from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,15 +20,36 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.safe_json import JsonObject
 
-__all__ = ["INDEX", "JOURNAL", "check_file", "open_array", "path_of", "read_index", "release_pages", "verify_file"]
+__all__ = [
+    "INDEX",
+    "JOURNAL",
+    "MAX_INDEX_BYTES",
+    "check_file",
+    "ids_dtype",
+    "open_array",
+    "path_of",
+    "read_index",
+    "release_pages",
+    "verify_file",
+    "whole",
+]
 
 INDEX = "index.json"
 JOURNAL = "journal.jsonl"
 VERSION = 1
 
-# An entry of a shard takes about 500 bytes: enough for a million shards.
-_MAX_INDEX_BYTES = 512 << 20
+#: The largest index or journal that is read. An entry of a shard takes about 500 bytes: enough for a million shards.
+MAX_INDEX_BYTES = 512 << 20
 _CHUNK = 1 << 24
+
+# What this package and `numpy.save` write for an array of one dimension. NumPy's own reader evaluates the text, and
+# allocates what the shape says before it looks at the size of the file.
+_NPY_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00(..)"
+    rb"\{'descr': '([<>|]?[a-z]\d)', 'fortran_order': (?:True|False), 'shape': \((\d{1,19}),\), \} *\n",
+    re.DOTALL,
+)
+_CHECKSUM = re.compile(r"[0-9a-f]{8}")
 
 
 def read_index(folder: Path, kind: str) -> JsonObject:
@@ -58,7 +81,7 @@ def read_index(folder: Path, kind: str) -> JsonObject:
         problem = "its making was interrupted: run the same call again to finish it" if unfinished else "pass another"
         message = f"{folder}: no {INDEX}, so this is no finished folder of {_WHAT[kind]}; {problem}"
         raise InputError(message)
-    index = read_object(path, InputError, max_bytes=_MAX_INDEX_BYTES)
+    index = read_object(path, InputError, max_bytes=MAX_INDEX_BYTES)
     if index.get("format") != kind:
         message = f"{path}: its format is {index.get('format')!r:.80}, but {kind!r} is needed"
         raise InputError(message)
@@ -69,9 +92,39 @@ def read_index(folder: Path, kind: str) -> JsonObject:
         raise InputError(message)
     shards = index.get("shards")
     if not isinstance(shards, list) or not all(isinstance(one, dict) and _files(one) is not None for one in shards):
-        message = f"{path}: shards must be a list of objects, each with its files"
+        message = f"{path}: shards must be a list of objects, each with its files: their names, bytes and crc32"
         raise InputError(message)
     return index
+
+
+def whole(path: Path, content: JsonObject, name: str, most: int = (1 << 63) - 1) -> int:
+    """Return a field of an index that must be a whole number, 0 or more.
+
+    Raises
+    ------
+    InputError
+        It is missing, or something else.
+    """
+    value = content.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        message = f"{path}: {name} must be a whole number from 0 to {most}, not {quoted(value)}; the index is damaged"
+        raise InputError(message)
+    return value
+
+
+def ids_dtype(path: Path, index: JsonObject) -> np.dtype[Any]:
+    """Return the type of ids that an index names.
+
+    Raises
+    ------
+    InputError
+        It is none of uint16 and uint32.
+    """
+    name = index.get("dtype")
+    if name not in ("uint16", "uint32"):
+        message = f"{path}: dtype {quoted(name)} is none of uint16, uint32"
+        raise InputError(message)
+    return np.dtype(str(name))
 
 
 _WHAT = {"wordpiece-bert tokens": "a token store", "wordpiece-bert examples": "examples"}
@@ -83,11 +136,14 @@ def _files(shard: JsonObject) -> JsonObject | None:
     if not isinstance(files, dict):
         return None
     for file in files.values():
-        if (
-            not isinstance(file, dict)
-            or not isinstance(file.get("name"), str)
-            or not isinstance(file.get("bytes"), int)
-        ):
+        if not isinstance(file, dict):
+            return None
+        name, size, checksum = file.get("name"), file.get("bytes"), file.get("crc32")
+        if not isinstance(name, str) or not name or "\0" in name:
+            return None
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 1 << 63:
+            return None
+        if not isinstance(checksum, str) or not _CHECKSUM.fullmatch(checksum):
             return None
     return files
 
@@ -107,10 +163,14 @@ def check_file(folder: Path, file: JsonObject) -> None:
     """
     path = path_of(folder, file)
     try:
-        size = path.stat().st_size
+        found = path.stat()
     except OSError as cause:
         message = f"{path}: {cause.strerror}, but {folder / INDEX} names it; restore it, or make the folder again"
         raise InputError(message) from cause
+    if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait for ever
+        message = f"{path}: is no regular file, but {folder / INDEX} names it; restore it, or make the folder again"
+        raise InputError(message)
+    size = found.st_size
     if size != file["bytes"]:
         message = f"{path}: {size:,} bytes, but {folder / INDEX} says {file['bytes']:,}; the file is cut or was changed"
         raise InputError(message)
@@ -126,13 +186,15 @@ def verify_file(folder: Path, file: JsonObject) -> None:
     """
     check_file(folder, file)
     path, crc = path_of(folder, file), 0
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            crc = zlib.crc32(chunk, crc)
-    if f"{crc:08x}" != file.get("crc32"):
-        message = (
-            f"{path}: its CRC-32 is {crc:08x}, but {folder / INDEX} says {file.get('crc32')}; the file was changed"
-        )
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                crc = zlib.crc32(chunk, crc)
+    except OSError as cause:
+        message = f"{path}: cannot be read: {cause.strerror}"
+        raise InputError(message) from cause
+    if f"{crc:08x}" != file["crc32"]:
+        message = f"{path}: its CRC-32 is {crc:08x}, but {folder / INDEX} says {file['crc32']}; the file was changed"
         raise InputError(message)
 
 
@@ -155,21 +217,34 @@ def open_array(folder: Path, file: JsonObject, dtype: npt.DTypeLike, length: int
     InputError
         The file cannot be read, or is not the array that the index promises.
     """
-    path = path_of(folder, file)
-    array: npt.NDArray[Any]
+    check_file(folder, file)
+    path, needed = path_of(folder, file), np.dtype(dtype)
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as cause:
-        try:  # NumPy maps no array without elements
-            array = np.load(path, allow_pickle=False)
-        except (OSError, ValueError):
-            message = f"{path}: cannot be read: {cause}"
-            raise InputError(message) from cause
-    if array.dtype != np.dtype(dtype) or array.ndim != 1 or (length is not None and len(array) != length):
-        needed = f"{np.dtype(dtype)} [{'n' if length is None else length}]"
-        message = f"{path}: {array.dtype} {list(array.shape)}, but {folder / INDEX} promises {needed}"
+        with path.open("rb") as stream:
+            head = stream.read(256)
+    except OSError as cause:
+        message = f"{path}: cannot be read: {cause.strerror}"
+        raise InputError(message) from cause
+    header = _NPY_HEADER.match(head)
+    offset = 0 if header is None else 10 + int.from_bytes(header[1], "little")
+    if header is None or header.end() != offset:
+        message = f"{path}: is no .npy file with one dimension; the file was changed"
         raise InputError(message)
-    return array
+    found, count = header[2].decode(), int(header[3])
+    if found not in (needed.str, needed.newbyteorder("<").str) or (length is not None and count != length):
+        promised = f"{needed} [{'n' if length is None else length}]"
+        message = f"{path}: {found} [{count}], but {folder / INDEX} promises {promised}"
+        raise InputError(message)
+    if offset + count * needed.itemsize != file["bytes"]:
+        message = f"{path}: {count:,} elements and {file['bytes']:,} bytes do not fit together; the file was changed"
+        raise InputError(message)
+    if count == 0:  # nothing can be mapped
+        return np.empty(0, needed)
+    try:
+        return np.memmap(path, needed.newbyteorder("<"), "r", offset, (count,))
+    except (OSError, ValueError) as cause:
+        message = f"{path}: cannot be mapped into memory: {cause}"
+        raise InputError(message) from cause
 
 
 def release_pages(array: npt.NDArray[Any]) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import zlib
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.atomic_file import write_bytes
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.dataset import EXAMPLES_FORMAT
+from wordpiece_bert.pretraining.index import MAX_INDEX_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +27,8 @@ __all__ = ["Journal", "compare_headers", "examples_header"]
 class Journal:
     """A file whose first line is the identity of a call, and each other line a part of its output that is complete.
 
-    A line is on the disk when `append` returns. A run that was killed may leave an incomplete last line; it is dropped.
+    A line is on the disk when `append` returns, and ends with a checksum. A run that was killed may leave an incomplete
+    last line; that and what follows a damaged line is dropped. Only one process may use it: the caller holds a lock.
 
     Parameters
     ----------
@@ -35,22 +40,32 @@ class Journal:
 
     def __init__(self, path: Path, header: JsonObject) -> None:
         self.path = path
-        self._header = header
+        #: The header as a journal returns it.
+        self.header: JsonObject = json.loads(json.dumps(header))
         # Where each line ends, that of the header first.
         self._ends: list[int] = []
 
     def read(self) -> tuple[JsonObject | None, list[JsonObject]]:
-        """Return the header and the complete lines of an earlier run; the header is None if there is no journal."""
-        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
-        found: list[JsonObject] = []
+        """Return the header and the complete lines of an earlier run.
+
+        The header is None if there is no journal, and empty if it is damaged.
+        """
         self._ends = []
+        if not self.path.exists():
+            return None, []
+        if not self.path.is_file() or self.path.stat().st_size > MAX_INDEX_BYTES:
+            return {}, []
+        found: list[JsonObject] = []
+        lines = self.path.read_bytes().splitlines(keepends=True)
         for line in lines:
-            entry = _parsed(line)
-            if entry is None:  # a run that was killed has written a part of it
+            entry = _opened(line)
+            if entry is None:
                 break
             found.append(entry)
             self._ends.append(len(line) + (self._ends[-1] if self._ends else 0))
-        return (found[0], found[1:]) if found else (None, [])
+        if found:
+            return found[0], found[1:]
+        return ({} if lines and lines[0].endswith(b"\n") else None), []
 
     def begin(self) -> None:
         """Write a new journal with the header alone.
@@ -62,7 +77,7 @@ class Journal:
         """
         self._ends = []
         self.path.unlink(missing_ok=True)
-        self.append(self._header)
+        self.append(self.header)
 
     def keep(self, count: int) -> None:
         """Go on after the first `count` lines that `read` returned, without the header; later ones are dropped."""
@@ -79,24 +94,46 @@ class Journal:
         OSError
             The file cannot be written.
         """
-        line = json.dumps(entry).encode() + b"\n"
+        line = _sealed(entry)
         with self.path.open("ab") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
         self._ends.append(len(line) + (self._ends[-1] if self._ends else 0))
 
+    def write(self, entries: list[JsonObject]) -> None:
+        """Write the header and all lines at once.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        write_bytes(self.path, b"".join(map(_sealed, [self.header, *entries])))
+
     def remove(self) -> None:
         """Remove the file."""
         self.path.unlink(missing_ok=True)
 
 
-def _parsed(line: bytes) -> JsonObject | None:
-    if not line.endswith(b"\n"):
+# The Rust core writes and reads the same lines for token stores.
+_LINE = re.compile(rb"(.*), \"crc32\": \"([0-9a-f]{8})\"\}\n", re.DOTALL)
+
+
+def _sealed(entry: JsonObject) -> bytes:
+    """Return the line of an entry, whose last field is the checksum of the rest."""
+    text = json.dumps(entry).encode()
+    return text[:-1] + b', "crc32": "%08x"}\n' % zlib.crc32(text)
+
+
+def _opened(line: bytes) -> JsonObject | None:
+    """Return the entry of a line, or None if it is not as it was written."""
+    parts = _LINE.fullmatch(line)
+    if parts is None or zlib.crc32(parts[1] + b"}") != int(parts[2], 16):
         return None
     try:
-        content: Any = json.loads(line)
-    except ValueError:
+        content: Any = json.loads(parts[1] + b"}")
+    except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 
@@ -137,7 +174,7 @@ def compare_headers(folder: Path, header: JsonObject, found: JsonObject) -> None
             continue
         what = name
         if name == "options" and isinstance(found.get(name), dict):
-            what = next(one for one in value if found[name].get(one) != value[one])
+            what = next((one for one in value if found[name].get(one) != value[one]), name)
         elif name == "store":
             what = "token store"
         message = f"{folder}: has examples that were begun with another {what}; choose another output, or delete it"

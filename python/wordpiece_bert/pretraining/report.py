@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import json
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.figures import new_figure
 from wordpiece_bert._internal.notebook import table_html
+from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import os
@@ -105,12 +106,19 @@ class ExamplesReport:
         ----------
         content : mapping of str to value
             The fields, as from `to_dict`. Unknown ones are ignored, so that newer reports can be read.
+
+        Raises
+        ------
+        InputError
+            A field is missing, or has the wrong type.
         """
-        known = {one.name for one in fields(cls)}
         given: dict[str, Any] = {}
-        for name in known & content.keys():
-            value = content[name]
-            given[name] = tuple(value) if isinstance(value, list) else value
+        for one in fields(cls):
+            if one.name not in content and one.default is MISSING and one.default_factory is MISSING:
+                message = f"the report has no field {one.name!r}"
+                raise InputError(message)
+            if one.name in content:
+                given[one.name] = _checked(one.name, str(one.type), content[one.name])
         return cls(**given)
 
     @property
@@ -241,6 +249,25 @@ class ExamplesReport:
             title=f"Lengths of rows, {self.fill_rate:.1%} full", ylabel="tokens", ylim=(0, self.row_length * 1.02)
         )
         figure.savefig(path)
+
+
+def _checked(name: str, kind: str, value: Any) -> Any:  # noqa: ANN401
+    """Return the value of a field of a report."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if kind.startswith("tuple"):
+        lengths = {"labels": (0, 2), "lengths": (0, 5)}[name]
+        if isinstance(value, list | tuple) and len(value) in lengths:
+            return tuple(_checked(name, "int", item) for item in value)
+    elif kind == "int":
+        if whole:
+            return value
+    elif kind == "float":
+        if whole or (isinstance(value, float) and math.isfinite(value)):
+            return float(value)
+    elif isinstance(value, dict if kind.startswith("dict") else str):
+        return value
+    message = f"the field {name!r} of the report must be {kind}, not {value!r:.80}"
+    raise InputError(message)
 
 
 _COUNTS = {

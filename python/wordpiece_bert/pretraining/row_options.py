@@ -15,12 +15,12 @@ from wordpiece_bert.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from wordpiece_bert.pretraining.store import StoreShard
 
-__all__ = ["OBJECTIVES", "RowOptions"]
+__all__ = ["LONGEST_ROW", "OBJECTIVES", "RowOptions"]
 
 OBJECTIVES = ("nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text")
 _PAIRS = ("nsp", "sop")
-# The longest row; positions are stored in 32 bits.
-_LONGEST = 1 << 24
+#: The longest row; positions are stored in 32 bits.
+LONGEST_ROW = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class RowOptions:
         check_instance("tokenizer", tokenizer, Tokenizer)
         checked_choice("objective", objective, OBJECTIVES)
         least, meaning = (5, "[CLS] A [SEP] B [SEP]") if objective in _PAIRS else (3, "[CLS] A [SEP]")
-        max_length = whole_number("max_length", max_length, least, _LONGEST, meaning=meaning)
+        max_length = whole_number("max_length", max_length, least, LONGEST_ROW, meaning=meaning)
         if masking is not None:
             check_instance("masking", masking, Masking)
         cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
@@ -162,7 +162,7 @@ def _checked_packing(packing: object, max_length: int) -> int | None:
     if packing is True:
         return max_length
     try:
-        return whole_number("packing", packing, max_length, _LONGEST)  # type: ignore[arg-type]
+        return whole_number("packing", packing, max_length, LONGEST_ROW)  # type: ignore[arg-type]
     except InputError:
         message = (
             f"packing must be True, False, or a row length of max_length ({max_length}) or more, not {packing!r:.80}"

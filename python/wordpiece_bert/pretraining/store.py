@@ -8,22 +8,26 @@ from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, write_text
+from wordpiece_bert._internal.file_locks import only_writer
 from wordpiece_bert._internal.notebook import table_html
+from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.index import (
     INDEX,
     JOURNAL,
     check_file,
+    ids_dtype,
     open_array,
     path_of,
     read_index,
     release_pages,
     verify_file,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -39,10 +43,13 @@ TOKENS_FORMAT = "wordpiece-bert tokens"
 #: The counts of a store, in the order of its index.
 COUNTS = ("documents", "documents_empty", "sentences", "sentences_empty", "tokens", "skipped", "bytes")
 
+_ARRAYS = ("ids", "sentence_offsets", "document_offsets", "document_ids")
 # Elements that are written at a time.
 _CHUNK = 1 << 20
 # Megatron-LM reads uint16 for vocabularies below this size, and int32 for others.
 _MEGATRON_UINT16 = 65_500
+
+Value = TypeVar("Value")
 
 
 class StoreShard:
@@ -58,9 +65,13 @@ class StoreShard:
         self._folder = folder
         self._files: JsonObject = entry["files"]
         self._dtype = dtype
-        self.tokens = int(entry["tokens"])
-        self.sentences = int(entry["sentences"])
-        self.documents = int(entry["documents"])
+        where = folder / INDEX
+        self.tokens = whole(where, entry, "tokens")
+        self.sentences = whole(where, entry, "sentences")
+        self.documents = whole(where, entry, "documents")
+        if self._files.keys() != set(_ARRAYS):
+            message = f"{where}: a shard must have the files {', '.join(_ARRAYS)}, not {', '.join(self._files):.80}"
+            raise InputError(message)
 
     @cached_property
     def ids(self) -> npt.NDArray[Any]:
@@ -84,7 +95,7 @@ class StoreShard:
 
     def release(self) -> None:
         """Let the system have the memory of the pages that were read; reading them again brings them back."""
-        for name in ("ids", "sentence_offsets", "document_offsets", "document_ids"):
+        for name in _ARRAYS:
             if name in self.__dict__:
                 release_pages(self.__dict__[name])
 
@@ -100,7 +111,7 @@ class StoreShard:
             ("sentence_offsets", self.sentence_offsets, self.tokens),
             ("document_offsets", self.document_offsets, self.sentences),
         ):
-            if offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) <= 0).any():
+            if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) <= 0).any():
                 path = path_of(self._folder, self._files[name])
                 message = f"{path}: offsets must ascend from 0 to {end:,}; make the store again"
                 raise InputError(message)
@@ -110,7 +121,8 @@ class TokenStore:
     """A tokenized corpus in a folder, as `build_token_store` and `merge_token_stores` write it.
 
     Opening checks the sizes of all files; the arrays are mapped into memory when they are used. A store is pickled as
-    its path.
+    its path. While it is in use, its files must not be cut or overwritten: the system ends a process that reads a
+    mapped page that the file no longer has (SIGBUS), and no error can be raised. Removing the folder is safe.
 
     Parameters
     ----------
@@ -170,20 +182,20 @@ class TokenStore:
         self.path = Path(path)
         index = read_index(self.path, TOKENS_FORMAT)
         self._index = index
-        try:
-            self.dtype = np.dtype(index["dtype"])
-            for name in COUNTS:
-                setattr(self, name, int(index["counts"][name]))
-            self.vocab_size = int(index["vocab_size"])
-            self.fingerprint = str(index["tokenizer"])
-            self.options = dict(index["options"])
-            self.shards = tuple(StoreShard(self.path, entry, self.dtype) for entry in index["shards"])
-        except (KeyError, TypeError, ValueError) as cause:
-            message = f"{self.path / INDEX}: {cause!r} is missing or has the wrong type; make the store again"
-            raise InputError(message) from cause
-        if self.dtype not in (np.dtype(np.uint16), np.dtype(np.uint32)):
-            message = f"{self.path / INDEX}: dtype {self.dtype} is none of uint16, uint32"
-            raise InputError(message)
+        where = self.path / INDEX
+        self.dtype = ids_dtype(where, index)
+        counts = _checked(where, index, "counts", dict)
+        for name in COUNTS:
+            setattr(self, name, whole(where, counts, name))
+        self.vocab_size = whole(where, index, "vocab_size")
+        self.fingerprint = _checked(where, index, "tokenizer", str)
+        self.options = _checked(where, index, "options", dict)
+        self.shards = tuple(StoreShard(self.path, entry, self.dtype) for entry in index["shards"])
+        for name in ("documents", "sentences", "tokens"):
+            total = sum(getattr(shard, name) for shard in self.shards)
+            if total != getattr(self, name):
+                message = f"{where}: counts has {getattr(self, name):,} {name}, but its shards have {total:,} in all"
+                raise InputError(message)
         for file in self._files():
             check_file(self.path, file)
 
@@ -227,6 +239,8 @@ class TokenStore:
         OSError
             A file cannot be written.
         """
+        for shard in self.shards:
+            shard._check_offsets()
         binary, index = Path(f"{os.fspath(prefix)}.bin"), Path(f"{os.fspath(prefix)}.idx")
         dtype = np.dtype("<u2" if self.vocab_size < _MEGATRON_UINT16 else "<i4")
         with AtomicFile(binary) as ids, AtomicFile(index) as bounds:
@@ -288,6 +302,15 @@ class TokenStore:
         return table_html(f"Token store {self.path}", ("", ""), rows)
 
 
+def _checked(path: Path, index: JsonObject, name: str, kind: type[Value]) -> Value:
+    """Return a field of an index that must be of a type."""
+    value = index.get(name)
+    if not isinstance(value, kind):
+        message = f"{path}: {name} is missing or has the wrong type: {quoted(value)}; make the store again"
+        raise InputError(message)
+    return value
+
+
 def _chunks(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
     for start in range(0, len(array), _CHUNK):
         yield array[start : start + _CHUNK]
@@ -337,14 +360,16 @@ def merge_token_stores(
         "counts": {name: sum(getattr(part, name) for part in parts) for name in COUNTS},
         "shards": list(chain.from_iterable(_entries_from(part, real) for part in parts)),
     }
-    if (folder / INDEX).exists():
-        if read_index(folder, TOKENS_FORMAT) == index:
-            return TokenStore(folder)
-        message = f"{folder}: has another token store already; choose another output, or delete it"
-        raise InputError(message)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
-    return TokenStore(folder)
+    with only_writer(folder):
+        if (folder / JOURNAL).exists():
+            message = f"{folder}: has an unfinished store ({JOURNAL}); choose another output, or finish or delete it"
+            raise InputError(message)
+        if not (folder / INDEX).exists():
+            write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
+        elif read_index(folder, TOKENS_FORMAT) != index:
+            message = f"{folder}: has another token store already; choose another output, or delete it"
+            raise InputError(message)
+        return TokenStore(folder)
 
 
 def _check_mergeable(parts: list[TokenStore], folder: Path) -> None:
@@ -363,9 +388,6 @@ def _check_mergeable(parts: list[TokenStore], folder: Path) -> None:
         seen[real] = part
     if os.path.realpath(folder) in seen:
         message = f"{folder}: is one of the stores to merge; choose another output"
-        raise InputError(message)
-    if (folder / JOURNAL).exists():
-        message = f"{folder}: has an unfinished store ({JOURNAL}); choose another output, or finish or delete it"
         raise InputError(message)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.dataset import PAIR_LABELS
 
 if TYPE_CHECKING:
@@ -59,11 +61,25 @@ class Tally:
         return {"rows_by_length": [list(pair) for pair in by_length], "counts": dict(self._counts)}
 
     def merge(self, content: Mapping[str, Any]) -> None:
-        """Add what another tally's `to_json` has returned."""
-        for length, rows in content["rows_by_length"]:
+        """Add what another tally's `to_json` has returned.
+
+        Raises
+        ------
+        InputError
+            It is something else: the file it is from is damaged.
+        """
+        try:
+            pairs = [(operator.index(length), operator.index(rows)) for length, rows in content["rows_by_length"]]
+            counts = {str(name): operator.index(count) for name, count in content["counts"].items()}
+            if not all(0 <= length < len(self._rows_by_length) and 0 <= rows < 1 << 48 for length, rows in pairs):
+                raise ValueError
+        except (AttributeError, KeyError, TypeError, ValueError) as cause:
+            message = f"the counts of rows are damaged: {content!r:.80}; delete the output, and make it again"
+            raise InputError(message) from cause
+        for length, rows in pairs:
             self._rows_by_length[length] += rows
             self.tokens += length * rows
-        self._counts.update(content["counts"])
+        self._counts.update(counts)
 
     @property
     def rows(self) -> int:

@@ -9,6 +9,7 @@
 pub mod collate;
 mod documents;
 pub mod formats;
+mod journal;
 pub mod masking;
 mod npy;
 mod packing;

@@ -66,12 +66,16 @@ pub(super) struct PartFile {
 }
 
 impl PartFile {
-    /// Creates the file under the name of a part.
+    /// Creates the file under the name of a part, in place of what a killed run left.
     pub fn create(target: PathBuf) -> Result<PartFile> {
         let mut part = target.clone().into_os_string();
         part.push(PART);
         let part = PathBuf::from(part);
-        let file = File::create(&part).map_err(|error| write_error(&part, &error))?;
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(write_error(&part, &error)),
+            _ => {}
+        }
+        let file = File::create_new(&part).map_err(|error| write_error(&part, &error))?;
         Ok(PartFile { file, part, target })
     }
 

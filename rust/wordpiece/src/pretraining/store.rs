@@ -3,7 +3,8 @@
 //! A [`TokenStoreWriter`] takes blocks of texts, divides them into documents and sentences, tokenizes the sentences, and
 //! writes shards of four `.npy` files each. A shard ends after a document, and then a line of `journal.jsonl` says what
 //! the shard has and where the next one begins. `index.json` comes last. A writer that is created for a folder with a
-//! journal goes on after its last line, and the folder ends up with the bytes that one run would have written.
+//! journal goes on after its last line whose shard is intact, and the folder ends up with the bytes that one run would have
+//! written. Only one writer may be at work in a folder; the caller sees to that.
 //!
 //! # Cost
 //!
@@ -18,6 +19,7 @@ use serde_json::Value;
 use wordpiece_parallel::Workers;
 
 use super::documents::{DividedBlock, DocumentEnd, DocumentRule, Documents, document_id};
+use super::journal::{self, is_intact, opened, sealed};
 use super::npy::{FileEntry, NpyWriter, PART, PartFile, sync_folder, write_error};
 use super::sentences::SentenceSplitter;
 use crate::batch::Columns;
@@ -147,6 +149,11 @@ struct IndexRef<'a> {
     shards: &'a [ShardEntry],
 }
 
+/// Returns the name of a file of a shard.
+fn shard_file(number: usize, what: &str) -> String {
+    format!("{number:05}.{what}.npy")
+}
+
 /// The four files of the shard that is being written.
 struct OpenShard {
     ids: NpyWriter,
@@ -160,7 +167,7 @@ struct OpenShard {
 
 impl OpenShard {
     fn create(folder: &Path, number: usize, narrow: bool) -> Result<OpenShard> {
-        let name = |what: &str| format!("{number:05}.{what}.npy");
+        let name = |what: &str| shard_file(number, what);
         let ids = name("ids");
         let mut shard = OpenShard {
             ids: if narrow { NpyWriter::create::<u16>(folder, &ids)? } else { NpyWriter::create::<u32>(folder, &ids)? },
@@ -272,7 +279,7 @@ impl TokenStoreWriter {
         };
         let index = folder.join(INDEX);
         if index.exists() {
-            let read = fs::read(&index).map_err(|error| write_error(&index, &error))?;
+            let read = journal::read(&index)?.ok_or_else(|| writer.conflict("format"))?;
             let found: Index = serde_json::from_slice(&read).map_err(|_| writer.conflict("format"))?;
             writer.check_header(&found.header)?;
             writer.counts = found.counts;
@@ -332,26 +339,28 @@ impl TokenStoreWriter {
     /// Reads the journal of an earlier run, if there is one, and begins one otherwise.
     fn read_journal(&mut self) -> Result<()> {
         let path = self.folder.join(JOURNAL);
-        let journal =
-            if path.exists() { fs::read(&path).map_err(|error| write_error(&path, &error))? } else { Vec::new() };
+        let journal = match path.exists() {
+            true => journal::read(&path)?.ok_or_else(|| self.conflict("format"))?,
+            false => Vec::new(),
+        };
         // A run that was killed may have written a part of the last line.
         let mut lines = journal.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
         let Some(first) = lines.next() else {
             self.remove_leftovers()?;
-            let mut header = serde_json::to_vec(&self.header).map_err(|_| self.conflict("options"))?;
-            header.push(b'\n');
-            fs::write(&path, header).map_err(|error| write_error(&path, &error))?;
+            let header = serde_json::to_vec(&self.header).map_err(|_| self.conflict("options"))?;
+            fs::write(&path, sealed(&header)).map_err(|error| write_error(&path, &error))?;
             return sync_folder(&self.folder);
         };
-        let found: JournalHeader = serde_json::from_slice(first).map_err(|_| self.conflict("format"))?;
-        self.check_header(&found)?;
+        let header = opened(first).and_then(|object| serde_json::from_slice::<JournalHeader>(&object).ok());
+        self.check_header(&header.ok_or_else(|| self.conflict("format"))?)?;
         let mut whole = first.len();
         let mut position = Position::default();
         for line in lines {
-            let Ok(line_read) = serde_json::from_slice::<JournalLine>(line) else { break };
+            let read = opened(line).and_then(|object| serde_json::from_slice::<JournalLine>(&object).ok());
+            let Some(read) = read.filter(|read| self.follows(read)) else { break };
             whole += line.len();
-            position = line_read.next;
-            self.shards.push(line_read.shard);
+            position = read.next;
+            self.shards.push(read.shard);
         }
         self.remove_leftovers()?;
         let file = OpenOptions::new().write(true).open(&path).map_err(|error| write_error(&path, &error))?;
@@ -363,11 +372,31 @@ impl TokenStoreWriter {
         Ok(())
     }
 
+    /// Returns whether a line of the journal has the next shard, and the files of the shard are as they were written.
+    fn follows(&self, line: &JournalLine) -> bool {
+        let number = self.shards.len();
+        let in_order = line.next.input <= self.options.file_numbers.len();
+        let files = &line.shard.files;
+        let named = [
+            ("ids", &files.ids),
+            ("sentence_offsets", &files.sentence_offsets),
+            ("document_offsets", &files.document_offsets),
+            ("document_ids", &files.document_ids),
+        ];
+        in_order
+            && named.into_iter().all(|(what, file)| {
+                let name = shard_file(number, what);
+                file.name == name && is_intact(&self.folder.join(name), file.bytes, &file.crc32)
+            })
+    }
+
     /// Removes the parts that a killed run left.
     fn remove_leftovers(&self) -> Result<()> {
         let entries = fs::read_dir(&self.folder).map_err(|error| write_error(&self.folder, &error))?;
         for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().ends_with(&format!(".npy{PART}")) {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.ends_with(&format!(".npy{PART}")) || name == format!("{INDEX}{PART}") {
                 fs::remove_file(entry.path()).map_err(|error| write_error(&entry.path(), &error))?;
             }
         }
@@ -541,11 +570,10 @@ impl TokenStoreWriter {
         sync_folder(&self.folder)?;
         let next = Position { input, documents, counts: self.counts };
         let line = JournalLine { shard: entry.clone(), next };
-        let mut json = serde_json::to_vec(&line).map_err(|_| self.conflict("options"))?;
-        json.push(b'\n');
+        let json = serde_json::to_vec(&line).map_err(|_| self.conflict("options"))?;
         let path = self.folder.join(JOURNAL);
         let appended = OpenOptions::new().append(true).open(&path).and_then(|mut file| {
-            file.write_all(&json)?;
+            file.write_all(&sealed(&json))?;
             file.sync_data()
         });
         appended.map_err(|error| write_error(&path, &error))?;
