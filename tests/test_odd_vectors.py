@@ -300,6 +300,14 @@ def test_semantic_search(metric: str) -> None:
                 np.testing.assert_allclose([hit["score"] for hit in hits], [hit["score"] for hit in others], atol=1e-6)
 
 
+def test_sparse_queries_that_are_not_finite_are_refused() -> None:
+    for bad in (np.nan, np.inf):
+        queries = VECTORS.copy()
+        queries[1, 2] = bad
+        with pytest.raises(InputError, match=f"query 1 has {bad} at index 2: a query must be finite numbers"):
+            semantic_search(SparseVectors.from_dense(queries), SparseVectors.from_dense(VECTORS))
+
+
 def test_search_of_quantized_vectors() -> None:
     quantized = quantize_embeddings(VECTORS, "int8", ranges := np.array([[-3.0] * D, [3.0] * D]))
     check(lambda a: semantic_search(a, quantized, corpus_precision="int8", ranges=ranges), DENSE, 1)

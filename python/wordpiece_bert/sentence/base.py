@@ -139,7 +139,8 @@ class Encoder:
         **options: object,
     ) -> Self:
         """Refuse arguments that only sentence-transformers has, and choose the class for a folder."""
-        refuse_peer_arguments(cls, options)
+        if cls.__module__.startswith("wordpiece_bert."):  # a subclass of the user may take what it likes
+            refuse_peer_arguments(cls, options)
         return object.__new__(cls._class_for(model, revision, download=download))
 
     @classmethod

@@ -204,6 +204,11 @@ def _is_sparse(vectors: object) -> bool:
 def _sparse_search(queries: object, corpus: object, metric: str, top_k: int) -> Found:
     """Return the rows and similarities of the sparse vectors nearest to each query, in bounded memory."""
     x, y = as_sparse("query_embeddings", queries), as_sparse("corpus_embeddings", corpus)
+    bad = np.flatnonzero(~np.isfinite(x.values))
+    if len(bad):
+        row = int(np.searchsorted(x.indptr, bad[0], side="right")) - 1
+        message = f"query {row} has {x.values[bad[0]]} at index {x.indices[bad[0]]}: a query must be finite numbers"
+        raise InputError(message)
     step = max(1, _BLOCK // max(1, len(y)))
     scores = (sparse_similarity(x[start : start + step], y, metric) for start in range(0, max(1, len(x)), step))
     parts = [best_of_scores(some, top_k) for some in scores]
