@@ -99,7 +99,7 @@ def test_embed_writes_the_vectors_of_the_library(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("vectors.npy: 4 vectors of 384 float32")
-    assert sorted(os.listdir()) == ["texts.txt", "vectors.npy"]
+    assert sorted(os.listdir()) == ["texts.txt", "vectors.npy", "vectors.npy.fingerprint.json"]
 
 
 def test_embed_does_not_depend_on_batch_size_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
