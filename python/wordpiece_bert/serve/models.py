@@ -142,7 +142,7 @@ class ServedRanker:
     async def rank(self, query: str, documents: list[str], *, raw_scores: bool, truncate: bool) -> Answer:
         """Return the score of each document: those of `CrossEncoder.predict`."""
         ranker = self.ranker
-        prefix = prompt_text(None, None, ranker._prompts, ranker._default_prompt_name)
+        prefix = prompt_text(None, None, ranker._folder.prompts, ranker._folder.default_prompt_name)
         characters = len(query) + sum(map(len, documents))
         rows = await _tokenized(lambda: self._pairs.rows(prefix + query, documents), characters)
         tokens = int(rows.lengths.sum())
