@@ -10,6 +10,7 @@ import math
 import re
 import string
 import sys
+import time
 import xml.etree.ElementTree as ET
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -29,13 +30,14 @@ from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.variants import MegatronBertConfig, MegatronBertForSequenceClassification
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect import Trace
 from wordpiece_bert.inspect.pack import ALPHABET, ENCODINGS, pack
 from wordpiece_bert.tasks import Loaded
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wordpiece_bert.inspect import Trace, View
+    from wordpiece_bert.inspect import View
 
 HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> ]]> & \" ' `${1}` \u2028 \u202e"
 VOCAB = [
@@ -223,6 +225,23 @@ def test_the_steps_agree_with_the_tokenizer(text: str) -> None:
     assert [row["id"] for row in shown["tokens"]] == tokenizer.encode(text).ids
 
 
+def test_the_time_of_tokens_is_linear_in_the_text() -> None:
+    """Four times the text takes about four times as long, of texts, long words and added tokens."""
+    tokenizer = wb.Tokenizer.from_vocab([*VOCAB, "a", "##a"], max_input_chars_per_word=1_000_000)
+
+    def seconds(text: str) -> float:
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            assert entry(inspect.tokens(tokenizer, text))["agrees"]
+            times.append(time.process_time() - start)
+        return min(times)
+
+    for part in ("Café, the漢 unaffordable\t", "a", "[MASK]"):
+        short, long = (seconds(part * (count // len(part))) for count in (5_000, 40_000))
+        assert long < 8 * 3 * max(short, 0.01), part
+
+
 # --- attention
 
 
@@ -258,8 +277,9 @@ def test_rollout_is_the_product_of_the_layers() -> None:
         (np.ones((2, 3, 4, 5)), ["a"] * 4, r"\[2, 3, 4, 5\]"),
         (-np.ones((1, 1, 2, 2)), ["a"] * 2, "after the softmax"),
         (np.full((1, 1, 2, 2), np.nan), ["a"] * 2, "finite"),
-        (np.ones((1, 1, 2, 2)), ["a"], "2 strings"),
-        (np.ones((1, 1, 2, 2)), None, "2 strings"),
+        (np.full((1, 1, 2, 2), 0.5), ["a"], "2 strings"),
+        (np.full((1, 1, 2, 2), 0.5), None, "2 strings"),
+        (np.full((1, 1, 2, 2), 1e39), ["a"] * 2, "beyond the range of float32"),
         ("text", ["a"], "numbers"),
         (np.ones((2, 2, 1, 2, 2)), ["a"] * 2, "2 rows"),
     ],
@@ -267,6 +287,77 @@ def test_rollout_is_the_product_of_the_layers() -> None:
 def test_wrong_attention_is_refused(weights: Any, tokens: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         inspect.attention(weights, tokens)
+
+
+def broken(weights: np.ndarray, fault: str, row: tuple[int, ...]) -> np.ndarray:
+    """Weights with one row that no softmax gives."""
+    weights = weights.astype(np.float64)
+    if fault == "negative":
+        weights[row][0] -= 2 * weights[row][0] + 1e-6
+        weights[row][1] += 1 - weights[row].sum()
+    elif fault == "dropout":
+        weights[row] = np.where(np.arange(weights.shape[-1]) % 2, weights[row] * 2, 0)
+    elif fault == "scores":
+        weights[row] = np.exp(weights[row])
+    elif fault == "zero":
+        weights[row] = 0
+    else:
+        weights[row][-1] = float(fault)
+    return weights
+
+
+@given(
+    st.sampled_from(["negative", "dropout", "scores", "zero", "nan", "inf", "-inf"]),
+    st.integers(0, 1),
+    st.integers(0, 2),
+    st.integers(0, 6),
+)
+def test_weights_that_are_no_softmax_are_refused_with_their_place(
+    fault: str, layer: int, head: int, query: int
+) -> None:
+    weights, names = some_attention(), [f"t{i}" for i in range(7)]
+    weights[layer, head, query] = softmax(np.array([4, 0, 1, 0, 3, 0, 2], np.float32))
+    wrong = broken(weights, fault, (layer, head, query))
+    trace = Trace(
+        model="",
+        tokens=names,
+        ids=list(range(7)),
+        sentence_ids=[0] * 7,
+        word_ids=list(range(7)),
+        attentions=wrong,  # type: ignore[arg-type]
+        hidden_states=np.zeros((3, 7, 6), np.float32),
+        queries=np.zeros((2, 3, 7, 2), np.float32),
+        keys=np.zeros((2, 3, 7, 2), np.float32),
+        value_norms=np.ones((2, 3, 7), np.float32),
+        truncated=False,
+    )
+    place = re.escape(f"attentions[{layer}, {head}, {query}")
+    for refused in (
+        lambda: inspect.attention(wrong, names),
+        lambda: inspect.attention(trace),
+        lambda: inspect.patterns(wrong, names),
+        lambda: inspect.patterns([trace]),
+        lambda: inspect.rollout(wrong),
+    ):
+        with pytest.raises(InputError, match=place):
+            refused()
+
+
+@pytest.mark.parametrize("length", [1, 7, 512])
+def test_weights_that_other_programs_round_are_a_softmax(length: int) -> None:
+    weights = some_attention(length, 1, 2)
+    half = weights.astype(np.float16)
+    # bfloat16, rounded towards zero: the worst that a rounding does to a sum.
+    brain = (weights.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    for rounded in (half, brain):
+        assert inspect.attention(rounded, ["t"] * length).arrays["attention"].shape == (1, 2, length, length)
+
+
+def test_norms_are_not_negative() -> None:
+    norms = np.ones((2, 3, 7))
+    norms[1, 0, 2] = -1
+    with pytest.raises(InputError, match=r"value_norms\[1, 0, 2\] is -1"):
+        inspect.attention(some_attention(), ["a"] * 7, value_norms=norms)
 
 
 def test_wrong_selections_are_refused() -> None:
@@ -509,9 +600,15 @@ def test_integrated_gradients_add_up_to_the_change_of_the_logit(drawn: Loaded, r
 
 
 def test_a_linear_score_has_the_same_effects_by_every_method(reviews: Loaded) -> None:
-    """The words of praise and blame decide, whatever the method."""
+    """The words of praise and blame decide, whatever the method.
+
+    Not so for word vector times gradient: a norm follows the word vectors, which have no positions added, so the score
+    does not change with their length, and what that method measures is 0 up to rounding.
+    """
     text = "a wonderful film and a dull film"
-    for method in ("occlusion", "input_x_gradient", "integrated_gradients"):
+    product = inspect.saliency(reviews, text, label="positive", method="input_x_gradient").arrays["effect"]
+    np.testing.assert_allclose(product, 0, atol=1e-4)
+    for method in ("occlusion", "integrated_gradients"):
         view = inspect.saliency(reviews, text, label="positive", method=method)  # type: ignore[arg-type]
         effect = dict(zip(view.data["tokens"], view.arrays["effect"].tolist(), strict=True))
         assert max(effect, key=effect.__getitem__) == "wonderful", method
@@ -553,7 +650,7 @@ def test_a_view_refuses_a_model_without_its_head(reviews: Loaded, blanks: Loaded
         inspect.saliency(blanks, "a film")
     with pytest.raises(InputError, match="label must be one of"):
         inspect.saliency(reviews, "a film", label="none such")
-    with pytest.raises(InputError, match="a model and a Tokenizer"):
+    with pytest.raises(InputError, match="a model and its tokenizer"):
         inspect.trace((1, 2), "a")  # type: ignore[arg-type]
 
 
@@ -688,6 +785,34 @@ def test_any_tokens_survive(names: list[str]) -> None:
     ET.fromstring(view.to_svg())
 
 
+#: Texts of any characters of Python, lone surrogates among them.
+ANY_TEXT = st.text(st.characters(), max_size=8)
+
+
+@given(st.lists(ANY_TEXT, min_size=2, max_size=2), ANY_TEXT)
+def test_every_format_takes_any_text(names: list[str], title: str) -> None:
+    view = inspect.similarity(np.eye(2), names, title=title)
+    page = inspect.page(view, title=title)
+    for text in (view.to_html(), view.to_svg(), view._repr_html_(), page.to_html(), page._repr_html_()):
+        text.encode("utf-8")
+    # JSON has no half of a pair alone, but an escape for it; two escapes that follow each other are one character.
+    joined = [text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for text in (title, *names)]
+    for text in (view.to_json(), page.to_json()):
+        values = json.loads(text.encode("utf-8"))
+        values = values if "kind" in values else values["views"][0]
+        assert [values["title"], *values["data"]["rows"]] == joined
+    content, _ = decoded(page.to_html())
+    assert content["views"][0]["data"]["rows"] == joined[1:]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}, b"a"])
+def test_values_that_json_lacks_are_refused(value: Any) -> None:
+    view = inspect.View("similarity", "", {"rows": ["a"], "columns": ["a"], "value": value}, {"similarity": np.eye(1)})
+    for written in (view.to_json, view.to_html, inspect.page(view).to_json):
+        with pytest.raises(InputError, match="must be values of JSON"):
+            written()
+
+
 def test_files_and_pages_are_checked(tmp_path: Path) -> None:
     view = inspect.similarity(np.eye(2), ["a", "b"])
     with pytest.raises(InputError, match=r"must end in one of \.html"):
@@ -741,6 +866,24 @@ def test_command_writes_a_page(folders: Path, tmp_path: Path, capsys: pytest.Cap
     )
     content, _ = decoded(out.read_text(encoding="utf-8"))
     assert [len(view["data"]["tokenizers"]) for view in content["views"]] == [2]
+
+
+@pytest.mark.parametrize("length", [4, 6, 1000])
+def test_command_cuts_every_view_at_the_same_length(folders: Path, tmp_path: Path, length: int) -> None:
+    """Every view of a text has the tokens of the trace, also those of another model."""
+    out, text = tmp_path / "page.html", "the capital of france is a wonderful city of the film"
+    for name in ("words", "reviews"):
+        command = ["inspect", text, "-m", str(folders / name), "-o", str(out), "--max-length", str(length), "-q"]
+        assert main(command) == 0
+        content, _ = decoded(out.read_text(encoding="utf-8"))
+        shown = {view["kind"]: view["data"].get("tokens") for view in content["views"]}
+        del shown["positions"]
+        shown["patterns"] = shown["attention"]  # it has no tokens
+        shown["tokens"] = [row["token"] for row in content["views"][0]["data"]["tokenizers"][0]["tokens"]]
+        assert set(shown) >= ({"predictions", "lens"} if name == "words" else {"saliency"})
+        expected = inspect.trace(folders / name, text, max_length=length).tokens
+        assert len(expected) == min(length, 13)
+        assert all(tokens == expected for tokens in shown.values())
 
 
 def test_command_chooses_the_method_of_saliency(

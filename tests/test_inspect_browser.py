@@ -67,14 +67,19 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
     """A function that opens views in the browser; afterwards there was no complaint and no request but for the page."""
     contexts, opened = [], []
 
-    def start(shown: View | Page, width: int = 1280, scheme: str = "light") -> Opened:
+    def start(
+        shown: View | Page, width: int = 1280, scheme: str = "light", script: str = "", *, ready: bool = True
+    ) -> Opened:
         file = shown.save(tmp_path / f"{len(contexts)}.html")
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
+        if script:
+            context.add_init_script(script)
         one = Opened(context.new_page())
         opened.append((one, file))
         one.page.goto(file.as_uri())
-        one.ready()
+        if ready:
+            one.ready()
         return one
 
     yield start
@@ -215,6 +220,115 @@ def test_a_pair_of_tokens_has_its_score(open_page: Any) -> None:
     product = float(q[1, 2, 2] @ k[1, 2, 4])
     scores = q[1, 2, 2] @ k[1, 2].T / np.sqrt(8)
     assert numbers == pytest.approx([product, product / np.sqrt(8), float(softmax(scores)[4])], abs=5e-3)
+
+
+#: Delays, in milliseconds, of the parts of arrays that a page decompresses, one after the other.
+SLOW = """
+    const read = Response.prototype.arrayBuffer;
+    window.delays = [];
+    Response.prototype.arrayBuffer = async function () {
+      const delay = window.delays.shift() ?? 0;
+      const bytes = await read.call(this);
+      await new Promise((done) => setTimeout(done, delay));
+      return bytes;
+    };
+"""
+#: Click elements one after the other without waiting, while parts arrive in another order than they were asked for.
+CLICKS = """
+    async ([selectors, delays]) => {
+      window.delays.push(...delays);
+      for (const selector of selectors) document.querySelector(selector).click();
+      await new Promise((done) => setTimeout(done, Math.max(...delays) + 200));
+    }
+"""
+
+
+def slow_page(start: Any, shown: View | Page) -> Opened:
+    """Open a page whose parts arrive late where a test says so."""
+    return start(shown, script=SLOW)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_of_quick_choices_is_shown_whatever_arrives_last(open_page: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    q, k = rng.normal(size=(2, 3, 3, 6, 8)).astype(np.float32)
+    one = slow_page(open_page, inspect.neurons(None, list("abcdef"), queries=q, keys=k))
+    # Every part is new, so that each is waited for; the first arrives after the last.
+    places = [(int(i) // 3, int(i) % 3) for i in rng.permutation(np.arange(1, 9))[:4]]
+    clicks = [
+        f'[aria-label="{group}"] button:nth-child({index + 1})'
+        for layer, head in places
+        for group, index in (("Layer", layer), ("Head", head))
+    ]
+    one.page.evaluate(CLICKS, [clicks, [600, 600, *rng.integers(0, 500, 20).tolist()]])
+    layer, head = places[-1]
+    assert one.page.locator(".grid[data-state]").get_attribute("data-state") == f"{layer} {head} 0 0"
+    shown = one.page.locator("[data-equation]").inner_text()
+    product = float(re.search(r"q·k = (-?[\d.]+)", shown.replace("−", "-"))[1])
+    assert product == pytest.approx(float(q[layer, head, 0] @ k[layer, head, 0]), abs=5e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quick_choices_of_heads(open_page: Any, seed: int) -> None:
+    """In the views attention and patterns, too."""
+    rng = np.random.default_rng(seed)
+    weights, names = some_attention(9, 4, 3), [f"t{i}" for i in range(9)]
+    places = [(int(i), int(rng.integers(3))) for i in rng.permutation(np.arange(1, 4))]
+    delays = [600, *rng.integers(0, 500, 20).tolist()]
+    one = slow_page(open_page, inspect.attention(weights, names, layer=0, head=0, token=2))
+    one.page.wait_for_timeout(400)  # until the thumbnails are read, whose parts would use up the delays
+    one.page.evaluate(CLICKS, [[f'[data-head="{layer}.{head}"]' for layer, head in places], delays])
+    layer, head = places[-1]
+    settle(one, f"weights {layer} {head} 2")
+    for name, value in ranking(one).items():
+        assert value == pytest.approx(weights[layer, head, 2, int(name[1:])], abs=1 / 255 + 5e-4)
+    view = inspect.patterns(weights, names)
+    one = slow_page(open_page, view)
+    one.page.evaluate(CLICKS, [[f'.chip[aria-label^="Layer {layer}, head {head}:"]' for layer, head in places], delays])
+    numbers = [float(text) for text in one.page.locator("#panel [aria-live=polite] .bars .number").all_inner_texts()]
+    assert numbers == pytest.approx(view.arrays["measures"][layer, head].tolist(), abs=5.1e-4)
+    assert one.page.locator("#panel [aria-live=polite] h2").inner_text().startswith(f"Layer {layer}, head {head}")
+
+
+def test_quick_choices_of_tabs(open_page: Any) -> None:
+    """A tab whose data are packed opens late: it does not replace the tab that was chosen after it."""
+    tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "a"])
+    page = inspect.page(
+        inspect.similarity(np.eye(2), ["a", "b"]),
+        inspect.tokens(tok, "a " * 2000),
+        inspect.similarity(np.eye(3), [*"abc"]),
+    )
+    one = slow_page(open_page, page)
+    one.page.evaluate(CLICKS, [["#tab-1", "#tab-2"], [500]])
+    assert one.page.locator("#panel").get_attribute("data-view") == "similarity"
+    assert one.page.locator('[data-cell="2.2"]').count() == 1
+    assert one.page.locator('[role="tab"][aria-selected="true"]').get_attribute("id") == "tab-2"
+    one.tab("Tokens")
+    assert one.page.locator(".text .piece").count() == 2000
+
+
+def test_a_choice_before_the_numbers_are_there(open_page: Any, every_view: Page) -> None:
+    """Nothing fails, and the choice is shown as soon as it can be."""
+    for kind, click in (("predictions", 4), ("saliency", 2), ("map", None)):
+        (view,) = (view for view in every_view.views if view.kind == kind)
+        one = open_page(view, script=SLOW + "window.delays = Array(20).fill(400);", ready=False)
+        one.page.wait_for_selector("#panel > *")
+        if click is None:
+            one.page.locator("canvas.plot").dispatch_event("pointermove")
+        else:
+            one.page.locator(".strip button").nth(click).dispatch_event("pointermove")
+            one.page.locator(".strip button").nth(click).dispatch_event("click")
+        one.ready()
+        if kind == "predictions":
+            assert one.page.locator("#panel [aria-live=polite] h2").inner_text().startswith(f"Position {click}:")
+
+
+def test_a_long_word_lists_the_ends_of_what_was_tried(open_page: Any) -> None:
+    tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "a", "##a"], max_input_chars_per_word=100_000)
+    one = open_page(inspect.tokens(tok, "a" * 60))
+    tried = one.page.locator(".note p").nth(1).inner_text()
+    assert "… 35 more …" in tried
+    assert one.page.locator(".note p").nth(1).locator(".tried").count() == 24
 
 
 def test_tokens_show_what_was_tried(open_page: Any) -> None:

@@ -216,6 +216,16 @@ class SubwordTokenizer:
         return int(value)
 
     @property
+    def vocab_size(self) -> int:
+        """The number of tokens, without those that were added."""
+        return cast("int", self._core.get_vocab_size(with_added_tokens=False))
+
+    @property
+    def unk_token(self) -> str | None:
+        """The token of what the vocabulary does not have."""
+        return self._role("unk_token")
+
+    @property
     def mask_token(self) -> str | None:
         """The token that stands for a masked one."""
         return self._role("mask_token")

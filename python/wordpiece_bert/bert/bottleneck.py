@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     #: A part of the weights, by their names in a checkpoint.
     Weights = Mapping[str, Any]
 
-__all__ = ["Bottleneck", "bottleneck_embeddings", "bottleneck_layer", "neighbours"]
+__all__ = ["Bottleneck", "attention_inputs", "bottleneck_embeddings", "bottleneck_layer", "neighbours"]
 
 #: ε of the two norms that do not follow ``layer_norm_eps``: torch's default.
 FIXED_EPS = 1e-5
@@ -74,6 +74,22 @@ def bottleneck_embeddings(e: Array, token_type_ids: Ids, position_ids: Ids, tabl
     return norm(x, **tables["LayerNorm"], eps=FIXED_EPS, layer_norms=kind.layer_norms)
 
 
+def attention_inputs(x: Array, layer: Weights, kind: Bottleneck, eps: float) -> tuple[Array, Array, Array]:
+    """Return what attention works on: b, to which its result is added, s for queries and keys, and that for values.
+
+    x [B, S, H] -> b [B, S, h], s [B, S, h or H], [B, S, h or H].
+    """
+
+    def narrowed(name: str) -> Array:
+        part = layer["bottleneck"][name]
+        return norm(linear(x, **part["dense"]), **part["LayerNorm"], eps=eps, layer_norms=kind.layer_norms)
+
+    b = narrowed("input") if kind.narrow else x
+    values = b if kind.attention else x
+    shared = kind.narrow and kind.shared and not kind.attention
+    return b, narrowed("attention") if shared else values, values
+
+
 def bottleneck_layer(
     x: Array, layer: Weights, mask: Mask | None, kind: Bottleneck, *, heads: int, activation: Activation, eps: float
 ) -> tuple[Array, Array]:
@@ -87,19 +103,14 @@ def bottleneck_layer(
     x [B, S, H], mask [B, S] or None -> x' [B, S, H] and the attention weights [B, N, S, S].
     """
 
-    def dense_norm(x: Array, part: Weights, residual: Array | None = None, eps: float = eps) -> Array:
-        y = linear(x, **part["dense"])
-        y = y if residual is None else y + residual
-        return norm(y, **part["LayerNorm"], eps=eps, layer_norms=kind.layer_norms)
+    def dense_norm(x: Array, part: Weights, residual: Array, eps: float = eps) -> Array:
+        return norm(linear(x, **part["dense"]) + residual, **part["LayerNorm"], eps=eps, layer_norms=kind.layer_norms)
 
     def feed_forward(a: Array, part: Weights, eps: float = eps) -> Array:
         h = activation(linear(a, **part["intermediate"]["dense"]))  # [B, S, F]
         return dense_norm(h, part["output"], residual=a, eps=eps)
 
-    b = dense_norm(x, layer["bottleneck"]["input"]) if kind.narrow else x  # [B, S, h]
-    queries = values = b if kind.attention else x
-    if kind.narrow and kind.shared and not kind.attention:
-        queries = dense_norm(x, layer["bottleneck"]["attention"])  # [B, S, h]
+    b, queries, values = attention_inputs(x, layer, kind, eps)
     parts: QueryKeyValue = layer["attention"]["self"]
     context, p = self_attention(queries, **parts, heads=heads, mask=mask, values=values)  # [B, S, h], [B, N, S, S]
     a = dense_norm(context, layer["attention"]["output"], residual=b)  # [B, S, h]

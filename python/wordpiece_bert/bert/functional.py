@@ -51,6 +51,7 @@ __all__ = [
     "normalize",
     "pool",
     "pooler",
+    "queries_keys_values",
     "quick_gelu",
     "relative_position_bias",
     "relu",
@@ -386,6 +387,30 @@ def distance_buckets(distance: Ids) -> Ids:
     return after + np.where(distance < 8, distance, np.minimum(logarithmic.astype(np.int64), 15))
 
 
+def queries_keys_values(
+    x: Array,
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    heads: int,
+    rotation: Rotation | None = None,
+    values: Array | None = None,
+) -> tuple[Array, Array, Array]:
+    """Return the queries, keys and values of each head: x [B, S, H] -> q, k, v [B, N, S, d].
+
+    Parameters
+    ----------
+    x, query, key, value, heads, rotation, values
+        As for `self_attention`.
+    """
+    q = split_heads(linear(x, **query), heads)
+    k = split_heads(linear(x, **key), heads)
+    v = split_heads(linear(x if values is None else values, **value), heads)
+    if rotation is not None:
+        q, k = rotate(q, rotation), rotate(k, rotation)
+    return q, k, v
+
+
 def self_attention(
     x: Array,
     query: Linear,
@@ -419,11 +444,7 @@ def self_attention(
     values : Array, optional
         What values are computed from in MobileBERT, [B, S, h or H]; x by default.
     """
-    q = split_heads(linear(x, **query), heads)  # [B, N, S, d]
-    k = split_heads(linear(x, **key), heads)  # [B, N, S, d]
-    v = split_heads(linear(x if values is None else values, **value), heads)  # [B, N, S, d]
-    if rotation is not None:
-        q, k = rotate(q, rotation), rotate(k, rotation)
+    q, k, v = queries_keys_values(x, query, key, value, heads, rotation, values)
     scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
     scores *= 1.0 / math.sqrt(q.shape[-1])
     if position_bias is not None:

@@ -27,7 +27,8 @@ from wordpiece_bert.inspect import (
     tokens,
     trace,
 )
-from wordpiece_bert.tasks.loading import load
+from wordpiece_bert.subword import tokenizer_of
+from wordpiece_bert.tasks.loading import load, longest_row
 
 if TYPE_CHECKING:
     import argparse
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     inputs = [path for name in (options.model, options.beside) for path in arguments.files_of(name)]
     refuse_input_as_output([options.output], inputs)
     loaded = _model(options.model, download=options.download)
-    tokenizer = arguments.load_tokenizer(options.model) if loaded is None else loaded.tokenizer
+    tokenizer = _tokenizer(options.model) if loaded is None else loaded.tokenizer
     possible = _possible(loaded)
     if wanted and (missing := [name for name in wanted if name not in possible]):
         message = f"{options.model} does not allow {', '.join(missing)}: it allows {', '.join(possible)}"
@@ -85,12 +86,24 @@ def _model(name: str, *, download: bool) -> Loaded | None:
         return None
 
 
+def _tokenizer(name: str, *, download: bool = False) -> Tokenizer:
+    """Return the tokenizer of a file, a folder or a model's name, also one that is not WordPiece."""
+    if Path(name).is_file():
+        return arguments.load_tokenizer(name)
+    return tokenizer_of(find_model(name, download=download))
+
+
 def _possible(loaded: Loaded | None) -> list[str]:
     """Return the views that a model allows."""
     if loaded is None:
         return ["tokens"]
     language = isinstance(loaded.model, (MaskedLM, BertForPreTraining))
-    needs = {"predictions": language, "lens": language, "saliency": isinstance(loaded.model, SequenceClassification)}
+    needs = {
+        "predictions": language,
+        "lens": language,
+        "saliency": isinstance(loaded.model, SequenceClassification),
+        "positions": loaded.model.config.has_position_table,
+    }
     return [name for name in arguments.VIEWS if needs.get(name, True)]
 
 
@@ -99,11 +112,12 @@ def _views(
 ) -> list[View]:
     views = []
     if "tokens" in wanted:
-        beside = None if options.beside is None else arguments.load_tokenizer(options.beside, download=options.download)
+        beside = None if options.beside is None else _tokenizer(options.beside, download=options.download)
         names = (options.model, options.beside or "")
         limit = options.max_length
-        if limit is None and loaded is not None:
-            limit = loaded.model.config.usual_longest_row
+        if loaded is not None:  # as the other views cut
+            longest = longest_row(*loaded)
+            limit = longest if limit is None else min(limit, longest)
         views.append(tokens(tokenizer, text, options.pair, beside=beside, names=names, max_length=limit))
     if loaded is None or wanted == ["tokens"]:
         return views
@@ -116,7 +130,11 @@ def _views(
         "lens": logit_lens,
         "saliency": partial(saliency, method=options.saliency or "occlusion"),
     }
-    views += [build(loaded, text, options.pair) for name, build in language.items() if name in wanted]
+    views += [
+        build(loaded, text, options.pair, max_length=options.max_length)
+        for name, build in language.items()
+        if name in wanted
+    ]
     if "positions" in wanted:
         views.append(positions(loaded.model))
     return views

@@ -6,7 +6,6 @@ model view and the neuron view.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,8 @@ __all__ = ["attention", "checked_tokens", "checked_weights", "neurons", "rollout
 
 #: The width of a head's thumbnail, in cells; longer rows are reduced to it by maxima.
 THUMBNAIL = 48
+#: How far the sum of a row may be from 1: weights in bfloat16 are rounded by up to 1/512 each.
+SUM_TOLERANCE = 0.01
 
 
 def attention(
@@ -72,17 +73,21 @@ def attention(
     Raises
     ------
     InputError
-        An array has the wrong shape, a weight is negative or not finite, or the tokens are not S strings.
+        An array has the wrong shape; a weight is negative or not finite, or those of a row do not add up to 1, to 0.01
+        (in torch, weights of a model in training have dropout); or the tokens are not S strings.
     """
     if isinstance(source, Trace):
-        weights, tokens, sentence_ids = source.attentions, source.tokens, source.sentence_ids
-        norms: Array | None = source.value_norms
-    else:
-        weights = checked_weights(source)
-        norms = None if value_norms is None else as_finite("value_norms", value_norms, (3,))
+        tokens, sentence_ids, value_norms = source.tokens, source.sentence_ids, source.value_norms
+        source = source.attentions
+    weights = checked_weights(source)
+    norms = None if value_norms is None else as_finite("value_norms", value_norms, (3,))
     names = checked_tokens(tokens, weights.shape[-1])
     if norms is not None and norms.shape != weights.shape[:3]:
         message = f"value_norms must have the shape {list(weights.shape[:3])}, not {list(norms.shape)}"
+        raise InputError(message)
+    if norms is not None and norms.min() < 0:
+        index = np.argwhere(norms < 0)[0].tolist()
+        message = f"value_norms{index} is {norms[tuple(index)]}: a norm is not negative"
         raise InputError(message)
     arrays = {"attention": weights, "rollout": rollout(weights), "thumbnails": _thumbnails(weights)}
     encodings: dict[str, Encoding] = {"attention": "rows", "rollout": "rows", "thumbnails": "rows"}
@@ -163,11 +168,10 @@ def neurons(
         Arrays ``queries`` and ``keys``, [layers, N, S, d], and ``bias`` [layers, N, S, S] for a model whose scores are
         more than q·k/√d (MPNet's relative positions).
     """
-    weights = None
+    bias = None
     if source is not None:
-        q, k, tokens, weights = source.queries, source.keys, source.tokens, source.attentions
-    else:
-        q, k = as_finite("queries", queries, (4,)), as_finite("keys", keys, (4,))
+        queries, keys, tokens, bias = source.queries, source.keys, source.tokens, source.position_bias
+    q, k = as_finite("queries", queries, (4,)), as_finite("keys", keys, (4,))
     if q.shape != k.shape:
         message = f"queries and keys must have one shape, not {list(q.shape)} and {list(k.shape)}"
         raise InputError(message)
@@ -186,22 +190,10 @@ def neurons(
     q, k = q[chosen], k[chosen]
     arrays = {"queries": q, "keys": k}
     encodings: dict[str, Encoding] = {"queries": "columns", "keys": "columns"}
-    bias = None if weights is None else _bias(q, k, weights[chosen])
     if bias is not None:
-        arrays["bias"] = bias
+        arrays["bias"] = np.broadcast_to(bias, (len(q), *bias.shape))
         encodings["bias"] = "half"
     return View("neurons", title, {"tokens": names, "layers": chosen, "focus": focus}, arrays, encodings)
-
-
-def _bias(q: Array, k: Array, weights: Array) -> Array | None:
-    """Return what the model adds to q·k/√d, up to a constant for each row; None if it adds nothing."""
-    scores = q @ k.swapaxes(-1, -2) / np.float32(math.sqrt(q.shape[-1]))  # [L, N, S, S]
-    with np.errstate(divide="ignore"):
-        found = np.log(np.maximum(weights, np.finfo(np.float32).tiny)) - scores
-    found -= found.max(axis=-1, keepdims=True)
-    # A sum in another order moves a score by about 1e-5; where weights underflow, the difference says nothing.
-    seen = np.where(weights > 1e-6, np.abs(found - np.median(found, axis=-1, keepdims=True)), 0)
-    return found.astype(np.float32, copy=False) if seen.max(initial=0) > 1e-2 else None
 
 
 def checked_weights(value: npt.ArrayLike | None) -> Array:
@@ -210,7 +202,8 @@ def checked_weights(value: npt.ArrayLike | None) -> Array:
     Raises
     ------
     InputError
-        The shape is none of those that `attention` accepts, or a weight is negative.
+        The shape is none of those that `attention` accepts, a weight is negative or not finite, or those of a row do
+        not add up to 1.
     """
     weights = as_finite("attentions", value, (4, 5))
     if weights.ndim == 5:
@@ -224,6 +217,15 @@ def checked_weights(value: npt.ArrayLike | None) -> Array:
     if weights.min() < 0:
         index = np.argwhere(weights < 0)[0].tolist()
         message = f"attentions{index} is {weights[tuple(index)]}: pass the weights after the softmax"
+        raise InputError(message)
+    sums = weights.sum(axis=-1)  # [L, N, S]
+    wrong = np.abs(sums - 1) > SUM_TOLERANCE
+    if wrong.any():
+        index = np.argwhere(wrong)[0].tolist()
+        message = (
+            f"attentions{index} adds up to {sums[tuple(index)]:.4g}, not 1: pass the weights after the softmax, those "
+            "of all keys, of a model without dropout"
+        )
         raise InputError(message)
     return weights
 

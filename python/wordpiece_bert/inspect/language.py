@@ -11,18 +11,17 @@ from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.inspect.trace import loaded
+from wordpiece_bert.inspect.trace import encode
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.tasks.loading import longest_row
+from wordpiece_bert.tasks.loading import loaded
 
 if TYPE_CHECKING:
     from wordpiece_bert._core import Encoding
-    from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["BATCH", "encode", "logit_lens", "predictions"]
+__all__ = ["BATCH", "logit_lens", "predictions"]
 
 #: Rows that go through the model at once.
 BATCH = 32
@@ -37,6 +36,7 @@ def predictions(
     *,
     top_k: int = 8,
     mask_each: bool = False,
+    max_length: int | None = None,
     title: str = "Predictions",
 ) -> View:
     """Show the most probable words at each position, by a model with a masked-language head.
@@ -52,6 +52,8 @@ def predictions(
         How many words to show for each position.
     mask_each
         Whether to mask each token in turn, one run of the model for each, so that the model cannot copy it.
+    max_length
+        The most tokens, special tokens included. By default the most that the model accepts.
     title
         A line above the view.
 
@@ -67,7 +69,7 @@ def predictions(
         The model has no masked-language head, or an argument is wrong.
     """
     model, tokenizer = _with_language_head(source)
-    encoding = encode(model, tokenizer, text, pair)
+    encoding = encode(model, tokenizer, text, pair, max_length)
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
     if mask_each:
         if tokenizer.mask_token_id is None:
@@ -84,7 +86,13 @@ def predictions(
 
 
 def logit_lens(
-    source: Source, text: str, pair: str | None = None, *, top_k: int = 5, title: str = "Logit lens"
+    source: Source,
+    text: str,
+    pair: str | None = None,
+    *,
+    top_k: int = 5,
+    max_length: int | None = None,
+    title: str = "Logit lens",
 ) -> View:
     """Show what each layer would predict: the masked-language head over the vectors of every layer.
 
@@ -92,7 +100,7 @@ def logit_lens(
 
     Parameters
     ----------
-    source, text, pair, top_k, title
+    source, text, pair, top_k, max_length, title
         As for `predictions`.
 
     Returns
@@ -102,7 +110,7 @@ def logit_lens(
         Layer 0 is the output of the embeddings.
     """
     model, tokenizer = _with_language_head(source)
-    encoding = encode(model, tokenizer, text, pair)
+    encoding = encode(model, tokenizer, text, pair, max_length)
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
     out = model.base_model([encoding.ids], token_type_ids=[encoding.token_type_ids], output_hidden_states=True)
     assert out.hidden_states is not None
@@ -118,21 +126,6 @@ def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, 
         message = f"this view needs a model with a masked-language head, not {type(model).__name__}"
         raise InputError(message)
     return model, tokenizer
-
-
-def encode(model: Model, tokenizer: Tokenizer, text: str, pair: str | None) -> Encoding:
-    """Encode a text or a pair for a view, truncated to the longest row of the model.
-
-    Raises
-    ------
-    InputError
-        The text has no token.
-    """
-    encoding = tokenizer.encode(text, pair, truncation=True, max_length=longest_row(model, tokenizer), padding=False)
-    if not len(encoding):
-        message = f"the text has no token: {text[:80]!r}"
-        raise InputError(message)
-    return encoding
 
 
 def _best(

@@ -70,7 +70,7 @@ def patterns(
     """
     traces = [source] if isinstance(source, Trace) else source if isinstance(source, (list, tuple)) else []
     if traces and all(isinstance(one, Trace) for one in traces):
-        found = [_measures(t.attentions, t.tokens, t.sentence_ids, t.word_ids) for t in traces]
+        found = [_measures(checked_weights(t.attentions), t.tokens, t.sentence_ids, t.word_ids) for t in traces]
         pair = any(1 in t.sentence_ids for t in traces)
         if len({one.shape for one in found}) > 1:
             message = "traces of models with different layers or heads cannot be averaged"

@@ -18,9 +18,10 @@ from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.network import Network
-from wordpiece_bert.inspect.language import BATCH, encode
-from wordpiece_bert.inspect.trace import loaded
+from wordpiece_bert.inspect.language import BATCH
+from wordpiece_bert.inspect.trace import encode
 from wordpiece_bert.inspect.view import View
+from wordpiece_bert.tasks.loading import loaded
 
 if TYPE_CHECKING:
     from wordpiece_bert._core import Encoding
@@ -51,6 +52,7 @@ def saliency(
     method: Method = "occlusion",
     replace: Replace = "mask",
     steps: int = 50,
+    max_length: int | None = None,
     title: str = "Saliency",
 ) -> View:
     """Show how much each token matters to a classifier.
@@ -85,6 +87,8 @@ def saliency(
         leaves the token out; integrated gradients start from a word vector of zeros.
     steps : int, default 50
         The points of integrated gradients, by the Gauss-Legendre rule.
+    max_length : int, optional
+        The most tokens, special tokens included. By default the most that the model accepts.
     title : str, default "Saliency"
         A line above the view.
 
@@ -117,7 +121,7 @@ def saliency(
             f"the types {', '.join(trainable())}: pass method='occlusion'"
         )
         raise InputError(message)
-    encoding = encode(model, tokenizer, text, pair)
+    encoding = encode(model, tokenizer, text, pair, max_length)
     scores = _class_scores(model, [(encoding.ids, encoding.token_type_ids)])[0]  # [labels]
     labels = [model.config.label(i) for i in range(len(scores))]
     chosen = _label_index(label, labels, scores)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.view import View
+from wordpiece_bert.subword import SubwordTokenizer
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def tokens(
     Parameters
     ----------
     tokenizer
-        The tokenizer.
+        The tokenizer. Of one that is not WordPiece, as `tasks.load` returns for RoBERTa, the tokens are shown without
+        the steps.
     text, pair
         The text, and the second text of a pair.
     beside
@@ -74,7 +76,7 @@ def tokens(
     """
     tokenizers = [tokenizer] if beside is None else [tokenizer, beside]
     for one in tokenizers:
-        if not isinstance(one, Tokenizer):
+        if not isinstance(one, Tokenizer | SubwordTokenizer):
             message = f"tokens needs a Tokenizer, not {type(one).__name__}"
             raise InputError(message)
     called = names or ("first tokenizer", "second tokenizer")
@@ -87,20 +89,22 @@ def _entry(tokenizer: Tokenizer, name: str, text: str, pair: str | None, max_len
     options: dict[str, Any] = {} if max_length is None else {"truncation": True, "max_length": max_length}
     final = tokenizer.encode(text, pair, **options)
     whole = tokenizer.encode(text, pair, truncation=False, padding=False)
-    core = tokenizer._inner
-    normalizer = core.bert_normalizer
-    known = normalizer is not None and core.pre_tokenizer_type == "BertPreTokenizer"
-    steps = _Steps(tokenizer, normalizer) if known and normalizer is not None else None
+    unknown, steps = tokenizer.unk_token, None
+    facts: dict[str, Any] = {"pipeline": None, "settings": {}, "prefix": ""}
+    if isinstance(tokenizer, Tokenizer):
+        core = tokenizer._inner
+        normalizer, unknown = core.bert_normalizer, core.unk_token
+        facts = {"pipeline": core.pipeline, "settings": _settings(normalizer), "prefix": core.continuing_subword_prefix}
+        if normalizer is not None and core.pre_tokenizer_type == "BertPreTokenizer":
+            steps = _Steps(tokenizer, normalizer)
     texts = [text] if pair is None else [text, pair]
     sides = [] if steps is None else [_side(steps, whole, index, one) for index, one in enumerate(texts)]
     return {
         "name": name,
         "vocabulary": tokenizer.vocab_size,
-        "pipeline": core.pipeline,
-        "settings": _settings(normalizer),
-        "prefix": core.continuing_subword_prefix,
-        "unknown": core.unk_token,
-        "tokens": _rows(final, core.unk_token),
+        **facts,
+        "unknown": unknown,
+        "tokens": _rows(final, unknown),
         "cut": _cut(whole, final),
         "truncated": final.truncated,
         "sides": sides,
@@ -120,7 +124,7 @@ def _settings(normalizer: BertNormalizer | None) -> dict[str, bool | None]:
     }
 
 
-def _rows(encoding: Encoding, unknown: str) -> list[dict[str, Any]]:
+def _rows(encoding: Encoding, unknown: str | None) -> list[dict[str, Any]]:
     """Return the tokens as rows of a table."""
     columns = zip(
         encoding.tokens,
@@ -168,6 +172,8 @@ class _Steps:
         self.normalizer = normalizer
         self.settings = _settings(normalizer)
         self.vocab = tokenizer.get_vocab(with_added_tokens=False)
+        self.known: dict[str, tuple[str, list[str]]] = {}
+        self.longest_token = max(map(len, self.vocab), default=0)
         self.added = {token.content for token in tokenizer.added_tokens.values()}
         core = tokenizer._inner
         self.prefix, self.unknown = core.continuing_subword_prefix, core.unk_token
@@ -175,6 +181,12 @@ class _Steps:
 
     def character(self, c: str) -> tuple[str, list[str]]:
         """Return what a character becomes, and the names of the steps that changed it."""
+        found = self.known.get(c)
+        if found is None:
+            found = self.known[c] = self._character(c)
+        return found
+
+    def _character(self, c: str) -> tuple[str, list[str]]:
         done, now = [], c
         if self.settings["clean_text"]:
             if c in "\0\ufffd" or _is_control(c):
@@ -201,7 +213,8 @@ class _Steps:
         start = 0
         while start < len(word):
             prefix = self.prefix if start else ""
-            for end in range(len(word), start, -1):
+            # No token is longer than the longest, so a word of any length costs a bounded time per character.
+            for end in range(min(len(word), start + self.longest_token), start, -1):
                 if prefix + word[start:end] in self.vocab:
                     break
             else:
@@ -214,8 +227,9 @@ class _Steps:
 
 def _side(steps: _Steps, encoding: Encoding, index: int, text: str) -> dict[str, Any]:
     """Return the steps of one text."""
-    own = [i for i, side in enumerate(encoding.sequence_ids) if side == index]
-    spans = [(encoding.tokens[i], *encoding.offsets[i]) for i in own]
+    # Each attribute of an encoding makes a list anew: read once, not for each token.
+    columns = zip(encoding.sequence_ids, encoding.tokens, encoding.offsets, strict=True)
+    spans = [(token, *span) for side, token, span in columns if side == index]
     added = [(s, e, t) for t, s, e in spans if t in steps.added and text[s:e].strip() == t]
     changes, words = [], []
     cursor = 0

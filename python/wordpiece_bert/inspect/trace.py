@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert.bert.base import Model, _read
-from wordpiece_bert.bert.functional import Affine, Array, linear
+from wordpiece_bert.bert.engines.numpy import layer_heads
+from wordpiece_bert.bert.functional import relative_position_bias
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tasks.loading import Source, load, longest_row
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tasks.loading import loaded, longest_row
 
 if TYPE_CHECKING:
     from wordpiece_bert._core import Encoding
+    from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["Trace", "affine", "encoder_of", "loaded", "run_trace", "trace"]
+__all__ = ["Trace", "encode", "encoder_of", "run_trace", "stored_weight", "trace"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,6 +56,8 @@ class Trace:
     value_norms: Array
     #: Whether the text was truncated to the longest row that the model accepts.
     truncated: bool
+    #: What the model adds to the scores q·kᵀ/√d, [N, S, S]; None but for MPNet.
+    position_bias: Array | None = None
 
     def __repr__(self) -> str:
         layers, heads, length, _ = self.attentions.shape
@@ -85,30 +91,25 @@ def trace(source: Source, text: str, pair: str | None = None, *, max_length: int
         token.
     """
     model, tokenizer = loaded(source)
-    limit = longest_row(model, tokenizer)
-    encoding = tokenizer.encode(
-        text, pair, truncation=True, max_length=limit if max_length is None else min(max_length, limit), padding=False
-    )
-    if not len(encoding):
-        message = f"the text has no token: {text[:80]!r}"
-        raise InputError(message)
-    return run_trace(model, encoding)
+    return run_trace(model, encode(model, tokenizer, text, pair, max_length))
 
 
-def loaded(source: Source) -> tuple[Model, Tokenizer]:
-    """Return the model and the tokenizer of a source.
+def encode(model: Model, tokenizer: Tokenizer, text: str, pair: str | None, max_length: int | None) -> Encoding:
+    """Encode a text or a pair for a view, truncated to `max_length` and to the longest row of the model.
 
     Raises
     ------
     InputError
-        It is not a pair of a model and a tokenizer.
+        The text has no token, or `max_length` is no whole number, or too small for the special tokens.
     """
-    parts: Any = source if isinstance(source, tuple) and len(source) == 2 else load(source)
-    model, tokenizer = parts
-    if not isinstance(tokenizer, Tokenizer) or not isinstance(model, Model):
-        message = f"pass what tasks.load returns, a model and a Tokenizer, not {model!r} and {tokenizer!r}"
+    limit = longest_row(model, tokenizer)
+    if max_length is not None:
+        limit = min(whole_number("max_length", max_length, 1), limit)
+    encoding = tokenizer.encode(text, pair, truncation=True, max_length=limit, padding=False)
+    if not len(encoding):
+        message = f"the text has no token: {text[:80]!r}"
         raise InputError(message)
-    return model, tokenizer
+    return encoding
 
 
 def encoder_of(model: Model) -> BertModel:
@@ -126,11 +127,9 @@ def encoder_of(model: Model) -> BertModel:
     return base
 
 
-def affine(encoder: BertModel, name: str) -> Affine:
-    """Return weight and bias of a layer, by BERT's name for it."""
-    own = [encoder._name_in_checkpoint(f"{name}.{part}", encoder.config) for part in ("weight", "bias")]
-    weight, bias = (widen(_read(encoder._weights[one])) for one in own)
-    return {"weight": weight, "bias": bias}
+def stored_weight(encoder: BertModel, name: str) -> Array:
+    """Return a weight in float32, by BERT's name for it."""
+    return widen(_read(encoder._weights[encoder._name_in_checkpoint(name, encoder.config)]))
 
 
 def run_trace(model: Model, encoding: Encoding) -> Trace:
@@ -142,7 +141,8 @@ def run_trace(model: Model, encoding: Encoding) -> Trace:
     assert out.attentions is not None
     assert out.hidden_states is not None
     hidden = np.stack([state[0] for state in out.hidden_states])  # [L + 1, S, H]
-    inner = [_heads(encoder, layer, hidden[layer]) for layer in range(len(out.attentions))]
+    positions = encoder.config.default_positions(np.array([encoding.ids]), len(encoding))
+    inner = [_heads(encoder, layer, hidden[layer], positions) for layer in range(len(out.attentions))]
     queries, keys, norms = (np.stack(parts) for parts in zip(*inner, strict=True))
     return Trace(
         model=f"{type(model).__name__} from {model.source}",
@@ -156,20 +156,26 @@ def run_trace(model: Model, encoding: Encoding) -> Trace:
         keys=keys,
         value_norms=norms,
         truncated=encoding.truncated,
+        position_bias=_position_bias(encoder, len(encoding)),
     )
 
 
-def _heads(encoder: BertModel, layer: int, x: Array) -> tuple[Array, Array, Array]:
+def _position_bias(encoder: BertModel, length: int) -> Array | None:
+    """Return MPNet's bias [N, S, S]; None for other models."""
+    if not encoder.config.relative_attention_num_buckets:
+        return None
+    table = stored_weight(encoder, "encoder.relative_attention_bias.weight")  # [buckets, N]
+    bias: Array = relative_position_bias(length, table)[0]
+    return bias
+
+
+def _heads(encoder: BertModel, layer: int, x: Array, positions: Ids) -> tuple[Array, Array, Array]:
     """Return queries and keys [N, S, d] and the norms of the projected values [N, S] of a layer with the input x."""
-    heads = encoder.config.num_attention_heads
-    prefix = f"encoder.layer.{layer}.attention"
-    q, k, v = (_split(linear(x, **affine(encoder, f"{prefix}.self.{n}")), heads) for n in ("query", "key", "value"))
-    output = affine(encoder, f"{prefix}.output.dense")["weight"]  # [H, H]
-    columns = output.reshape(len(output), heads, -1)  # [H, N, d]
-    norms = np.stack([np.sqrt(np.square(v[n] @ columns[:, n].T).sum(axis=-1)) for n in range(heads)])  # [N, S]
-    return q, k, norms
-
-
-def _split(x: Array, heads: int) -> Array:
-    """[S, H] -> [N, S, d]."""
-    return np.ascontiguousarray(x.reshape(len(x), heads, -1).swapaxes(0, 1))
+    prefix = f"encoder.layer.{layer}."
+    names = [name for name in encoder._shapes(encoder.config) if name.startswith(prefix)]
+    weights = {name.removeprefix(prefix): stored_weight(encoder, name) for name in names}
+    q, k, v = (part[0] for part in layer_heads(x[None], weights, encoder.config, positions))  # [N, S, d]
+    output = weights["attention.output.dense.weight"]  # [H, N·d]
+    columns = output.reshape(len(output), len(v), -1)  # [H, N, d]
+    norms = np.stack([np.sqrt(np.square(v[n] @ columns[:, n].T).sum(axis=-1)) for n in range(len(v))])  # [N, S]
+    return np.ascontiguousarray(q), np.ascontiguousarray(k), norms

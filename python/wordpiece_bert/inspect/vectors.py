@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert.bert.base import Model, _read
+from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.functional import normalize
-from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attention import checked_tokens
 from wordpiece_bert.inspect.pack import as_finite
-from wordpiece_bert.inspect.trace import Trace, encoder_of
+from wordpiece_bert.inspect.trace import Trace, encoder_of, stored_weight
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -172,8 +171,10 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
     """
     if isinstance(source, Model):
         encoder = encoder_of(source)
-        name = encoder._name_in_checkpoint("embeddings.position_embeddings.weight", encoder.config)
-        table = widen(_read(encoder._weights[name]))
+        if not encoder.config.has_position_table:
+            message = f"{type(source).__name__} has no table of positions: it rotates queries and keys instead"
+            raise InputError(message)
+        table = stored_weight(encoder, "embeddings.position_embeddings.weight")
     else:
         table = as_finite("positions", source, (2,))
     if 0 in table.shape:

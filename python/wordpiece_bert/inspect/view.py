@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,8 @@ SCRIPTS = (
     "main.js",
 )
 SUFFIXES = (".html", ".json", ".png", ".svg")
+#: Characters of Python's texts that UTF-8 does not have.
+SURROGATE = re.compile("[\ud800-\udfff]")
 _COLOURS = {"maps": PALETTE, "categories": CATEGORIES, "habits": HABIT_COLOURS}
 #: A page without scripts shows pictures instead, unless they are larger than this, in characters.
 LARGEST_FALLBACK = 400_000
@@ -118,10 +121,15 @@ class View:
         return draw(self.kind, self.title, self.data, self.arrays)
 
     def to_json(self) -> str:
-        """Return the view as a JSON object: ``kind``, ``title``, ``data`` and ``arrays``, nested lists of numbers."""
+        """Return the view as a JSON object: ``kind``, ``title``, ``data`` and ``arrays``, nested lists of numbers.
+
+        Raises
+        ------
+        InputError
+            `data` has a value that JSON does not have.
+        """
         arrays = {name: array.tolist() for name, array in self.arrays.items()}
-        content = {"kind": self.kind, "title": self.title, "data": self.data, "arrays": arrays}
-        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+        return _readable_json({"kind": self.kind, "title": self.title, "data": self.data, "arrays": arrays})
 
     def to_html(self) -> str:
         """Return the interactive page with this view only."""
@@ -228,7 +236,7 @@ class Page:
                 arrays[name] = packed.spec | {"first": len(blobs)}
                 blobs += packed.parts
             data: Any = view.data
-            text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+            text = _json(data)
             if len(text) > LARGE_DATA:
                 part, length = pack_text(text)
                 data = {"packed": len(blobs), "length": length}
@@ -250,7 +258,7 @@ class Page:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-            f"<title>{html.escape(self.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+            f"<title>{_escaped(self.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
             f'<div id="app"></div>\n<noscript>{self._fallback()}</noscript>\n'
             f'<script type="application/json" id="content">{content}</script>\n{parts}\n<script>{script}</script>\n'
             "</body>\n</html>\n"
@@ -277,7 +285,7 @@ class Page:
     def to_json(self) -> str:
         """Return the page as a JSON object with ``title`` and ``views``."""
         views = ",".join(view.to_json() for view in self.views)
-        return f'{{"title": {json.dumps(self.title, ensure_ascii=False)}, "views": [{views}]}}'
+        return f'{{"title": {_readable_json(self.title)}, "views": [{views}]}}'
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, atomically, and return its path.
@@ -318,7 +326,7 @@ class Page:
         """Return what a browser without scripts shows: the pictures, if they are small."""
         pictures = [view.to_svg() for view in self.views]
         shown = "".join(pictures) if sum(map(len, pictures)) <= LARGEST_FALLBACK else ""
-        return f"<h1>{html.escape(self.title)}</h1><p>This page is interactive where scripts are allowed.</p>{shown}"
+        return f"<h1>{_escaped(self.title)}</h1><p>This page is interactive where scripts are allowed.</p>{shown}"
 
 
 def page(*views: View, title: str = "Looking inside") -> Page:
@@ -354,10 +362,35 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
+def _json(content: object, *, ascii_only: bool = True, separators: tuple[str, str] = (",", ":")) -> str:
+    """Return JSON; every lone surrogate of a text, which UTF-8 does not have, is escaped as ASCII escapes it.
+
+    Raises
+    ------
+    InputError
+        A value is none that JSON has.
+    """
+    try:
+        text = json.dumps(content, ensure_ascii=ascii_only, allow_nan=False, separators=separators)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"the data of a view must be values of JSON, finite numbers among them: {error}"
+        raise InputError(message) from error
+    return SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _readable_json(content: object) -> str:
+    """Return JSON for a file: texts as they are, and a space after each comma and colon."""
+    return _json(content, ascii_only=False, separators=(", ", ": "))
+
+
+def _escaped(text: str) -> str:
+    """Return a text as HTML; a lone surrogate, which no browser shows, as U+FFFD."""
+    return html.escape(SURROGATE.sub("\ufffd", text))
+
+
 def _script_json(content: object) -> str:
     """Return JSON that no text can end early: every character that HTML gives a meaning is escaped."""
-    text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return _json(content).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _card(svg: str) -> str:

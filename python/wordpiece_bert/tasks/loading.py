@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 
-__all__ = ["Loaded", "Source", "frozen_classifier", "load", "longest_row", "with_head"]
+__all__ = ["Loaded", "Source", "frozen_classifier", "load", "loaded", "longest_row", "with_head"]
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -91,6 +91,21 @@ def load(
     return Loaded(model, tokenizer_of(folder))
 
 
+def loaded(source: object) -> Loaded:
+    """Return the model and the tokenizer of a source.
+
+    Raises
+    ------
+    InputError
+        The source is not a model with a tokenizer.
+    """
+    model, tokenizer = source if isinstance(source, tuple) and len(source) == 2 else load(source)  # type: ignore[arg-type]
+    if not isinstance(tokenizer, Tokenizer | SubwordTokenizer) or not isinstance(model, Model):
+        message = f"pass what tasks.load returns, a model and its tokenizer, not {model!r} and {tokenizer!r}"
+        raise InputError(message)
+    return Loaded(model, cast("Tokenizer", tokenizer))  # a SubwordTokenizer has the methods that are used
+
+
 def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel, Tokenizer]:
     """Return the model and the tokenizer of a source.
 
@@ -99,16 +114,13 @@ def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel
     InputError
         The source is not a model with a tokenizer, or the model does not have the head that the task needs.
     """
-    model, tokenizer = source if isinstance(source, tuple) and len(source) == 2 else load(source)  # type: ignore[arg-type]
-    if not isinstance(tokenizer, Tokenizer | SubwordTokenizer) or not isinstance(model, Model):
-        message = f"a task takes what tasks.load returns, a model and a Tokenizer, not {model!r} and {tokenizer!r}"
-        raise InputError(message)
+    model, tokenizer = loaded(source)
     if not isinstance(model, head):
         message = f"{task} needs a model with a head for it, not {type(model).__name__}"
         if (Path(model.source).parent / _FROZEN).is_file():
             message += "; its folder has a head on frozen vectors, which classify takes by the folder's name"
         raise InputError(message)
-    return model, cast("Tokenizer", tokenizer)  # it has the methods that tasks use
+    return model, tokenizer
 
 
 def frozen_classifier(source: object) -> FrozenClassifier | None:

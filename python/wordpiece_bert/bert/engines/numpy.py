@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.bottleneck import bottleneck_embeddings, bottleneck_layer
+from wordpiece_bert.bert.bottleneck import attention_inputs, bottleneck_embeddings, bottleneck_layer
 from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.inputs import Inputs
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         PoolingMode,
     )
 
-__all__ = ["NumpyDense", "NumpyEncoder", "NumpyEngine"]
+__all__ = ["NumpyDense", "NumpyEncoder", "NumpyEngine", "layer_heads"]
 
 
 class NumpyEncoder:
@@ -187,6 +187,40 @@ class NumpyEncoder:
         if bias is None or bias.shape[-1] != length:
             bias = self._bias = functional.relative_position_bias(length, widen(distances["weight"]))
         return bias
+
+
+def layer_heads(
+    x: Array, weights: Mapping[str, AnyArray], config: BertConfig, position_ids: Ids
+) -> tuple[Array, Array, Array]:
+    """Return the queries, keys and values of each head of one layer: x [B, S, H] -> q, k, v [B, N, S, d].
+
+    The scores of the layer are q·kᵀ/√d, and in MPNet a bias.
+
+    Parameters
+    ----------
+    x : ndarray
+        The input of the layer, [B, S, H].
+    weights : mapping of str to ndarray
+        The weights of the layer, by BERT's names after ``encoder.layer.0.``.
+    config : BertConfig
+        The configuration of the model.
+    position_ids : ndarray of int
+        [B, S] or [1, S].
+    """
+    layer = _widened(_tree(weights))
+    values, eps = x, config.layer_norm_eps
+    if config.bottleneck is not None:
+        _, x, values = attention_inputs(x, layer, config.bottleneck, eps)
+    elif config.norm_first:
+        x = values = functional.layer_norm(x, **layer["attention"]["ln"], eps=eps)
+    frequencies = config.rotary_frequencies  # [d/2]
+    return functional.queries_keys_values(
+        x,
+        **layer["attention"]["self"],
+        heads=config.num_attention_heads,
+        rotation=None if frequencies is None else rotation(position_ids, frequencies),
+        values=values,
+    )
 
 
 class _Positions(NamedTuple):

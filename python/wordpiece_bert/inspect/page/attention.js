@@ -8,7 +8,7 @@ builders.attention = (view) => {
   const [layers, heads, length] = attention.shape;
   const state = {
     kind: "weights", layer: focus?.layer ?? 0, heads: new Set([focus?.head ?? 0]), token: focus?.token ?? null,
-    toward: false, filter: "all", special: true, matrix: null,
+    toward: false, filter: "all", special: true, matrix: null, isRead: false,
   };
   const isSpecial = (index) => sentences[index] < 0;
   const pair = sentences.includes(1);
@@ -77,10 +77,13 @@ builders.attention = (view) => {
     }
   }
   arrows(buttons, heads);
+  const beginThumbnails = turns();
   const drawThumbnails = onRedraw(async () => {
+    const isLast = beginThumbnails();
     for (const layer of range(layers)) {
       for (const head of range(heads)) {
         const small = await thumbnails.part(layer, head);
+        if (!isLast()) return;
         const most = range(small.rows).map((i) => small.row(i).reduce((a, b) => Math.max(a, b), 1e-12));
         const canvas = buttons[layer * heads + head].firstChild;
         paint(canvas, small.rows, small.columns, "sequential", (i, j) => Math.sqrt(small.at(i, j) / most[i]));
@@ -125,12 +128,13 @@ builders.attention = (view) => {
     return list.length > 1 ? `Layer ${state.layer}, mean of heads ${list.join(", ")}` : `Layer ${state.layer}, head ${list[0]}`;
   }
 
-  let turn = 0;
+  const begin = turns();
   async function update() {
-    const mine = ++turn;
+    const isLast = begin();
+    state.isRead = false;
     const matrix = await read();
-    if (mine !== turn) return;
-    state.matrix = matrix;
+    if (!isLast()) return;
+    Object.assign(state, { matrix, isRead: true });
     buttons.forEach((button, index) => {
       const same = Math.floor(index / heads) === state.layer;
       button.setAttribute("aria-pressed", String(same && (state.kind === "rollout" || state.heads.has(index % heads))));
@@ -204,7 +208,8 @@ builders.attention = (view) => {
     map.canvas,
   );
   view.element = make("div", { class: "view-attention grid side" }, overview, make("div", { class: "main" }, detail, drawings), matrix);
-  onRedraw(() => state.matrix && show());
+  // While weights are read, those of the choice before are not drawn under the new heading.
+  onRedraw(() => state.isRead && show());
   view.start = () => {
     drawThumbnails();
     return update();

@@ -102,7 +102,7 @@ function attentionLines(tokens, isSpecial, choose) {
   });
   canvas.addEventListener("pointermove", (event) => {
     const { index, side } = at(event);
-    if (index === null || side === null) return hideTip();
+    if (!shown || index === null || side === null) return hideTip();
     const { matrix, token, toward } = shown;
     const value = token === null ? "" : `: ${digits(toward ? matrix.at(index, token) : matrix.at(token, index))}`;
     const other = token !== null && side === (toward ? "query" : "key");

@@ -65,6 +65,18 @@ function once(draw) {
   };
 }
 
+/**
+ * Tell overlapping runs of an asynchronous function apart. Calling the result begins a run; what that returns says
+ * whether the run is still the last: one that is not must show nothing, because a later choice may be shown already.
+ */
+function turns() {
+  let last = 0;
+  return () => {
+    const mine = ++last;
+    return () => mine === last;
+  };
+}
+
 // Drawings that must be repeated when the theme or the width changes.
 const redraws = new Set();
 function onRedraw(draw) {

@@ -15,9 +15,12 @@ builders.predictions = (view) => {
   const detail = make("div", { "aria-live": "polite" });
   let matrix;
   let actual;
+  let chosen = Math.max(0, tokens.indexOf(mask));
 
   function choose(index) {
+    chosen = index;
     line.press(index);
+    if (!matrix) return; // it is shown when the numbers are there
     const row = matrix.row(index);
     detail.replaceChildren(
       make("h2", {}, `Position ${index}: ${readable(tokens[index])}`),
@@ -27,13 +30,13 @@ builders.predictions = (view) => {
   }
 
   async function start() {
-    matrix = await probabilities.part();
-    actual = (await own.part()).values;
+    const [best, there] = await Promise.all([probabilities.part(), own.part()]);
+    [matrix, actual] = [best, there.values];
     line.shade("sequential", Array.from(actual), (i) => `probability ${digits(actual[i])}`);
     const cells = (i) => words[i].map((word, k) => make("td", {}, wordCell(word, matrix.at(i, k))));
     const rows = tokens.map((token, i) => [make("td", { class: "token" }, readable(token)), make("td", { class: "number" }, digits(actual[i])), ...cells(i)]);
     body.replaceChildren(table(["token", "its probability", ...words[0].map((_, k) => (k ? String(k + 1) : "most probable"))], rows));
-    choose(Math.max(0, tokens.indexOf(mask)));
+    choose(chosen);
   }
 
   onRedraw(() => matrix && line.shade("sequential", Array.from(actual), (i) => `probability ${digits(actual[i])}`));
@@ -101,7 +104,7 @@ builders.lens = (view) => {
 builders.saliency = (view) => {
   const { tokens, labels, label, chosen, signed, heading, note, probabilities } = view.data;
   const map = signed ? "diverging" : "sequential";
-  const line = strip(tokens, "Tokens by effect", (index) => announce(`${tokens[index]}: ${digits(effect[index])}`));
+  const line = strip(tokens, "Tokens by effect", (index) => effect && announce(`${tokens[index]}: ${digits(effect[index])}`));
   const list = make("div", {});
   const classes = make("div", {});
   const foot = make("div", {});

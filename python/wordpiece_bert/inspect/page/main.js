@@ -23,11 +23,14 @@ function begin() {
   const nav = make("nav", { class: views.length > 1 ? "tabs" : "hidden", role: "tablist", "aria-label": "Views" }, tabs);
   arrows(tabs);
 
+  const begin = turns();
   async function open(index) {
+    const isLast = begin();
     const view = views[index];
     if (view.data.packed !== undefined) {
       const bytes = await inflate(fromBase85(document.getElementById(`b${view.data.packed}`).textContent, view.data.length));
       view.data = JSON.parse(new TextDecoder().decode(bytes));
+      if (!isLast()) return;
     }
     tabs.forEach((tab, i) => tab.setAttribute("aria-selected", String(i === index)));
     panel.setAttribute("aria-labelledby", `tab-${index}`);

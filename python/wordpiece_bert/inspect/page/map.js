@@ -57,6 +57,7 @@ builders.map = (view) => {
   onRedraw(draw);
 
   function nearest(event) {
+    if (!points) return null;
     const box = canvas.getBoundingClientRect();
     const [px, py] = [event.clientX - box.left, event.clientY - box.top];
     let best = null;

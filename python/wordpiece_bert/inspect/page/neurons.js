@@ -37,9 +37,13 @@ builders.neurons = (view) => {
     make("p", { class: "soft small" }, "Keys are coloured by their weight for this query."),
   );
 
+  const begin = turns();
   async function update() {
-    const [q, k] = [await queries.part(state.layer, state.head), await keys.part(state.layer, state.head)];
-    const added = bias ? (await bias.part(state.layer, state.head)).row(state.query) : null;
+    const isLast = begin();
+    const parts = [queries, keys, ...(bias ? [bias] : [])];
+    const [q, k, b] = await Promise.all(parts.map((array) => array.part(state.layer, state.head)));
+    if (!isLast()) return;
+    const added = b?.row(state.query);
     const query = q.row(state.query);
     const sums = Float64Array.from({ length }, (_, j) => k.row(j).reduce((sum, value, c) => sum + value * query[c], 0));
     const scores = sums.map((sum, j) => sum / root + (added ? added[j] : 0));

@@ -16,9 +16,12 @@ builders.patterns = (view) => {
   const cells = [];
   const chosen = { layer: 0, head: 0 };
 
+  const begin = turns();
   async function choose(layer, head) {
+    const isLast = begin();
     Object.assign(chosen, { layer, head });
     const row = (await measures.part(layer)).row(head);
+    if (!isLast()) return;
     cells.forEach((cell, index) => cell.setAttribute("aria-pressed", String(index === layer * heads + head)));
     detail.replaceChildren(
       make("h2", {}, `Layer ${layer}, head ${head}: ${labels[layer][head]}`),

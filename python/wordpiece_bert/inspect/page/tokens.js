@@ -165,8 +165,10 @@ function tried(word, entry) {
   const lines = word.pieces.map((piece) => {
     const count = characters.length - piece.end;
     const candidate = (end) => (piece.start ? entry.prefix : "") + characters.slice(piece.start, end).join("");
-    const list = range(count).map((i) => make("span", { class: "tried mono" }, `${candidate(characters.length - i)} `));
-    if (count > 24) list.splice(4, count - 24, `… ${count - 24} more … `);
+    // Of a long list only the ends are made: the candidates together are as long as the word squared.
+    const shown = range(count).filter((i) => count <= 24 || i < 4 || i >= count - 20);
+    const list = shown.map((i) => make("span", { class: "tried mono" }, `${candidate(characters.length - i)} `));
+    if (count > 24) list.splice(4, 0, `… ${count - 24} more … `);
     return make("p", {}, ...list, piece.token === null ? make("b", {}, "nothing found") : make("b", { class: "mono" }, piece.token));
   });
   const why = word.unknown ? make("p", {}, `The word becomes ${entry.unknown}: ${word.unknown}.`) : null;
