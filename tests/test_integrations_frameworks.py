@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +51,56 @@ def equal(found: Any, expected: Any) -> None:  # noqa: ANN401
     np.testing.assert_array_equal(np.array(found, np.float32), expected)
 
 
+#: The classes of frameworks by module, and the attribute or method that shows which model one has.
+CLASSES = {
+    "langchain": ("langchain_core", "WordPieceEmbeddings"),
+    "llama_index": ("llama_index.core", "WordPieceEmbedding"),
+    "haystack": ("haystack", "WordPieceDocumentEmbedder"),
+    "chroma": ("chromadb", "WordPieceEmbeddingFunction"),
+    "lancedb": ("lancedb", "WordPieceFunction"),
+    "bertopic": ("bertopic", "WordPieceEmbedder"),
+    "keybert": ("keybert", "WordPieceEmbedder"),
+}
+
+
+@pytest.mark.parametrize("name", [*CLASSES, "haystack text"])
+def test_every_class_takes_model_name(name: str, folder: Path) -> None:
+    module, called = CLASSES[name.partition(" ")[0]]
+    package(module, module)
+    found = importlib.import_module(f"wordpiece_bert.integrations.{name.partition(' ')[0]}")
+    cls = getattr(found, "WordPieceTextEmbedder" if name == "haystack text" else called)
+    first = "name" if name == "lancedb" else "model"
+    for given in (str(folder), folder):
+        assert vectors_of(cls(model_name=given)) == vectors_of(cls(**{first: given}))
+    with pytest.raises(InputError, match="two names of one argument"):
+        cls(model_name="minilm", **{first: "minilm"})
+    with pytest.raises(InputError, match="not int"):
+        vectors_of(cls(model_name=3))
+
+
+def vectors_of(embedding: Any) -> list[float]:  # noqa: ANN401
+    """The vector of a text by an object of any of the classes."""
+    haystack = sys.modules.get("haystack")
+    calls = {
+        "WordPieceEmbeddings": lambda: embedding.embed_query(QUERY),
+        "WordPieceEmbedding": lambda: embedding.get_query_embedding(QUERY),
+        "WordPieceDocumentEmbedder": lambda: (
+            embedding.run(documents=[haystack.Document(content=QUERY)])["documents"][0].embedding
+        ),
+        "WordPieceTextEmbedder": lambda: embedding.run(text=QUERY)["embedding"],
+        "WordPieceEmbeddingFunction": lambda: embedding([QUERY])[0].tolist(),
+        "WordPieceFunction": lambda: embedding.generate_embeddings([QUERY])[0].tolist(),
+        "WordPieceEmbedder": lambda: embedding.embed([QUERY])[0].tolist(),
+    }
+    return list(calls[type(embedding).__name__]())
+
+
+def run(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a program in a new process."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+
+
 def test_langchain(folder: Path, encoder: SentenceEncoder) -> None:
     package("langchain_core", "langchain-core")
     from langchain_core.vectorstores import InMemoryVectorStore
@@ -78,6 +131,28 @@ def test_llama_index(folder: Path, encoder: SentenceEncoder) -> None:
     assert retriever.retrieve(QUERY)[0].text == DOCUMENTS[1]
 
 
+def test_llama_index_restores_what_it_stored(folder: Path, encoder: SentenceEncoder) -> None:
+    package("llama_index.core", "llama-index-core")
+    from llama_index.core.embeddings.loading import load_embed_model
+
+    from wordpiece_bert.integrations.llama_index import WordPieceEmbedding
+
+    embedding = WordPieceEmbedding(folder, embed_batch_size=7, num_workers=2)
+    stored = embedding.to_dict()
+    for again in (
+        WordPieceEmbedding.from_dict(stored),
+        WordPieceEmbedding.from_json(embedding.to_json()),
+        load_embed_model(stored),
+    ):
+        assert isinstance(again, WordPieceEmbedding)
+        assert again.to_dict() == stored
+        assert (again.model_name, again.embed_batch_size, again.num_workers) == (str(folder), 7, 2)
+        equal(again.get_text_embedding_batch(DOCUMENTS), encoder.encode(DOCUMENTS))
+    unnamed = WordPieceEmbedding(encoder).to_dict()
+    with pytest.raises(InputError, match="made of an encoder, which a dict does not hold"):
+        WordPieceEmbedding.from_dict(unnamed)
+
+
 def test_haystack(folder: Path, encoder: SentenceEncoder) -> None:
     haystack = package("haystack", "haystack-ai")
     from haystack.components.retrievers.in_memory import InMemoryEmbeddingRetriever
@@ -104,6 +179,137 @@ def test_haystack(folder: Path, encoder: SentenceEncoder) -> None:
         WordPieceTextEmbedder(encoder).to_dict()
 
 
+#: A saved pipeline of argument 1 is loaded as soon as the module is imported that argument 2 names.
+LOADS = """
+import sys
+import haystack
+if sys.argv[2]:
+    __import__(sys.argv[2])
+pipeline = haystack.Pipeline.loads(open(sys.argv[1], encoding="utf-8").read())
+pipeline.warm_up()
+print(len(pipeline.run({"documents": {"documents": [haystack.Document(content="bread")]}})["documents"]["documents"]))
+"""
+
+
+def test_haystack_saves_and_loads_pipelines(folder: Path, tmp_path: Path) -> None:
+    haystack = package("haystack", "haystack-ai")
+    from wordpiece_bert.integrations.haystack import WordPieceDocumentEmbedder, WordPieceTextEmbedder
+
+    options: dict[str, Any] = {
+        "prefix": "p ",
+        "suffix": " s",
+        "batch_size": 5,
+        "progress_bar": False,
+        "meta_fields_to_embed": ["title"],
+        "embedding_separator": " | ",
+    }
+    pipeline = haystack.Pipeline()
+    pipeline.add_component("documents", WordPieceDocumentEmbedder(folder, **options))
+    pipeline.add_component("query", WordPieceTextEmbedder(str(folder), prefix="q ", suffix=" t"))
+    again = haystack.Pipeline.loads(pipeline.dumps())
+    assert again.to_dict() == pipeline.to_dict()
+    documents = again.get_component("documents")
+    assert {name: getattr(documents, name) for name in options} == options
+    assert (again.get_component("query").prefix, again.get_component("query").suffix) == ("q ", " t")
+    file = tmp_path / "pipeline.yaml"
+    single = haystack.Pipeline()
+    single.add_component("documents", WordPieceDocumentEmbedder(str(folder)))
+    file.write_text(single.dumps(), encoding="utf-8")
+    done = run(LOADS, file, "wordpiece_bert.integrations.haystack")
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    done = run(LOADS, file, "")
+    assert "wordpiece_bert.integrations.haystack" in done.stderr  # what to import, or to allow
+
+
+def test_haystack_embeds_what_it_is_told(folder: Path, encoder: SentenceEncoder) -> None:
+    """The texts are those of the embedders of Haystack itself, in the order of documents, in threads too."""
+    haystack = package("haystack", "haystack-ai")
+    from wordpiece_bert.integrations.haystack import WordPieceDocumentEmbedder, WordPieceTextEmbedder
+
+    documents = [
+        haystack.Document(content="bread", meta={"title": "the oven", "year": 1999}),
+        haystack.Document(content="bread", meta={"title": None, "year": 0}),
+        haystack.Document(content=None, meta={"title": ""}),
+        haystack.Document(content="a film"),
+    ]
+    embedder = WordPieceDocumentEmbedder(
+        encoder, prefix="a ", suffix=" b", meta_fields_to_embed=["year", "title"], progress_bar=False, batch_size=1
+    )
+    texts = ["a 1999\nthe oven\nbread b", "a 0\nbread b", "a \n b", "a a film b"]
+    for found in (embedder.run(documents=documents), asyncio.run(embedder.run_async(documents=documents))):
+        equal([one.embedding for one in found["documents"]], encoder.encode_document(texts))
+        assert [(one.content, one.meta) for one in found["documents"]] == [(one.content, one.meta) for one in documents]
+    theirs = pytest.importorskip("haystack.components.embedders").OpenAIDocumentEmbedder(
+        api_key=haystack.utils.Secret.from_token("none"),
+        prefix="a ",
+        suffix=" b",
+        meta_fields_to_embed=["year", "title"],
+    )
+    if hasattr(theirs, "_prepare_texts_to_embed"):
+        assert list(theirs._prepare_texts_to_embed(documents).values()) == texts
+    query = WordPieceTextEmbedder(folder, prefix="a ", suffix=" b")
+    for answer in (query.run(text=QUERY), asyncio.run(query.run_async(text=QUERY))):
+        equal(answer["embedding"], encoder.encode_query(f"a {QUERY} b"))
+    with pytest.raises(InputError, match="documents must be a list of Haystack's documents"):
+        embedder.run(documents="a text")
+    with pytest.raises(InputError, match="text must be a text, not list"):
+        query.run(text=documents)
+    with pytest.raises(InputError, match="batch_size"):
+        WordPieceDocumentEmbedder(encoder, batch_size=0)
+
+
+#: Open a collection or table, without or with the module that its error names.
+CHROMA = """
+import sys
+import chromadb
+if sys.argv[2]:
+    __import__(sys.argv[2])
+collection = chromadb.PersistentClient(sys.argv[1]).get_collection("texts")
+print(collection.query(query_texts=["bread in the oven"], n_results=1)["documents"][0][0])
+"""
+LANCEDB = """
+import sys
+import lancedb
+if sys.argv[2]:
+    __import__(sys.argv[2])
+print(lancedb.connect(sys.argv[1]).open_table("texts").search("bread in the oven").limit(1).to_list()[0]["text"])
+"""
+
+
+@pytest.mark.parametrize("library", ["chroma", "lancedb"])
+def test_a_collection_names_the_module_that_opens_it(library: str, folder: Path, tmp_path: Path) -> None:
+    module = f"wordpiece_bert.integrations.{library}"
+    path = tmp_path / "db"
+    if library == "chroma":
+        chromadb = package("chromadb", "chromadb")
+        from wordpiece_bert.integrations.chroma import WordPieceEmbeddingFunction
+
+        client = chromadb.PersistentClient(str(path))
+        collection = client.create_collection("texts", embedding_function=WordPieceEmbeddingFunction(folder))
+        collection.add(ids=list("abcd"), documents=DOCUMENTS)
+    else:
+        lancedb = package("lancedb", "lancedb")
+        from lancedb.pydantic import LanceModel, Vector
+
+        from wordpiece_bert.integrations.lancedb import WordPieceFunction
+
+        function = WordPieceFunction.create(model_name=str(folder))
+
+        class Entry(LanceModel):
+            text: str = function.SourceField()
+            vector: Vector(function.ndims()) = function.VectorField()  # type: ignore[valid-type]
+
+        table = lancedb.connect(path).create_table("texts", schema=Entry)
+        table.add([{"text": text} for text in DOCUMENTS])
+    program = CHROMA if library == "chroma" else LANCEDB
+    failed = run(program, path, "")
+    assert failed.returncode != 0
+    assert module in failed.stderr.splitlines()[-1]
+    done = run(program, path, module)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == DOCUMENTS[1]
+
+
 def test_chroma(folder: Path, encoder: SentenceEncoder, tmp_path: Path) -> None:
     chromadb = package("chromadb", "chromadb")
     from wordpiece_bert.integrations.chroma import WordPieceEmbeddingFunction
@@ -126,9 +332,10 @@ def test_lancedb(folder: Path, encoder: SentenceEncoder, tmp_path: Path) -> None
     from lancedb.embeddings import get_registry
     from lancedb.pydantic import LanceModel, Vector
 
-    import wordpiece_bert.integrations.lancedb  # noqa: F401 - registers the function
+    from wordpiece_bert.integrations.lancedb import WordPieceFunction
 
-    function = get_registry().get("wordpiece-bert").create(name=str(folder))
+    assert get_registry().get("wordpiece_bert.integrations.lancedb") is WordPieceFunction
+    function = WordPieceFunction.create(name=str(folder))
 
     class Entry(LanceModel):
         text: str = function.SourceField()

@@ -68,9 +68,12 @@ def encode(
     MissingPackageError
         pyarrow is not installed.
     InputError
-        There is no such column, or there is one of these names already, or an option is wrong.
+        There is no such column, or its type is not text, or there is one of these names already, or an option is wrong.
     """
     check_columns(data.schema.names, [column, pair], ENCODED)
+    for name in (column, pair):
+        if name is not None:
+            checked_texts(data.column(name), f"the column {name!r}")
     fields = encode_texts(
         data.column(column),
         tokenizer,
@@ -120,6 +123,7 @@ def embed(
         As for `encode`.
     """
     check_columns(data.schema.names, [column], EMBEDDED)
+    checked_texts(data.column(column), f"the column {column!r}")
     fields = embed_texts(
         data.column(column),
         model,
@@ -170,7 +174,9 @@ def encode_texts(
         bool.
     """
     pa = import_package("pyarrow", "arrow")
-    columns = [texts] if pairs is None else [texts, pairs]
+    columns = [checked_texts(texts, "texts")]
+    if pairs is not None:
+        columns.append(checked_texts(pairs, "pairs"))
     valid, given = _valid(columns)
     rows = tokenizer_of(tokenizer).encode_batch(
         given[0] if pairs is None else pa.table(dict(zip("ab", given, strict=True))),
@@ -213,7 +219,7 @@ def embed_texts(
     """
     pa = import_package("pyarrow", "arrow")
     encoder = encoder_of(model)
-    valid, [given] = _valid([texts])
+    valid, [given] = _valid([checked_texts(texts, "texts")])
     vectors, truncated = encoder.encode(
         given,
         prompt_name=prompt_name,
@@ -305,6 +311,43 @@ def check_columns(names: Sequence[str], needed: Sequence[str | None], added: Seq
         if name in names:
             message = f"the data have a column {name!r} already, which the result would have twice: rename it first"
             raise InputError(message)
+
+
+def checked_texts(column: Any, called: str) -> Any:  # noqa: ANN401
+    """Return a column of texts; one that has nulls alone, and so no type, as a column of strings.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        The column.
+    called : str
+        What a message calls it: ``"the column 'text'"``.
+
+    Raises
+    ------
+    InputError
+        Its type is not text.
+    """
+    pa = import_package("pyarrow", "arrow")
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_null(kind):
+        return column.cast(pa.string())
+    if kind not in (pa.string(), pa.large_string(), pa.string_view()):
+        raise InputError(not_text(called, column.type))
+    return column
+
+
+def not_text(called: str, kind: object) -> str:
+    """Return the message for a column whose type is not text.
+
+    Parameters
+    ----------
+    called : str
+        What the message calls the column.
+    kind : object
+        Its type, as its library writes it.
+    """
+    return f"{called} has the type {kind}, which is not text: name a column of strings, or cast it to strings first"
 
 
 def _valid(columns: list[Any]) -> tuple[npt.NDArray[np.bool_] | None, list[Any]]:

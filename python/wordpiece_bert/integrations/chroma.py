@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 
 _chromadb = import_package("chromadb", "chroma")
@@ -24,15 +24,25 @@ EmbeddingFunction: Any = _chromadb.EmbeddingFunction
 class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
     """The embedding function of a collection of Chroma, which stores its name and model.
 
+    A program that opens such a collection imports this module first; without it, Chroma raises an error that names the
+    function, ``wordpiece_bert.integrations.chroma``.
+
     Parameters
     ----------
-    model : SentenceEncoder, str or os.PathLike, default "minilm"
-        The encoder, or its name or folder.
+    model : SentenceEncoder, str or os.PathLike, optional
+        The encoder, or its name or folder; by default ``"minilm"``.
+    model_name : str or os.PathLike, optional
+        Another name of `model`.
     """
 
-    def __init__(self, model: SentenceEncoder | str | os.PathLike[str] = "minilm") -> None:
-        self.model = model
-        encoder_of(model)
+    def __init__(
+        self,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        *,
+        model_name: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.model = given_model(model, model_name)
+        encoder_of(self.model)
 
     def __call__(self, input: list[str]) -> list[npt.NDArray[np.float32]]:  # noqa: A002 - Chroma's name
         """Return the vectors of documents.
@@ -56,8 +66,8 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
 
     @staticmethod
     def name() -> str:
-        """Return the name under which Chroma stores the function."""
-        return "wordpiece_bert"
+        """Return the name under which Chroma stores the function: that of the module which a program must import."""
+        return __name__
 
     def default_space(self) -> str:
         """Return the distance that the model was trained for, in Chroma's names."""

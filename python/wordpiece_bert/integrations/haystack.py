@@ -4,13 +4,17 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.asynchronous import run_in_thread
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 
 _haystack = import_package("haystack", "haystack")
+_serialization = import_package("haystack.core.serialization", "haystack")
 
 if TYPE_CHECKING:
     Document = Any
@@ -21,10 +25,9 @@ __all__ = ["WordPieceDocumentEmbedder", "WordPieceTextEmbedder"]
 
 
 class _Embedder:
-    """What both components share: the model, and how a pipeline is saved."""
+    """What both components share: the model, what surrounds each text, and how a pipeline is saved."""
 
-    def __init__(self, model: SentenceEncoder | str | os.PathLike[str] = "minilm") -> None:
-        self.model = model
+    model: SentenceEncoder | str | os.PathLike[str]
 
     def warm_up(self) -> None:
         """Load the model, if it is named and not loaded."""
@@ -38,11 +41,15 @@ class _Embedder:
         InputError
             The model is an object; only a name can be saved.
         """
-        if not isinstance(self.model, str):
+        if isinstance(self.model, SentenceEncoder):
             message = "only a component with the name of a model can be saved, not one with an encoder"
             raise InputError(message)
-        saved: dict[str, Any] = _haystack.default_to_dict(self, model=self.model)
+        options = {name: value for name, value in vars(self).items() if name in self._saved}
+        saved: dict[str, Any] = _haystack.default_to_dict(self, model=os.fspath(self.model), **options)
         return saved
+
+    #: The options that a saved pipeline has besides the model.
+    _saved: tuple[str, ...] = ()
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Any:  # noqa: ANN401
@@ -62,12 +69,27 @@ class WordPieceTextEmbedder(_Embedder):
 
     Parameters
     ----------
-    model : SentenceEncoder, str or os.PathLike, default "minilm"
-        The encoder, or its name or folder.
+    model : SentenceEncoder, str or os.PathLike, optional
+        The encoder, or its name or folder; by default ``"minilm"``.
+    model_name : str or os.PathLike, optional
+        Another name of `model`.
+    prefix, suffix : str, default ""
+        What is put before and after the text.
     """
 
-    def __init__(self, model: SentenceEncoder | str | os.PathLike[str] = "minilm") -> None:
-        _Embedder.__init__(self, model)  # Haystack makes a new class of this one, which super() does not know
+    _saved = ("prefix", "suffix")
+
+    def __init__(
+        self,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        *,
+        model_name: str | os.PathLike[str] | None = None,
+        prefix: str = "",
+        suffix: str = "",
+    ) -> None:
+        self.model = given_model(model, model_name)
+        self.prefix = prefix
+        self.suffix = suffix
 
     @_haystack.component.output_types(embedding=list[float])  # type: ignore[untyped-decorator]
     def run(self, text: str) -> dict[str, Any]:
@@ -82,8 +104,32 @@ class WordPieceTextEmbedder(_Embedder):
         -------
         dict
             ``embedding``, a list of float.
+
+        Raises
+        ------
+        InputError
+            It is no text.
         """
-        return {"embedding": encoder_of(self.model).encode_query(text).tolist()}
+        if not isinstance(text, str):
+            message = f"text must be a text, not {type(text).__name__}: documents go to WordPieceDocumentEmbedder"
+            raise InputError(message)
+        return {"embedding": encoder_of(self.model).encode_query(f"{self.prefix}{text}{self.suffix}").tolist()}
+
+    @_haystack.component.output_types(embedding=list[float])  # type: ignore[untyped-decorator]
+    async def run_async(self, text: str) -> dict[str, Any]:
+        """Return the vector of a text without blocking the event loop.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+
+        Returns
+        -------
+        dict
+            As `run`.
+        """
+        return await run_in_thread(partial(self.run, text))
 
 
 @_haystack.component
@@ -92,12 +138,44 @@ class WordPieceDocumentEmbedder(_Embedder):
 
     Parameters
     ----------
-    model : SentenceEncoder, str or os.PathLike, default "minilm"
-        The encoder, or its name or folder.
+    model : SentenceEncoder, str or os.PathLike, optional
+        The encoder, or its name or folder; by default ``"minilm"``.
+    model_name : str or os.PathLike, optional
+        Another name of `model`.
+    prefix, suffix : str, default ""
+        What is put before and after each text.
+    batch_size : int, default 32
+        As for `SentenceEncoder.encode`.
+    progress_bar : bool, default True
+        Whether to show a progress bar.
+    meta_fields_to_embed : list of str, optional
+        Fields of a document's ``meta`` whose values are put before its content, in this order. A field that a document
+        does not have, or that is None, is left out.
+    embedding_separator : str
+        What separates these values and the content; by default a line feed.
     """
 
-    def __init__(self, model: SentenceEncoder | str | os.PathLike[str] = "minilm") -> None:
-        _Embedder.__init__(self, model)  # Haystack makes a new class of this one, which super() does not know
+    _saved = ("prefix", "suffix", "batch_size", "progress_bar", "meta_fields_to_embed", "embedding_separator")
+
+    def __init__(
+        self,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        *,
+        model_name: str | os.PathLike[str] | None = None,
+        prefix: str = "",
+        suffix: str = "",
+        batch_size: int = 32,
+        progress_bar: bool = True,
+        meta_fields_to_embed: list[str] | None = None,
+        embedding_separator: str = "\n",
+    ) -> None:
+        self.model = given_model(model, model_name)
+        self.prefix = prefix
+        self.suffix = suffix
+        self.batch_size = whole_number("batch_size", batch_size, 1)
+        self.progress_bar = progress_bar
+        self.meta_fields_to_embed = list(meta_fields_to_embed or [])
+        self.embedding_separator = embedding_separator
 
     @_haystack.component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]
     def run(self, documents: list[Document]) -> dict[str, Any]:
@@ -112,7 +190,44 @@ class WordPieceDocumentEmbedder(_Embedder):
         -------
         dict
             ``documents``, with the vector of each in ``embedding``.
+
+        Raises
+        ------
+        InputError
+            It is no list of documents.
         """
-        texts = [document.content or "" for document in documents]
-        vectors = encoder_of(self.model).encode_document(texts).tolist()
-        return {"documents": [replace(d, embedding=vector) for d, vector in zip(documents, vectors, strict=True)]}
+        if not isinstance(documents, list) or not all(isinstance(one, Document) for one in documents):
+            message = "documents must be a list of Haystack's documents: a text goes to WordPieceTextEmbedder"
+            raise InputError(message)
+        vectors = encoder_of(self.model).encode_document(
+            list(map(self._text, documents)), batch_size=self.batch_size, show_progress_bar=self.progress_bar
+        )
+        pairs = zip(documents, vectors.tolist(), strict=True)
+        return {"documents": [replace(document, embedding=vector) for document, vector in pairs]}
+
+    @_haystack.component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]
+    async def run_async(self, documents: list[Document]) -> dict[str, Any]:
+        """Return copies of documents with vectors, without blocking the event loop.
+
+        Parameters
+        ----------
+        documents : list of haystack.Document
+            As for `run`.
+
+        Returns
+        -------
+        dict
+            As `run`.
+        """
+        return await run_in_thread(partial(self.run, documents))
+
+    def _text(self, document: Document) -> str:
+        """Return the text of which a document has its vector."""
+        values = [document.meta.get(name) for name in self.meta_fields_to_embed]
+        parts = [str(value) for value in values if value is not None]
+        return self.prefix + self.embedding_separator.join([*parts, document.content or ""]) + self.suffix
+
+
+# Without it, a saved pipeline is only loaded with allowed_modules=["wordpiece_bert"]; older versions have no such list.
+if hasattr(_serialization, "allow_deserialization_module"):
+    _serialization.allow_deserialization_module(__name__)

@@ -1,10 +1,16 @@
-"""Sentence vectors for LanceDB's registry of embedding functions, under the name ``wordpiece-bert``. Needs lancedb."""
+"""Sentence vectors for LanceDB's registry of embedding functions. Needs lancedb.
+
+The function is registered under the name of this module, which a program that opens a table with vectors of it imports
+first: without it LanceDB raises a KeyError of that name.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
 
 _embeddings = import_package("lancedb.embeddings", "lancedb")
 
@@ -18,15 +24,34 @@ TextEmbeddingFunction: Any = _embeddings.TextEmbeddingFunction
 
 
 class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
-    """The embedding function: ``get_registry().get("wordpiece-bert").create(name="minilm")``.
+    """The embedding function: ``WordPieceFunction.create(name="minilm")``.
 
     Parameters
     ----------
-    name : str, default "minilm"
-        The name or folder of a model, which LanceDB stores with the table.
+    name : str or os.PathLike, optional
+        The name or folder of a model, which LanceDB stores with the table; by default ``"minilm"``.
+    model_name : str or os.PathLike, optional
+        Another name of `name`.
+    max_retries : int, default 7
+        How often LanceDB calls the function again after an error.
     """
 
     name: str = "minilm"
+
+    def __init__(
+        self,
+        *,
+        name: str | os.PathLike[str] | None = None,
+        model_name: str | os.PathLike[str] | None = None,
+        max_retries: int = 7,
+    ) -> None:
+        given = given_model(name, model_name)
+        if not isinstance(given, str | os.PathLike):
+            message = (
+                f"name must be the name or the folder of a model, which LanceDB stores, not {type(given).__name__}"
+            )
+            raise InputError(message)
+        super().__init__(name=os.fspath(given), max_retries=max_retries)
 
     def ndims(self) -> int:
         """Return the dimension of the vectors."""
@@ -57,4 +82,4 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         return [encoder_of(self.name).encode_query(query)]
 
 
-_embeddings.register("wordpiece-bert")(WordPieceFunction)
+_embeddings.register(__name__)(WordPieceFunction)

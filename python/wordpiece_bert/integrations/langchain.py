@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
 
 Embeddings: Any = import_package("langchain_core.embeddings", "langchain").Embeddings
 
@@ -21,13 +21,20 @@ class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
 
     Parameters
     ----------
-    model : SentenceEncoder, str or os.PathLike, default "minilm"
-        The encoder, or its name or folder.
+    model : SentenceEncoder, str or os.PathLike, optional
+        The encoder, or its name or folder; by default ``"minilm"``.
+    model_name : str or os.PathLike, optional
+        Another name of `model`.
     """
 
-    def __init__(self, model: SentenceEncoder | str | os.PathLike[str] = "minilm") -> None:
-        self.model = model
-        encoder_of(model)
+    def __init__(
+        self,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        *,
+        model_name: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.model = given_model(model, model_name)
+        encoder_of(self.model)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vectors of documents.

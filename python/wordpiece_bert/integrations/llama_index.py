@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert._internal.asynchronous import run_in_thread
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 
+_loading = import_package("llama_index.core.embeddings.loading", "llama-index")
 BaseEmbedding: Any = import_package("llama_index.core.embeddings", "llama-index").BaseEmbedding
 
 if TYPE_CHECKING:
@@ -16,24 +19,54 @@ if TYPE_CHECKING:
 
 __all__ = ["WordPieceEmbedding"]
 
+#: What `model_name` is for an encoder that was not given by a name.
+_UNNAMED = "wordpiece-bert"
+
 
 class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
     """The embedding model of LlamaIndex: ``Settings.embed_model = WordPieceEmbedding("minilm")``.
 
     Parameters
     ----------
-    model : SentenceEncoder, str or os.PathLike, default "minilm"
-        The encoder, or its name or folder.
+    model : SentenceEncoder, str or os.PathLike, optional
+        The encoder, or its name or folder; by default ``"minilm"``.
+    model_name : str or os.PathLike, optional
+        Another name of `model`.
     embed_batch_size : int, default 256
         How many texts LlamaIndex passes at once.
+    callback_manager, num_workers, embeddings_cache, rate_limiter : optional
+        As for LlamaIndex's `BaseEmbedding`.
     """
 
     def __init__(
-        self, model: SentenceEncoder | str | os.PathLike[str] = "minilm", *, embed_batch_size: int = 256
+        self,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        *,
+        model_name: str | os.PathLike[str] | None = None,
+        embed_batch_size: int = 256,
+        callback_manager: Any = None,  # noqa: ANN401
+        num_workers: int | None = None,
+        embeddings_cache: Any = None,  # noqa: ANN401
+        rate_limiter: Any = None,  # noqa: ANN401
     ) -> None:
-        encoder = encoder_of(model)
-        name = "wordpiece-bert" if isinstance(model, SentenceEncoder) else os.fspath(model)
-        super().__init__(model_name=name, embed_batch_size=embed_batch_size)
+        if model_name == _UNNAMED:
+            message = (
+                "the embedding was made of an encoder, which a dict does not hold: make it of the name or the folder "
+                "of a model, and it can be restored"
+            )
+            raise InputError(message)
+        given = given_model(model, model_name)
+        encoder = encoder_of(given)
+        name = _UNNAMED if isinstance(given, SentenceEncoder) else os.fspath(given)
+        fields = {
+            "callback_manager": callback_manager,
+            "num_workers": num_workers,
+            "embeddings_cache": embeddings_cache,
+            "rate_limiter": rate_limiter,
+        }
+        # Not every version has all of these fields.
+        known = {field: value for field, value in fields.items() if value is not None}
+        super().__init__(model_name=name, embed_batch_size=embed_batch_size, **known)
         # Not a field of pydantic, which would validate and copy it.
         object.__setattr__(self, "_encoder", encoder)
 
@@ -54,7 +87,11 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
         return found
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return await asyncio.to_thread(self._get_query_embedding, query)
+        return await run_in_thread(partial(self._get_query_embedding, query))
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
-        return await asyncio.to_thread(self._get_text_embedding, text)
+        return await run_in_thread(partial(self._get_text_embedding, text))
+
+
+# By this table LlamaIndex restores what `to_dict` wrote.
+_loading.RECOGNIZED_EMBEDDINGS[WordPieceEmbedding.class_name()] = WordPieceEmbedding

@@ -12,7 +12,7 @@ from wordpiece_bert.errors import InputError, MissingPackageError
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["encoder_of", "import_package", "tokenizer_of"]
+__all__ = ["encoder_of", "given_model", "import_package", "tokenizer_of"]
 
 # The most models of each kind that are kept; a process seldom uses more than one.
 _KEPT = 4
@@ -40,6 +40,22 @@ def import_package(module: str, extra: str) -> Any:  # noqa: ANN401
     except ImportError as cause:
         message = f"{module.partition('.')[0]} is not installed: pip install 'wordpiece-bert[{extra}]'"
         raise MissingPackageError(message) from cause
+
+
+def given_model(
+    model: SentenceEncoder | str | os.PathLike[str] | None, model_name: str | os.PathLike[str] | None
+) -> SentenceEncoder | str | os.PathLike[str]:
+    """Return the model that a class for a framework was given by one of two names, or ``"minilm"``.
+
+    Raises
+    ------
+    InputError
+        Both are given.
+    """
+    if model is not None and model_name is not None:
+        message = f"model and model_name are two names of one argument: give one of {model!r} and {model_name!r}"
+        raise InputError(message)
+    return model if model is not None else model_name if model_name is not None else "minilm"
 
 
 def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:

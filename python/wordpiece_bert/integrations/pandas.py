@@ -6,10 +6,13 @@ The import of this module registers the accessor ``wordpiece`` of series: ``fram
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.arrow import embed_texts, encode_texts
+from wordpiece_bert.integrations.arrow import checked_texts, embed_texts, encode_texts
 from wordpiece_bert.integrations.loading import import_package
 
 if TYPE_CHECKING:
@@ -57,7 +60,13 @@ class WordPieceAccessor:
         Returns
         -------
         pandas.DataFrame
-            The columns ``ids``, ``length`` and ``truncated``, of types of Arrow, with the index of the series.
+            The columns ``ids``, an int32 array for each text; ``length``, ``int32[pyarrow]``; and ``truncated``,
+            ``bool[pyarrow]``; with the index of the series. `to_parquet` writes lists and numbers.
+
+        Raises
+        ------
+        InputError
+            The series has values that are no texts, or an option is wrong.
         """
         fields = encode_texts(
             self._texts(),
@@ -89,7 +98,13 @@ class WordPieceAccessor:
         Returns
         -------
         pandas.DataFrame
-            The columns ``vector`` and ``truncated``, of types of Arrow, with the index of the series.
+            The columns ``vector``, a float32 array [d] for each text, and ``truncated``, ``bool[pyarrow]``; with the
+            index of the series.
+
+        Raises
+        ------
+        InputError
+            As for `encode`.
         """
         fields = embed_texts(
             self._texts(),
@@ -102,16 +117,37 @@ class WordPieceAccessor:
 
     def _texts(self) -> Any:  # noqa: ANN401
         pa = import_package("pyarrow", "arrow")
+        called = f"the series {self._series.name!r}"
         try:
             texts = pa.array(self._series, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as cause:
-            message = f"the series {self._series.name!r} has values that are no texts: {cause}"
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as cause:
+            message = f"{called} has values that are no texts: {cause}"
             raise InputError(message) from cause
-        return texts.cast(pa.string()) if texts.type == pa.null() else texts
+        return checked_texts(texts, called)
 
     def _frame(self, columns: dict[str, Any]) -> Any:  # noqa: ANN401
-        arrays = {name: _pandas.arrays.ArrowExtensionArray(values) for name, values in columns.items()}
-        return _pandas.DataFrame(arrays, index=self._series.index)
+        return _pandas.DataFrame({name: _column(values) for name, values in columns.items()}, index=self._series.index)
+
+
+def _column(values: Any) -> Any:  # noqa: ANN401
+    """Return an Arrow array as a column: of lists as a NumPy array for each row, which share the memory of the lists.
+
+    A column of Arrow's own lists would be written to Parquet, but pandas cannot read its type again from the file.
+    """
+    kind = values.type
+    if hasattr(kind, "list_size"):  # lists of a fixed size
+        bounds = np.arange(values.offset, values.offset + len(values) + 1) * kind.list_size
+    elif hasattr(kind, "value_type"):
+        bounds = values.offsets.to_numpy()
+    else:
+        return _pandas.arrays.ArrowExtensionArray(values)
+    flat = values.values.to_numpy()
+    column = np.empty(len(values), object)
+    for row, (start, end) in enumerate(pairwise(bounds.tolist())):
+        column[row] = flat[start:end]
+    if values.null_count:
+        column[values.is_null().to_numpy(zero_copy_only=False)] = None
+    return column
 
 
 _pandas.api.extensions.register_series_accessor("wordpiece")(WordPieceAccessor)

@@ -15,6 +15,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.integrations.arrow import not_text
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
 
 if TYPE_CHECKING:
@@ -148,7 +150,15 @@ class WordPieceNamespace:
 
 
 def _with_nulls(texts: Any, function: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-    """Apply a function to the texts that are not null."""
+    """Apply a function to the texts that are not null.
+
+    Raises
+    ------
+    InputError
+        The type of the column is not text. An expression learns its type when it is computed.
+    """
+    if texts.dtype not in (_polars.String, _polars.Categorical, _polars.Enum, _polars.Null):
+        raise InputError(not_text(f"the column {texts.name!r}", texts.dtype))
     texts = texts.cast(_polars.String)
     if not texts.null_count():
         return function(texts).alias(texts.name)

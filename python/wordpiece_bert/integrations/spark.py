@@ -19,10 +19,10 @@ from wordpiece_bert.integrations.loading import encoder_of, import_package
 from wordpiece_bert.pretraining.batches import example_batches
 from wordpiece_bert.sentence.encoder import SentenceEncoder
 from wordpiece_bert.tokenizer import Tokenizer
-from wordpiece_bert.training.spark import count_words
+from wordpiece_bert.training.spark import check_text_columns, count_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -72,9 +72,9 @@ def encode(
     MissingPackageError
         pyspark is not installed.
     InputError
-        There is no such column, or there is one of these names already, or an option is wrong.
+        There is no such column, or its type is not text, or there is one of these names already, or an option is wrong.
     """
-    arrow.check_columns(frame.columns, [column, pair], arrow.ENCODED)
+    _check_frame(frame, [column, pair], arrow.ENCODED)
     options = {
         "pair": pair,
         "max_length": max_length,
@@ -123,9 +123,10 @@ def embed(
     MissingPackageError
         pyspark is not installed.
     InputError
-        There is no such column, or there is one of these names already, or the encoder comes from no folder.
+        There is no such column, or its type is not text, or there is one of these names already, or the encoder comes
+        from no folder.
     """
-    arrow.check_columns(frame.columns, [column], arrow.EMBEDDED)
+    _check_frame(frame, [column], arrow.EMBEDDED)
     name = model
     if isinstance(model, SentenceEncoder):
         if model._source is None:
@@ -223,8 +224,9 @@ masking, seed
         sentences=sentences,
         errors=errors,
     )
-    check_instance("frame", frame, import_package("pyspark.sql", "spark").DataFrame)
-    arrow.check_columns(frame.columns, [column, id_column], ())
+    _check_frame(frame, [column], ())
+    arrow.check_columns(frame.columns, [id_column], ())
+    check_text_columns(frame, [id_column], others=("tinyint", "smallint", "int", "bigint"))
     shuffle = "spark.sql.shuffle.partitions"
     if partitions is None:
         count = int(frame.sparkSession.conf.get(shuffle) or 1)
@@ -235,10 +237,16 @@ masking, seed
     return documents.repartition(count, "id").sortWithinPartitions("id").mapInArrow(examples, examples.schema)
 
 
+def _check_frame(frame: DataFrame, texts: Sequence[str | None], added: Sequence[str]) -> None:
+    """Check, before a job starts, that a frame has columns of texts, and none of those that are added."""
+    check_instance("frame", frame, import_package("pyspark.sql", "spark").DataFrame)
+    arrow.check_columns(frame.columns, texts, added)
+    check_text_columns(frame, texts)
+
+
 def _mapped(frame: DataFrame, function: Any, columns: dict[str, str]) -> DataFrame:  # noqa: ANN401
     """Map the batches of a frame to batches with more columns."""
     types = import_package("pyspark.sql.types", "spark")
-    check_instance("frame", frame, import_package("pyspark.sql", "spark").DataFrame)
     schema = types.StructType(list(frame.schema.fields))
     for name, kind in columns.items():
         schema = schema.add(name, types._parse_datatype_string(kind), nullable=True)

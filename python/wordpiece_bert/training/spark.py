@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["count_words"]
+__all__ = ["check_text_columns", "count_words"]
 
 # One row per word. No text has the empty word, so its row holds the number of texts and bytes that a task has read.
 SCHEMA = "word string, count bigint, texts bigint, bytes bigint"
@@ -67,7 +67,7 @@ def count_words(
     Raises
     ------
     InputError
-        There is no such column, or an option is wrong.
+        There is no such column, or its type is not text, or an option is wrong.
     """
     from pyspark.sql import functions
 
@@ -84,11 +84,39 @@ def count_words(
     if chosen not in frame.columns:
         message = f"no column {chosen!r}; the frame has {', '.join(frame.columns)}"
         raise InputError(message)
+    check_text_columns(frame, [chosen])
     # In backticks, so that Spark does not read dots in the name as a path.
     texts = frame.select(frame[f"`{chosen}`"].cast("string").alias("text")).dropna()
     parts = texts.mapInArrow(partial(_count_partition, settings=settings), SCHEMA)
     sums = [functions.sum(name).alias(name) for name in ("count", "texts", "bytes")]
     return _counts_of(parts.groupBy("word").agg(*sums).toArrow(), settings)
+
+
+def check_text_columns(frame: DataFrame, names: Iterable[str | None], others: tuple[str, ...] = ()) -> None:
+    """Check, before a job starts, that columns of a data frame are texts.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The data frame.
+    names : iterable of str or None
+        Columns that it has; None is skipped.
+    others : tuple of str
+        Further types that are accepted, by Spark's names for them.
+
+    Raises
+    ------
+    InputError
+        The type of one is not text.
+    """
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    for name in names:
+        # "void" is the type of a column that has nulls alone; "char(3)", "string collate UTF8_LCASE" are strings, too.
+        if name is None or types[name].startswith(("string", "char", "varchar")) or types[name] in ("void", *others):
+            continue
+        allowed = "not text" if not others else f"neither text nor {' nor '.join(others)}"
+        message = f"the column {name!r} has the type {types[name]}, which is {allowed}: cast it to string first"
+        raise InputError(message)
 
 
 def _count_partition(batches: Iterable[Any], settings: NormalizerSettings) -> Iterator[Any]:

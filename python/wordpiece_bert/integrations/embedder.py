@@ -1,0 +1,55 @@
+"""What the classes for BERTopic and KeyBERT share: both libraries take an object with the method `embed`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.integrations.loading import encoder_of, given_model
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from wordpiece_bert.sentence.encoder import SentenceEncoder
+
+__all__ = ["TextEmbedder"]
+
+
+class TextEmbedder:
+    """Sentence vectors by the method `embed`; a class for a library also derives from its own base.
+
+    Parameters
+    ----------
+    model : SentenceEncoder, str or os.PathLike, optional
+        The encoder, or its name or folder; by default ``"minilm"``.
+    model_name : str or os.PathLike, optional
+        Another name of `model`.
+    """
+
+    def __init__(
+        self,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        *,
+        model_name: str | os.PathLike[str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedding_model = encoder_of(given_model(model, model_name))
+
+    def embed(self, documents: Any, verbose: bool = False) -> npt.NDArray[np.float32]:  # noqa: ANN401, FBT001, FBT002
+        """Return the vectors of documents or words.
+
+        Parameters
+        ----------
+        documents : list of str
+            The texts.
+        verbose : bool, default False
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        ndarray
+            float32 [n, d].
+        """
+        return self.embedding_model.encode(list(documents), show_progress_bar=verbose)
