@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
+import io
 import pickle
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tiny_models
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder, Tokenizer
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NULLS: list[str | None] = ["the cat", None, "", "a b c d e f g", None]
 
@@ -76,6 +81,116 @@ def test_polars_vectors(folder: Path) -> None:
         assert empty.wordpiece.encode_fields(tokenizer()).len() == len(texts)
 
 
+# --- columns of other types
+
+#: Values of types that no library takes for texts.
+OTHERS = {
+    "integers": [1, None, 3],
+    "floats": [1.5, None, 2.0],
+    "booleans": [True, None, False],
+    "bytes": [b"a", None, b"b"],
+    "lists": [["a", "b"], None, ["c", "d"]],  # the core would take them for pairs
+    "dates": [datetime.date(2026, 1, 1), None, datetime.date(2026, 1, 2)],
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_column_that_is_not_text_is_refused_by_arrow_and_pandas(kind: str, folder: Path) -> None:
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    import wordpiece_bert.integrations.pandas  # noqa: F401
+    from wordpiece_bert.integrations import arrow
+
+    column = pa.array(OTHERS[kind])
+    table = pa.table({"a": ["x"] * 3, "n": column})
+    said = re.escape(f"the column 'n' has the type {column.type}")
+    for refused in (
+        lambda: arrow.encode(table, "n", tokenizer()),
+        lambda: arrow.encode(table, "a", tokenizer(), pair="n"),
+        lambda: arrow.embed(table, "n", folder),
+        lambda: arrow.encode(table.slice(0, 0), "n", tokenizer()),  # also without a row
+    ):
+        with pytest.raises(InputError, match=said):
+            refused()
+    with pytest.raises(InputError, match=re.escape(f"texts has the type {column.type}")):
+        arrow.encode_texts(column, tokenizer())
+    with pytest.raises(InputError, match=re.escape(f"texts has the type {column.type}")):
+        arrow.embed_texts(column, folder)
+    for series in (pd.Series(OTHERS[kind], name="n"), pd.Series(pd.arrays.ArrowExtensionArray(column), name="n")):
+        for refused in (
+            lambda series=series: series.wordpiece.encode(tokenizer()),
+            lambda series=series: series.wordpiece.embed(folder),
+        ):
+            with pytest.raises(InputError, match=r"the series 'n' has (the type|values that are no texts)"):
+                refused()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_column_that_is_not_text_is_refused_by_polars(kind: str, folder: Path) -> None:
+    pl = pytest.importorskip("polars")
+    import wordpiece_bert.integrations.polars  # noqa: F401
+
+    frame = pl.DataFrame({"n": OTHERS[kind]})
+    said = re.escape(f"the column 'n' has the type {frame.schema['n']}")
+    text = pl.col("n").wordpiece
+    for expression in (text.encode(tokenizer()), text.encode_fields(tokenizer()), text.embed(folder)):
+        for engine in ("in-memory", "streaming"):
+            with pytest.raises(InputError, match=said):
+                frame.lazy().select(expression).collect(engine=engine)
+    with pytest.raises(InputError, match=said):
+        frame["n"].wordpiece.encode(tokenizer())
+
+
+def test_all_columns_of_strings_are_texts(folder: Path) -> None:
+    """Of every type that a library has for texts; a column that has nulls alone is one."""
+    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    import wordpiece_bert.integrations.pandas
+    import wordpiece_bert.integrations.polars  # noqa: F401
+    from wordpiece_bert.integrations import arrow
+
+    texts = ["the cat", None, "the cat"]
+    plain, expected = pa.array(texts), ids(texts)
+    columns = [plain, plain.cast(pa.large_string()), plain.cast(pa.string_view()), plain.dictionary_encode()]
+    for column in columns:
+        assert arrow.encode(pa.table({"a": column}), "a", tokenizer())["ids"].to_pylist() == expected
+        assert pd.Series(pd.arrays.ArrowExtensionArray(column)).wordpiece.encode(tokenizer())["length"].sum() == sum(
+            len(row) for row in expected if row
+        )
+    nothing = pa.table({"a": pa.nulls(3)})
+    assert arrow.encode(nothing, "a", tokenizer())["ids"].to_pylist() == [None] * 3
+    assert arrow.embed(nothing, "a", folder)["vector"].to_pylist() == [None] * 3
+    for dtype in (pl.String, pl.Categorical, pl.Enum(["the cat"])):
+        frame = pl.DataFrame({"a": pl.Series(texts, dtype=dtype)})
+        assert frame.select(pl.col("a").wordpiece.encode(tokenizer()))["a"].to_list() == expected
+    assert pl.Series("a", [None, None]).wordpiece.encode(tokenizer()).to_list() == [None, None]
+    assert pd.Series(["the cat", "the cat"], dtype="category").wordpiece.encode(tokenizer())["length"].nunique() == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("INTEGER", "1"),
+        ("DOUBLE", "1.5::DOUBLE"),
+        ("BOOLEAN", "true"),
+        ("BLOB", "'a'::BLOB"),
+        ("VARCHAR[]", "['a']"),
+        ("DATE", "DATE '2026-01-01'"),
+    ],
+)
+def test_a_column_that_is_not_text_is_refused_by_duckdb(kind: str, value: str, folder: Path) -> None:
+    """When the statement is bound, before a row is read; the error has the column and its type."""
+    duckdb = pytest.importorskip("duckdb")
+    from wordpiece_bert.integrations.duckdb import register
+
+    with duckdb.connect() as connection:
+        register(connection, tokenizer=tokenizer(), model=folder)
+        connection.execute(f'CREATE TABLE t AS SELECT {value} AS "some column"')
+        for name in ("encode", "length", "embed"):
+            statement = f'SELECT wordpiece_{name}("some column") FROM t'
+            with pytest.raises(duckdb.BinderException, match="some column") as caught:
+                connection.execute(f"EXPLAIN {statement}")
+            assert f"wordpiece_{name}({kind})" in str(caught.value)
+
+
 # --- DuckDB
 
 
@@ -127,6 +242,55 @@ def test_pandas_accessor(folder: Path) -> None:
         pd.Series(["a", object()]).wordpiece.encode(tokenizer())
 
 
+@given(
+    st.lists(st.none() | st.text(alphabet="the cat sat", max_size=20), min_size=1, max_size=12),
+    st.booleans(),
+)
+def test_results_of_pandas_survive_parquet(texts: list[str | None], named: bool) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    import wordpiece_bert.integrations.pandas  # noqa: F401
+
+    index = pd.Index([f"row {i}" for i in range(len(texts))], name="row") if named else None
+    series = pd.Series(texts, index=index, dtype="str")
+    tok = tokenizer()
+    for found in (series.wordpiece.encode(tok, max_length=5), series.wordpiece.embed(static_folder())):
+        file = io.BytesIO()
+        found.to_parquet(file)
+        again = pd.read_parquet(file)
+        assert list(again.index) == list(found.index)
+        for name in found.columns:
+            missing = [text is None for text in texts]
+            assert again[name].isna().tolist() == found[name].isna().tolist() == missing
+            for value, other in zip(found[name].dropna(), again[name].dropna(), strict=True):
+                np.testing.assert_array_equal(value, other)
+                assert np.asarray(value).dtype == np.asarray(other).dtype
+        if not all(missing):
+            assert again.dtypes.equals(found.dtypes)
+        arrow_types = pd.read_parquet(file, dtype_backend="pyarrow")
+        assert arrow_types.iloc[:, 0].isna().tolist() == missing
+
+
+@lru_cache
+def static_folder() -> Any:  # noqa: ANN401
+    """An encoder, made once: hypothesis has no fixtures of a module."""
+    return SentenceEncoder(tiny_models.make_sentences(Path(tempfile.mkdtemp()) / "sentences"))
+
+
+def test_rows_of_pandas_share_memory(folder: Path) -> None:
+    """A row is a view of all ids or vectors: a column of arrays costs no copy of them."""
+    pd = pytest.importorskip("pandas")
+    import wordpiece_bert.integrations.pandas  # noqa: F401
+
+    series = pd.Series(["the cat", None, "a b c", ""] * 50)
+    for found in (series.wordpiece.encode(tokenizer())["ids"], series.wordpiece.embed(folder)["vector"]):
+        rows = found.dropna().tolist()
+        assert all(not row.flags.owndata for row in rows)
+        starts = [row.__array_interface__["data"][0] for row in rows]
+        assert starts == sorted(starts)
+        assert max(starts) - min(starts) <= sum(row.nbytes for row in rows) + 50 * rows[0].nbytes
+
+
 # --- Hugging Face datasets
 
 PROGRAM = """
@@ -160,6 +324,18 @@ def test_a_map_function_returns_what_the_call_returns() -> None:
         tok.map_function()({"text": "a text"})
     with pytest.raises(InputError, match="truncation"):
         tok.map_function(truncation="some")  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_call_of_one_text_makes_nested_rows_and_lists_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the guide says beside `map_function`."""
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install '.[datasets]'")
+    data, tok = datasets.Dataset.from_dict({"text": list(TEXTS)}), tokenizer()
+    nested = data.map(lambda row: tok(row["text"]))["input_ids"][:]
+    flat = data.map(tok.map_function(), batched=True)["input_ids"][:]
+    assert nested == [[row] for row in flat]
+    assert data.map(lambda row: tok(row["text"], return_tensors=None))["input_ids"][:] == flat
 
 
 @pytest.mark.filterwarnings("ignore")

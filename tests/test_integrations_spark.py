@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -130,6 +131,44 @@ def test_pairs_and_the_longest_batches(session: SparkSession) -> None:
     given = [("the cat", "sat"), ("a " * 300_000, "b"), ("a", None)]
     found = ours.encode(session.createDataFrame(given, "a string, b string"), "a", tokenizer(), pair="b").collect()
     assert [row["ids"] for row in found] == [*tokenizer().encode_batch(given[:2]).to_list(), None]
+
+
+@pytest.mark.parametrize("kind", ["int", "double", "boolean", "binary", "array<string>", "date", "struct<a: string>"])
+def test_a_column_that_is_not_text_is_refused_before_a_job_starts(
+    session: SparkSession, folder: Path, kind: str
+) -> None:
+    frame = session.createDataFrame([], f"id int, `some text` string, `a.number` {kind}")
+    written = next(field.dataType.simpleString() for field in frame.schema.fields if field.name == "a.number")
+    said = re.escape(f"the column 'a.number' has the type {written}, which is not text")
+    for refused in (
+        lambda: ours.encode(frame, "a.number", tokenizer()),
+        lambda: ours.encode(frame, "some text", tokenizer(), pair="a.number"),
+        lambda: ours.embed(frame, "a.number", folder),
+        lambda: ours.count_words(frame, "a.number"),
+        lambda: ours.pretraining_examples(frame, "a.number", tokenizer(), id_column="id"),
+    ):
+        with pytest.raises(InputError, match=said):
+            refused()
+    if kind != "int":
+        with pytest.raises(InputError, match=re.escape(f"the column 'a.number' has the type {written}, which is")):
+            ours.pretraining_examples(frame, "some text", tokenizer(), id_column="a.number")
+
+
+def test_columns_of_every_type_of_strings_are_texts(session: SparkSession) -> None:
+    frame = session.sql("SELECT CAST('the cat' AS VARCHAR(20)) AS v, CAST('the cat' AS CHAR(7)) AS c, NULL AS n")
+    expected = tokenizer().encode("the cat").ids
+    assert [ours.encode(frame.select(name), name, tokenizer()).first()["ids"] for name in "vcn"] == [
+        expected,
+        expected,
+        None,
+    ]
+
+
+def test_a_frame_of_another_library_is_refused() -> None:
+    pd = pytest.importorskip("pandas")
+    for refused in (ours.encode, ours.embed):
+        with pytest.raises(InputError, match="frame must be"):
+            refused(pd.DataFrame({"text": ["a"]}), "text", tokenizer())
 
 
 def test_tasks_have_no_weights_and_wrong_arguments_are_named(frame: DataFrame, folder: Path) -> None:

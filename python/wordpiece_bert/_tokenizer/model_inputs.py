@@ -334,7 +334,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         """Return a function for ``Dataset.map(function, batched=True)`` of Hugging Face's datasets.
 
         It can be pickled, and its pickle depends on the tokenizer and the options alone, so that datasets finds results
-        in its cache.
+        in its cache. ``dataset.map(lambda row: tokenizer(row["text"]))`` makes nested rows instead, because a call
+        returns arrays and one text is a batch of one row; with ``return_tensors=None`` it does not.
 
         Parameters
         ----------

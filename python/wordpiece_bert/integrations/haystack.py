@@ -196,7 +196,8 @@ class WordPieceDocumentEmbedder(_Embedder):
         InputError
             It is no list of documents.
         """
-        if not isinstance(documents, list) or not all(isinstance(one, Document) for one in documents):
+        given: Any = documents
+        if not isinstance(given, list) or not all(isinstance(one, _haystack.Document) for one in given):
             message = "documents must be a list of Haystack's documents: a text goes to WordPieceTextEmbedder"
             raise InputError(message)
         vectors = encoder_of(self.model).encode_document(

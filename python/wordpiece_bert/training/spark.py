@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["check_text_columns", "count_words"]
+__all__ = ["count_words"]
 
 # One row per word. No text has the empty word, so its row holds the number of texts and bytes that a task has read.
 SCHEMA = "word string, count bigint, texts bigint, bytes bigint"
