@@ -6,10 +6,7 @@ The import of this module registers the accessor ``wordpiece`` of series: ``fram
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import checked_texts, embed_texts, encode_texts
@@ -134,20 +131,9 @@ def _column(values: Any) -> Any:  # noqa: ANN401
 
     A column of Arrow's own lists would be written to Parquet, but pandas cannot read its type again from the file.
     """
-    kind = values.type
-    if hasattr(kind, "list_size"):  # lists of a fixed size
-        bounds = np.arange(values.offset, values.offset + len(values) + 1) * kind.list_size
-    elif hasattr(kind, "value_type"):
-        bounds = values.offsets.to_numpy()
-    else:
+    if not hasattr(values.type, "value_type"):  # no lists
         return _pandas.arrays.ArrowExtensionArray(values)
-    flat = values.values.to_numpy()
-    column = np.empty(len(values), object)
-    for row, (start, end) in enumerate(pairwise(bounds.tolist())):
-        column[row] = flat[start:end]
-    if values.null_count:
-        column[values.is_null().to_numpy(zero_copy_only=False)] = None
-    return column
+    return values.to_numpy(zero_copy_only=False)
 
 
 _pandas.api.extensions.register_series_accessor("wordpiece")(WordPieceAccessor)
