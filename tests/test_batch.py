@@ -127,7 +127,7 @@ def test_rows_of_a_batch() -> None:
     assert batch[-1].tolist() == batch[1].tolist() == tok.encode("a").ids
     assert np.shares_memory(batch[0], batch.ids)
     for outside in (2, -3):
-        with pytest.raises(IndexError, match=f"row {outside} is out of range for a batch of 2 rows"):
+        with pytest.raises(IndexError, match=f"index {outside} is out of range for a batch of 2 rows"):
             batch[outside]
     assert repr(tok.encode_batch(["a b c", "a"], truncation=True, max_length=4, return_offsets=True)) == (
         "RaggedBatch(2 rows, 7 tokens, 1 texts truncated, offsets)"

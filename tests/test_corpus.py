@@ -197,10 +197,10 @@ def test_compressed_files_are_read_as_they_were(compress: Any) -> None:  # noqa:
         ("t", {"field": "a..b"}, "empty key"),
         ("t", {"field": "a", "column": "b"}, "either field, for JSON lines, or column"),
         ("t", {"errors": "ignore"}, "errors must be 'strict', 'replace' or 'skip', not \"ignore\""),
-        ("x.jsonl", {}, "x.jsonl: pass the field that holds the texts: field='text' (--jsonl-field text)"),
+        ("x.jsonl", {}, "x.jsonl: pass the field that holds the texts: field='text'"),
         ("x.ndjson.gz", {"column": "a"}, "field='text'"),
         ("x.parquet", {}, "column='text'"),
-        ("-", {"column": "a"}, "Parquet cannot be read from standard input"),
+        ("-", {"column": "a"}, "a table cannot be read from standard input"),
         ("t", {"column": "a"}, "t: not a Parquet file"),
     ],
 )
@@ -271,7 +271,7 @@ def test_columns_of_parquet_are_read(kind: pyarrow.DataType, monkeypatch: pytest
     table = pyarrow.table({"id": range(len(texts)), "text": column, "other": others})
     pyarrow.parquet.write_table(table, "t.parquet", row_group_size=7)
     reader = TextReader(["t.parquet", "t.parquet"], column="text")
-    assert read_all(reader) == [(text, f"t.parquet row {i}") for i, text in enumerate(texts)] * 2
+    assert read_all(reader) == [(text, f"t.parquet row {i}") for i, text in enumerate(texts, 1)] * 2
     assert reader.bytes_read == reader.size == 2 * Path("t.parquet").stat().st_size
     pairs = TextReader("t.parquet", column=("other", "text"))
     assert [pair for pair, _ in read_all(pairs)] == list(zip(others.to_pylist(), texts, strict=True))
@@ -281,13 +281,13 @@ def test_a_null_is_an_error_or_skipped() -> None:
     pyarrow.parquet.write_table(
         pyarrow.table({"a": ["x", None, "y", None], "b": ["1", "2", None, "4"], "n": [1, 2, 3, 4]}), "t"
     )
-    with pytest.raises(wb.errors.InputError, match=r"^t: row 1: null"):
+    with pytest.raises(wb.errors.InputError, match=r"^t: row 2: null"):
         read_all(TextReader("t", column="a"))
     reader = TextReader("t", column="a", errors="skip")
-    assert read_all(reader) == [("x", "t row 0"), ("y", "t row 2")]
+    assert read_all(reader) == [("x", "t row 1"), ("y", "t row 3")]
     assert reader.skipped_count == 2
     assert [pair for pair, _ in read_all(TextReader("t", column=("a", "b"), errors="skip"))] == [("x", "1")]
-    with pytest.raises(wb.errors.InputError, match=r"^t: no column 'text'; its columns are 'a', 'b', 'n'"):
+    with pytest.raises(wb.errors.InputError, match=r"^t: no column 'text'; the columns are 'a', 'b', 'n'"):
         read_all(TextReader("t", column="text"))
     with pytest.raises(wb.errors.InputError, match=r"^t: the column 'n' is int64, not text"):
         read_all(TextReader("t", column="n"))

@@ -409,7 +409,7 @@ def test_rows_beyond_the_models_tables_are_reported(tmp_path: Path) -> None:
     rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a b c", "a"])
     model = encoder._model
     long_rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a " * 40])
-    with pytest.raises(InputError, match=r"row 0 has \d+ tokens, the model's longest row 24"):
+    with pytest.raises(InputError, match=r"input_ids\[0\] has \d+ tokens, the model's longest row 24"):
         model.pooled(long_rows, slice(0, 1), ["mean"])
     rows.ids[2] = 110
     with pytest.raises(InputError, match=r"input_ids\[0, 2\] is 110, outside 0 to 109"):

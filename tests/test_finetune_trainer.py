@@ -502,7 +502,7 @@ def test_padding_of_rows_and_labels() -> None:
     choices = pad_collate([{"input_ids": [[5, 6], [7, 8]], "labels": 1}, {"input_ids": [[5], [6]], "labels": 0}])
     assert choices["input_ids"].tolist() == [[[5, 6], [7, 8]], [[5, 0], [6, 0]]]
     assert choices["labels"].tolist() == [1, 0]
-    with pytest.raises(InputError, match="row 1 of the batch"):
+    with pytest.raises(InputError, match="item 1 of the batch"):
         pad_collate([{"input_ids": [5], "labels": 1}, {"input_ids": [5]}])
 
 
@@ -522,7 +522,7 @@ def test_tables_are_read(suffix: str, tmp_path: Path) -> None:
         parquet.write_table(arrow.Table.from_pylist(rows), file)
     found = read_columns(file, ["label", "text"])
     assert found == {"label": ["yes", "no"], "text": ['a "good" film, so', "dull"]}
-    with pytest.raises(InputError, match="no column 'score'"):
+    with pytest.raises(InputError, match=r"no column ['\"]score['\"]; the columns are"):
         read_columns(file, ["text", "score"])
 
 
@@ -530,8 +530,8 @@ def test_tables_are_read(suffix: str, tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.csv", "text,label\n", "no rows"),
-        ("a.csv", "text,label\nx,y,z\n", "more fields"),
-        ("a.csv", "text,label\nx\n", "line 2: the column 'label' has no value"),
+        ("a.csv", "text,label\nx,y,z\n", "line 2, .* the number of fields is 3, but the header has 2"),
+        ("a.csv", "text,label\nx\n", "line 2, .* the number of fields is 1, but the header has 2"),
         ("a.jsonl", '{"text": "x", "label": 1}\n{"text"\n', "line 2"),
         ("a.jsonl", "[1]\n", "a JSON object is needed"),
         ("a.txt", "x", "must end in"),

@@ -38,7 +38,7 @@ def test_texts_are_encoded() -> None:
     found = pairs([{"a": "the cat", "b": "sat", "label": 0.5}, {"a": "a", "b": "b", "label": 1.0}])
     np.testing.assert_array_equal(found["input_ids"], tok(["the cat", "a"], ["sat", "b"], padding=True)["input_ids"])
     np.testing.assert_array_equal(found["labels"], [0.5, 1.0])
-    with pytest.raises(InputError, match="example 1 has no 'b'; it has a"):
+    with pytest.raises(InputError, match="item 1 has no 'b'; it has a"):
         pairs([{"a": "a", "b": "b"}, {"a": "a"}])
 
 

@@ -364,9 +364,9 @@ def test_what_pad_refuses() -> None:
         tok.pad({"ids": [[1]]})
     with pytest.raises(InputError, match="token_type_ids has 1 rows, and input_ids 2"):
         tok.pad({"input_ids": [[1], [2]], "token_type_ids": [[0]]})
-    with pytest.raises(InputError, match="row 1 of token_type_ids has 1 entries, and its input_ids 2"):
+    with pytest.raises(InputError, match="item 1 of token_type_ids has 1 entries, and its input_ids 2"):
         tok.pad({"input_ids": [[1], [2, 3]], "token_type_ids": [[0], [0]]})
-    with pytest.raises(InputError, match="row 1 has no 'labels'"):
+    with pytest.raises(InputError, match="item 1 has no 'labels'"):
         tok.pad([{"input_ids": [1], "labels": 1}, {"input_ids": [1]}])
     for wrong in ("abc", [], 3, [1, 2]):
         with pytest.raises(InputError, match="pad takes a dict"):

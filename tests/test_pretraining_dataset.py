@@ -245,7 +245,7 @@ def test_wrong_arguments_name_the_value(folder: Folder, tmp_path: Path) -> None:
     for rows, message in [([len(dataset)], "row"), ([-1], "row"), ([0.5], "row numbers"), ([[0]], "row numbers")]:
         with pytest.raises(InputError, match=message):
             dataset.batch(rows)
-    with pytest.raises(IndexError, match=f"row {len(dataset)} of {len(dataset)} rows"):
+    with pytest.raises(IndexError, match=f"index {len(dataset)} is out of range for {len(dataset)} rows"):
         dataset[len(dataset)]
     with pytest.raises(InputError, match="a row is selected by its number"):
         dataset["a"]  # type: ignore[index]

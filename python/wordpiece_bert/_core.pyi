@@ -157,6 +157,9 @@ class TextReader:
         errors: str,
         block_texts: int | None,
         second_is_id: bool = False,
+        *,
+        columns: Sequence[str] = [],
+        table: str = "csv",
     ) -> Self: ...
     def next_block(self) -> TextBlock | None: ...
 

@@ -108,7 +108,7 @@ class RaggedBatch:
         rows = len(self)
         row = operator.index(row)
         if not -rows <= row < rows:
-            message = f"row {row} is out of range for a batch of {rows} rows"
+            message = f"index {row} is out of range for a batch of {rows} rows"
             raise IndexError(message)
         row %= rows
         return self.ids[self.row_offsets[row] : self.row_offsets[row + 1]]

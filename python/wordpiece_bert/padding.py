@@ -100,7 +100,7 @@ def _by_name(encoded: object) -> dict[str, Any]:
         if rows and all(isinstance(row, Mapping) for row in rows):
             for index, row in enumerate(rows):
                 if missing := [name for name in rows[0] if name not in row]:
-                    message = f"row {index} has no {missing[0]!r}, which row 0 has"
+                    message = f"item {index} has no {missing[0]!r}, which item 0 has"
                     raise InputError(message)
             return {name: [row[name] for row in rows] for name in rows[0]}
     message = f"pad takes a dict of encoded rows or a non-empty list of such dicts, not {type(encoded).__name__}"
@@ -144,7 +144,7 @@ def _padded(
         padded[name] = []
         for index, (entry, row) in enumerate(zip(entries, rows, strict=True)):
             if len(entry) != len(row):
-                message = f"row {index} of {name} has {len(entry)} entries, and its input_ids {len(row)}"
+                message = f"item {index} of {name} has {len(entry)} entries, and its input_ids {len(row)}"
                 raise InputError(message)
             more = [fill[name]] * (length - len(row))
             padded[name].append(entry + more if padding["direction"] == "right" else more + entry)

@@ -103,7 +103,7 @@ def check_rows(config: BertConfig, ids: Ids, ends: Ids, numbers: Ids) -> None:
     lengths = np.diff(ends)
     if lengths.size and int(lengths.max()) > config.longest_row:
         row = int(lengths.argmax())
-        _refuse(f"row {numbers[row]} has {lengths[row]} tokens, the model's longest row {config.longest_row}")
+        _refuse(f"input_ids[{numbers[row]}] has {lengths[row]} tokens, the model's longest row {config.longest_row}")
     if ids.size and int(ids.max()) >= config.vocab_size:
         position = int(ids.argmax())
         row = int(np.searchsorted(ends, position, side="right")) - 1

@@ -35,6 +35,7 @@ __all__ = [
     "add_dtype",
     "add_files",
     "add_output_control",
+    "add_prompts",
     "add_threads",
     "add_training_run",
     "calibration_texts",
@@ -117,9 +118,17 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help=FILE_HELP)
 
 
-def reading_arguments() -> argparse.ArgumentParser:
-    """Return a parent parser with the options on how texts are read from files."""
+def reading_arguments(twice: str | None = None) -> argparse.ArgumentParser:
+    """Return a parent parser with the options on how texts are read from files.
+
+    Parameters
+    ----------
+    twice : str, optional
+        What a second field or column is for, such as ``"for pairs"``; without it a command takes one only.
+    """
     parent = argparse.ArgumentParser(add_help=False)
+    parent.set_defaults(most_columns=1 if twice is None else 2)
+    more = "" if twice is None else f"; give it twice {twice}"
     group = parent.add_argument_group("reading")
     group.add_argument("--whole", action="store_true", help="read each file as one text")
     group.add_argument(
@@ -134,14 +143,15 @@ def reading_arguments() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="FIELD",
-        help="the files are JSON lines with the text in this field (text, meta.title); give it twice for pairs",
+        help="the files are JSON lines with the text in this field (text, meta.title)" + more,
     )
     group.add_argument(
+        "--text-column",
         "--parquet-column",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="the files are Parquet with the texts in this column; give it twice for pairs",
+        help="the files are CSV, TSV or Parquet with the texts in this column" + more,
     )
     group.add_argument(
         "--errors",
@@ -203,6 +213,13 @@ def calibration_texts(options: argparse.Namespace) -> list[str] | None:
         message = f"--calibrate {options.calibrate}: the file is not UTF-8: {cause}"
         raise InputError(message) from cause
     return [line for line in lines if line.strip()]
+
+
+def add_prompts(parser: argparse.ArgumentParser, before: str) -> None:
+    """Declare ``--prompt`` and ``--prompt-name``, for what is put before `before`."""
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--prompt", metavar="TEXT", help=f"put this text before {before}")
+    either.add_argument("--prompt-name", metavar="NAME", help=f"put the model's prompt of this name before {before}")
 
 
 def add_download(parser: argparse.ArgumentParser) -> None:
@@ -301,22 +318,23 @@ def reading_options(options: argparse.Namespace) -> ReadingOptions:
     Raises
     ------
     InputError
-        ``--whole`` is given with ``--separator``, or a field or column more than twice.
+        ``--whole`` is given with ``--separator``, or a field or column more often than the command takes.
     """
     if options.whole and options.separator != "\n":
         message = "give either --whole or --separator"
         raise InputError(message)
     return {
         "separator": None if options.whole else options.separator,
-        "field": _one_or_two(options.jsonl_field, "--jsonl-field"),
-        "column": _one_or_two(options.parquet_column, "--parquet-column"),
+        "field": _one_or_two(options.jsonl_field, "--jsonl-field", options.most_columns),
+        "column": _one_or_two(options.text_column, "--text-column", options.most_columns),
         "errors": options.errors,
     }
 
 
-def _one_or_two(names: list[str], option: str) -> Fields | None:
-    if len(names) > 2:
-        message = f"{option} is given {len(names)} times: give it once, or twice for pairs"
+def _one_or_two(names: list[str], option: str, most: int) -> Fields | None:
+    if len(names) > most:
+        times = "once, as a vector belongs to one text" if most == 1 else "once or twice"
+        message = f"{option} is given {len(names)} times: give it {times}"
         raise InputError(message)
     return (names[0], names[1]) if len(names) == 2 else names[0] if names else None
 

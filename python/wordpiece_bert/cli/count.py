@@ -52,7 +52,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "count",
-        parents=[arguments.common_options(), arguments.reading_arguments(), counting_arguments()],
+        parents=[arguments.common_options(), arguments.reading_arguments("to read both"), counting_arguments()],
         help=summary,
         description="Count the words of text files. Counts of several files, machines or days can be added up: "
         "train --counts accepts any number of them.",
@@ -121,7 +121,7 @@ def normalizer_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def count_files(files: list[str], options: argparse.Namespace, progress: Callable[..., None]) -> WordCounts:
-    """Count the words of files of any kind: plain text, JSON lines or Parquet."""
+    """Count the words of files of any kind: plain text, JSON lines or tables."""
     from wordpiece_bert.training import WordCounts
 
     reading = arguments.reading_options(options)
@@ -140,9 +140,10 @@ def count_files(files: list[str], options: argparse.Namespace, progress: Callabl
 
 def _is_structured(name: str) -> bool:
     """Whether a file's name says that its texts are in fields or columns."""
+    from wordpiece_bert.corpus.columns import suffix_of
     from wordpiece_bert.corpus.texts import HOLDERS
 
-    return any(suffix in HOLDERS for suffix in Path(name).suffixes[-2:])
+    return suffix_of(name) in HOLDERS
 
 
 def _count_into_folder(options: argparse.Namespace, progress: Callable[..., None]) -> tuple[WordCounts, int, int]:

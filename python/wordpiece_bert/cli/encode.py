@@ -31,7 +31,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "encode",
-        parents=[arguments.common_options(), arguments.reading_arguments()],
+        parents=[arguments.common_options(), arguments.reading_arguments("for pairs")],
         help=summary,
         description="Encode texts to token ids: printed as one JSON object per text, or written to a file with "
         "--output, for corpora larger than memory too. Nothing is truncated unless --max-length is given.",
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> None:
     if options.text:
         truncated = _print_rows(tokenizer, options.text, encode_options, options)
         sys.stdout.flush()
-        warn_truncated(len(truncated), [f"--text {options.text[i]!r}" for i in truncated])
+        warn_truncated(len(truncated), [f"--text {options.text[i]!r}" for i in truncated], every=options.verbose)
     elif options.output:
         summary = tokenizer.encode_files(
             options.files,
@@ -168,7 +168,7 @@ def _print_rows(
 
 def _report_summary(summary: EncodeSummary, options: argparse.Namespace) -> None:
     warn_skipped(summary.skipped, summary.skipped_reasons)
-    warn_truncated(summary.truncated, summary.truncated_places)
+    warn_truncated(summary.truncated, summary.truncated_places, every=options.verbose)
     megabytes = summary.bytes / 1e6
     speed = megabytes / max(summary.seconds, 1e-9)
     print_summary(

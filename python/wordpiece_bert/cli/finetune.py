@@ -28,7 +28,13 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         description="Fine-tune a model on labelled texts in a CSV, TSV, JSON-lines or Parquet file. The output is a "
         "folder that this package, transformers and (for similar) sentence-transformers load.",
     )
-    parser.add_argument("-m", "--model", default="minilm", help=arguments.VOCAB_HELP.removeprefix("vocab.txt, "))
+    parser.add_argument(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        default="minilm",
+        help="the model to train: minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
+    )
     parser.add_argument(
         "--task",
         choices=_TASKS,

@@ -77,7 +77,12 @@ def _add_reading(group: argparse._ArgumentGroup) -> None:
         "--abbreviation", action="append", metavar="WORD", help="a word after which . ends no sentence; may be repeated"
     )
     group.add_argument("--jsonl-field", metavar="FIELD", help="the files are JSON lines, a document in this field")
-    group.add_argument("--parquet-column", metavar="COLUMN", help="the files are Parquet, a document in this column")
+    group.add_argument(
+        "--text-column",
+        "--parquet-column",
+        metavar="COLUMN",
+        help="the files are CSV, TSV or Parquet, a document in this column",
+    )
     group.add_argument("--id-field", metavar="FIELD", help="the field with the document's id, an integer or string")
     group.add_argument("--id-column", metavar="COLUMN", help="the column with the document's id")
     group.add_argument(
@@ -201,7 +206,7 @@ def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
         sentences=options.sentences,
         abbreviations=options.abbreviation,
         field=options.jsonl_field,
-        column=options.parquet_column,
+        column=options.text_column,
         id_field=options.id_field,
         id_column=options.id_column,
         dtype=options.dtype,

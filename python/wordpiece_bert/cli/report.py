@@ -21,7 +21,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "report",
-        parents=[arguments.common_options(), arguments.reading_arguments()],
+        parents=[arguments.common_options(), arguments.reading_arguments("to read both")],
         help=summary,
         description="Measure how well vocabularies fit texts, side by side.",
     )

@@ -25,7 +25,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
     parser = commands.add_parser(
         "train",
-        parents=[arguments.common_options(), arguments.reading_arguments(), count.counting_arguments()],
+        parents=[arguments.common_options(), arguments.reading_arguments("to read both"), count.counting_arguments()],
         help=summary,
         description="Train a vocabulary from text files, or from word counts.",
     )

@@ -107,7 +107,7 @@ class _Arrow(ListWriter, ArrowRowWriter):
     def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
         pyarrow = self._writer.pyarrow
         if int(offsets[-1]) >= 2**31:
-            message = f"a block has {offsets[-1]} values, more than an Arrow list holds: use a smaller --batch-size"
+            message = f"a block has {offsets[-1]} values, more than an Arrow list holds: use a smaller batch_size"
             raise InputError(message)
         starts = pyarrow.array(offsets.astype(np.int32))
         arrays = []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["batches", "import_pyarrow", "opened", "parquet_blocks", "strings_of"]
+__all__ = ["batches", "import_pyarrow", "missing_column", "opened", "parquet_blocks", "strings_of"]
 
 # The size of a block, about as for other files. The sizes in a file's metadata are those of its encodings: a text that
 # is repeated in a million rows is stored once, but decoded a million times. Therefore the rows are limited as well.
@@ -121,10 +121,17 @@ def batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401
     yield from file.iter_batches(_rows_per_block(file.metadata, columns), columns=list(dict.fromkeys(columns)))
 
 
+def missing_column(column: str, names: Sequence[str]) -> str:
+    """Return the message that a table has no column of a name, or several."""
+    return f"{'several columns' if column in names else 'no column'} {column!r}; the columns are " + (
+        ", ".join(map(repr, names)) or "none"
+    )
+
+
 def _check_columns(pyarrow: Any, name: str, schema: Any, columns: Sequence[str]) -> None:  # noqa: ANN401
     for column in columns:
         if schema.names.count(column) != 1:
-            message = f"{name}: no column {column!r}; its columns are {', '.join(map(repr, schema.names))}"
+            message = f"{name}: {missing_column(column, schema.names)}"
             raise InputError(message)
         kind = schema.field(column).type
         if pyarrow.types.is_dictionary(kind):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from wordpiece_bert import _core
-from wordpiece_bert.corpus.parquet import parquet_blocks
+from wordpiece_bert.corpus.columns import column_blocks, suffix_of
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,24 +29,21 @@ class ReadingOptions(TypedDict, total=False):
     separator: str | None
     #: The files hold JSON lines, with the text in this field (``"text"``, ``"meta.title"``); two fields make pairs.
     field: Fields | None
-    #: The files are Parquet, with the texts in this column; two columns make pairs.
+    #: The files are CSV, TSV or Parquet, with the texts in this column; two columns make pairs.
     column: Fields | None
     #: What to do with a text that cannot be read; "strict" by default.
     errors: Errors
 
 
 STDIN = "-"
-# Suffixes of files whose lines are not texts -> the argument, and the command-line option, that selects their texts.
-FIELD = ("field", "--jsonl-field")
-COLUMN = ("column", "--parquet-column")
-HOLDERS = {".jsonl": FIELD, ".ndjson": FIELD, ".parquet": COLUMN}
-COMPRESSED = (".gz", ".zst")
+# Suffixes of files whose lines are not texts -> the argument that selects their texts.
+HOLDERS = {".jsonl": "field", ".ndjson": "field", ".csv": "column", ".tsv": "column", ".parquet": "column"}
 # The reasons for this many skipped texts are kept; the rest is counted.
 REASONS_KEPT = 20
 
 
 class TextReader:
-    r"""Reads the texts of files: lines or other separated parts, entire files, fields of JSON lines, Parquet columns.
+    r"""Reads the texts of files: lines or other separated parts, entire files, fields of JSON lines, columns of tables.
 
     Iteration yields blocks of a few megabytes. A block holds complete texts and knows the location of each. Except for
     Parquet, a background thread reads one or two blocks ahead. Gzip and Zstandard are decompressed, and a byte order
@@ -64,11 +61,13 @@ class TextReader:
         The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
         ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs. Blank lines are ignored.
     column : str or (str, str), optional
-        The files are Parquet with the texts in this column; two columns make pairs. Needs pyarrow.
+        The files are tables with the texts in this column; two columns make pairs. ``.csv`` and ``.tsv`` files, also
+        compressed, are read as `separated_blocks` says; all others are Parquet, which needs pyarrow.
     errors : {"strict", "replace", "skip"}, default "strict"
-        What to do with a text that cannot be read: invalid UTF-8, a line that is not JSON, a field or value that is
-        missing or not text. ``"strict"`` raises an error with its file, line and byte offset, or row. ``"replace"``
-        replaces invalid UTF-8 by U+FFFD, and raises for the rest. ``"skip"`` skips and counts such texts.
+        What to do with a text that cannot be read: invalid UTF-8, a line that is not JSON, a record of a table with
+        wrong quotation marks, a field or value that is missing or not text. ``"strict"`` raises an error with its file,
+        line and byte offset, or row. ``"replace"`` replaces invalid UTF-8 by U+FFFD, and raises for the rest.
+        ``"skip"`` skips and counts such texts.
     block_texts : int, optional
         The largest number of texts in a block.
 
@@ -109,7 +108,7 @@ class TextReader:
             raise InputError(message)
         fields, columns = _names("field", field), _names("column", column)
         if fields and columns:
-            message = "pass either field, for JSON lines, or column, for Parquet"
+            message = "pass either field, for JSON lines, or column, for tables"
             raise InputError(message)
         for name in self._files:
             _check_holder(name, given="field" if fields else "column" if columns else None)
@@ -120,7 +119,9 @@ class TextReader:
         self.skipped_count = 0
         self.skipped: list[str] = []
         self._blocks = (
-            parquet_blocks([(name, size or 0) for name, size in zip(self._files, sizes, strict=True)], columns, errors)
+            column_blocks(
+                [(name, size or 0) for name, size in zip(self._files, sizes, strict=True)], columns, errors, block_texts
+            )
             if columns
             else self._text_blocks(separator, fields, errors, block_texts)
         )
@@ -176,13 +177,12 @@ def _names(argument: str, given: Fields | None) -> list[str]:
 
 
 def _check_holder(name: str, given: str | None) -> None:
-    """Refuse to read JSON or Parquet as plain text, or the reverse, judging by a file's name."""
-    suffixes = [suffix for suffix in Path(name).suffixes[-2:] if suffix not in COMPRESSED]
-    needed = HOLDERS.get(suffixes[-1]) if suffixes and name != STDIN else None
-    if needed is not None and needed[0] != given:
-        message = f"{name}: pass the {needed[0]} that holds the texts: {needed[0]}='text' ({needed[1]} text)"
+    """Refuse to read JSON or a table as plain text, or the reverse, judging by a file's name."""
+    needed = HOLDERS.get(suffix_of(name)) if name != STDIN else None
+    if needed is not None and needed != given:
+        message = f"{name}: pass the {needed} that holds the texts: {needed}='text'"
     elif given == "column" and name == STDIN:
-        message = "Parquet cannot be read from standard input: pass the path of a file"
+        message = "a table cannot be read from standard input: pass the path of a file"
     else:
         return
     raise InputError(message)

@@ -102,7 +102,7 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     keys = list(rows[0])
     for index, row in enumerate(rows):
         if list(row) != keys and set(row) != set(keys):
-            message = f"row {index} of the batch has {', '.join(map(str, row))}, the first one {', '.join(keys)}"
+            message = f"item {index} of the batch has {', '.join(map(str, row))}, the first one {', '.join(keys)}"
             raise InputError(message)
     if "input_ids" not in keys:
         message = f"rows have {', '.join(keys)}, but no input_ids"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections import Counter
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.corpus.columns import separated_blocks, separator_format
+from wordpiece_bert.corpus.parquet import missing_column
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.labels import class_labels, class_name, class_problem, number_labels, sorted_names
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["label_names", "read_columns", "sequence_rows", "token_rows"]
 
-#: The longest field of a CSV file, in characters; Python's own limit is 131,072.
-_LONGEST_FIELD = 1 << 28
-
 
 def read_columns(
     file: str | os.PathLike[str], columns: Sequence[str], *, checks: Mapping[str, Problem] | None = None
@@ -36,7 +34,7 @@ def read_columns(
     ----------
     file
         A file whose name ends in ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet``. Files with separators
-        have a header line and are UTF-8.
+        have a header line, are UTF-8, and may be compressed (``.csv.gz``, ``.tsv.zst``).
     columns
         The names of the columns.
     checks
@@ -55,8 +53,8 @@ def read_columns(
     """
     path = Path(file)
     suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        rows = _separated(path, "\t" if suffix == ".tsv" else ",")
+    if separator_format(str(path)) is not None:
+        rows = _separated(path, columns)
     elif suffix in (".jsonl", ".ndjson"):
         rows = _json_lines(path)
     elif suffix == ".parquet":
@@ -67,7 +65,7 @@ def read_columns(
     for where, row in rows:
         for name in columns:
             if name not in row:
-                _refuse(f"{path}: there is no column {name!r}; the columns are {', '.join(map(str, row))}")
+                _refuse(f"{path}, {where}: {missing_column(name, list(map(str, row)))}")
             value = row[name]
             if value is None or (isinstance(value, float) and math.isnan(value)):
                 _refuse(f"{path}, {where}: the column {name!r} has no value")
@@ -79,23 +77,13 @@ def read_columns(
     return found
 
 
-def _separated(path: Path, separator: str) -> list[tuple[str, dict[str, Any]]]:
-    csv.field_size_limit(_LONGEST_FIELD)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        # A quotation mark within a TSV field is an ordinary character, as text files with tabs use it.
-        quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
-        # Every line is read as a dict of the header's names; fields beyond them are under the key "".
-        form: dict[str, Any] = {"delimiter": separator, "quoting": quoting, "strict": True}
-        reader: csv.DictReader[str] = csv.DictReader(file, restkey="", **form)
-        try:
-            rows = []
-            for row in reader:
-                if "" in row:
-                    _refuse(f"{path}, line {reader.line_num}: more fields than the header has")
-                rows.append((f"line {reader.line_num}", dict(row)))
-        except (csv.Error, UnicodeDecodeError) as error:
-            message = f"{path}, line {reader.line_num + 1}: {error}"
-            raise InputError(message) from None
+def _separated(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    rows = []
+    for block, _ in separated_blocks([str(path)], columns):
+        for number, row in enumerate(block.texts()):
+            values = row if isinstance(row, tuple) else (row,)
+            where = block.location(number).removeprefix(f"{path} ")
+            rows.append((where, dict(zip(columns, values, strict=True))))
     return rows
 
 
@@ -130,8 +118,8 @@ def _parquet(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, An
     known = file.schema_arrow.names
     rows = file.read(columns=[name for name in columns if name in known]).to_pylist()
     if rows and not rows[0]:
-        _refuse(f"{path}: there is no column {columns[0]!r}; the columns are {', '.join(known)}")
-    return [(f"row {number}", row) for number, row in enumerate(rows)]
+        _refuse(f"{path}: {missing_column(columns[0], known)}")
+    return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
 
 
 def label_names(labels: Sequence[Any]) -> list[str]:

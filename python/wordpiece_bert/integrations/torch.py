@@ -132,7 +132,7 @@ class TextCollator:
             try:
                 texts.append((example[self.column], None if self.pair is None else example[self.pair]))
             except KeyError as cause:
-                message = f"example {index} has no {cause.args[0]!r}; it has {', '.join(map(str, example))}"
+                message = f"item {index} has no {cause.args[0]!r}; it has {', '.join(map(str, example))}"
                 raise InputError(message) from None
             labels += [example[name] for name in ("labels", "label") if name in example][:1]
         seconds = [second for _, second in texts]

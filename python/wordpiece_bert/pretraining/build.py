@@ -14,7 +14,7 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice, checked_strings, whole_number
 from wordpiece_bert._internal.file_locks import only_writer
 from wordpiece_bert._internal.progress import Progress, shows_bars
-from wordpiece_bert.corpus.parquet import parquet_blocks
+from wordpiece_bert.corpus.columns import column_blocks, separated_blocks, separator_format
 from wordpiece_bert.corpus.texts import STDIN, TextReader
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.document_ids import column_ids
@@ -92,7 +92,7 @@ def build_token_store(
     field : str, optional
         The files are JSON lines with a document in this field (``"text"``, ``"meta.title"``); its lines are sentences.
     column : str, optional
-        The files are Parquet with a document in this column. Needs pyarrow.
+        The files are CSV, TSV or Parquet with a document in this column. Parquet needs pyarrow.
     id_field, id_column : str, optional
         The field or column with the id of each document: a whole number or a string. By default ids are made of the
         numbers of the file and of the document in it.
@@ -184,7 +184,7 @@ def _check_fields(field: object, column: object, id_field: object, id_column: ob
         message = f"id_field={id_field!r} is for JSON lines: pass field, the one with the texts, too"
         raise InputError(message)
     if id_column is not None and column is None:
-        message = f"id_column={id_column!r} is for Parquet: pass column, the one with the texts, too"
+        message = f"id_column={id_column!r} is for tables: pass column, the one with the texts, too"
         raise InputError(message)
 
 
@@ -247,7 +247,7 @@ class _Inputs:
     def _blocks(self, first: int) -> Iterator[tuple[_core.TextBlock, int, int | None, npt.NDArray[np.uint64] | None]]:
         """Yield blocks of texts from a file on: the block, the bytes read, the number of its file, and document ids."""
         if self._column is not None:
-            yield from self._parquet_blocks(first, self._column)
+            yield from self._table_blocks(first, self._column)
             return
         names = [None if name == STDIN else name for name in self.files[first:]]
         fields = [name for name in (self._field, self._id_field) if name is not None]
@@ -255,14 +255,19 @@ class _Inputs:
         while (block := reader.next_block()) is not None:
             yield block, block.bytes_read, None, None
 
-    def _parquet_blocks(
+    def _table_blocks(
         self, first: int, column: str
     ) -> Iterator[tuple[_core.TextBlock, int, int | None, npt.NDArray[np.uint64] | None]]:
         before = 0
         for number in range(first, len(self.files)):
             name, size = self.files[number], self.sizes[number] or 0
-            if self._id_column is None:
-                for block, bytes_read in parquet_blocks([(name, size)], [column], self._errors):
+            if separator_format(name) is not None:
+                columns = [column] if self._id_column is None else [column, self._id_column]
+                has_ids = self._id_column is not None
+                for block, bytes_read in separated_blocks([name], columns, self._errors, second_is_id=has_ids):
+                    yield block, before + bytes_read, number, None
+            elif self._id_column is None:
+                for block, bytes_read in column_blocks([(name, size)], [column], self._errors):
                     yield block, before + bytes_read, number, None
             else:
                 for block, share, ids in column_ids(name, column, self._id_column, self._errors):

@@ -250,7 +250,7 @@ class PretrainingDataset:
             message = f"a row is selected by its number, not {row!r:.80}; batch() takes several"
             raise InputError(message) from None
         if not -len(self) <= number < len(self):
-            message = f"row {number} of {len(self)} rows"
+            message = f"index {number} is out of range for {len(self)} rows"
             raise IndexError(message)
         batch = self._batch(np.array([number % len(self)]), None, 1, flatten=False)
         batch.pop("cu_seqlens", None)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["column_ids", "ids_of_column"]
 
 
-def ids_of_column(values: Any, where: str) -> npt.NDArray[np.uint64]:  # noqa: ANN401
+def ids_of_column(values: Any, where: str, first_row: int = 0) -> npt.NDArray[np.uint64]:  # noqa: ANN401
     """Return the document ids in an Arrow array: integers as they are, negative ones as 2⁶⁴ less; strings hashed.
 
     Parameters
@@ -27,6 +27,8 @@ def ids_of_column(values: Any, where: str) -> npt.NDArray[np.uint64]:  # noqa: A
         Integers or strings, without nulls.
     where : str
         The file or column, for messages.
+    first_row : int, default 0
+        The number of rows before these.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def ids_of_column(values: Any, where: str) -> npt.NDArray[np.uint64]:  # noqa: A
         values, kind = values.dictionary_decode(), kind.value_type
     if values.null_count:
         row = int(np.flatnonzero(np.asarray(values.is_null()))[0])
-        message = f"{where}: the id in row {row} is null; give each document one, or leave the ids out"
+        message = f"{where}: the id in row {first_row + row + 1} is null; give each document one, or leave the ids out"
         raise InputError(message)
     if pa.types.is_unsigned_integer(kind):
         return values.cast(pa.uint64()).to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)  # type: ignore[no-any-return]
@@ -89,15 +91,13 @@ def column_ids(
     rows = 0
     with parquet.opened(pyarrow, name, [column]) as file:
         if file.schema_arrow.names.count(id_column) != 1:
-            message = (
-                f"{name}: no column {id_column!r}; its columns are {', '.join(map(repr, file.schema_arrow.names))}"
-            )
+            message = f"{name}: {parquet.missing_column(id_column, file.schema_arrow.names)}"
             raise InputError(message)
         total = max(file.metadata.num_rows, 1)
         for batch in parquet.batches(file, [column, id_column]):
             texts = batch.column(column)
             block = _core.TextBlock.from_arrow(name, rows, [parquet.strings_of(pyarrow, texts)], errors)
-            ids = ids_of_column(batch.column(id_column), f"{name}, column {id_column!r}")
+            ids = ids_of_column(batch.column(id_column), f"{name}, column {id_column!r}", rows)
             if len(block) < len(ids):  # nulls were skipped
                 ids = ids[np.asarray(texts.is_valid())]
             rows += batch.num_rows

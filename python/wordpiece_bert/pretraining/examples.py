@@ -205,14 +205,14 @@ def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, p
         return
     if store.sentences == store.documents:
         message = (
-            f"{store.path}: every document has one sentence, but {options.objective!r} needs pairs of them: see the "
-            "arguments documents and sentences of build_token_store, or choose the objective 'doc-sentences'"
+            f"{store.path}: every document has one sentence, but {options.objective!r} needs pairs of them; build "
+            "the store with sentences='split' or documents='blank-line', or use objective='doc-sentences'"
         )
         raise InputError(message)
     if options.objective == "nsp" and store.documents == 1:
         message = (
-            f"{store.path}: has one document, but a random second segment comes from another one: see documents= of "
-            "build_token_store, or choose the objective 'sop'"
+            f"{store.path}: has one document, but a random second segment comes from another one; build "
+            "the store with documents='line' or documents='file', or use objective='sop'"
         )
         raise InputError(message)
     alone = sum(shard.documents == 1 for shard in store.shards)

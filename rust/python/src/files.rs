@@ -2,6 +2,7 @@
 //!
 //! [`TextReader`] reads on a background thread while Python processes the previous [`TextBlock`].
 
+use std::iter;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +11,9 @@ use std::time::Duration;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
-use wordpiece::files::{self, FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextLayout, TextSource};
+use wordpiece::files::{
+    self, FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TableFormat, TextLayout, TextSource,
+};
 use wordpiece::{Error, Input};
 
 use crate::batch::{self, Rows};
@@ -43,12 +46,13 @@ pub struct TextReader {
 impl TextReader {
     /// Start to read `files`; None is standard input.
     ///
-    /// With one or two `fields`, files have JSON lines; otherwise texts are divided by `separator`, or, if it is None,
-    /// each file is one text.
+    /// With one or two `fields`, files have JSON lines; with `columns`, they are tables, as `table` says (``"csv"`` or
+    /// ``"tsv"``); otherwise texts are divided by `separator`, or, if it is None, each file is one text.
     ///
-    /// With `second_is_id`, the second field is the id of a document, a whole number or a string.
+    /// With `second_is_id`, the second field or column is the id of a document, a whole number or a string.
     #[new]
-    #[pyo3(signature = (files, separator, fields, errors, block_texts, second_is_id=false))]
+    #[pyo3(signature = (files, separator, fields, errors, block_texts, second_is_id=false, *, columns=vec![], table="csv"))]
+    #[expect(clippy::too_many_arguments)]
     fn new(
         files: Vec<Option<PathBuf>>,
         separator: Option<String>,
@@ -56,13 +60,18 @@ impl TextReader {
         errors: &str,
         block_texts: Option<usize>,
         second_is_id: bool,
+        columns: Vec<String>,
+        table: &str,
     ) -> PyResult<TextReader> {
         let fields = fields.iter().map(|field| FieldPath::new(field)).collect::<Result<Vec<_>, _>>().map_err(to_py)?;
         let mut fields = fields.into_iter();
-        let layout = match (fields.next(), separator) {
-            (Some(first), _) => TextLayout::JsonLines(first, fields.next()),
-            (None, Some(separator)) => TextLayout::Separator(separator),
-            (None, None) => TextLayout::WholeFile,
+        let mut columns = columns.into_iter();
+        let format = if table == "tsv" { TableFormat::Tsv } else { TableFormat::Csv };
+        let layout = match (fields.next(), columns.next(), separator) {
+            (Some(first), _, _) => TextLayout::JsonLines(first, fields.next()),
+            (None, Some(first), _) => TextLayout::Table(format, first, columns.collect()),
+            (None, None, Some(separator)) => TextLayout::Separator(separator),
+            (None, None, None) => TextLayout::WholeFile,
         };
         let on_error = on_error(errors)?;
         let mut options = ReadOptions { layout, on_error, second_is_id, ..ReadOptions::default() };
@@ -185,7 +194,7 @@ impl TextBlock {
         parts
     }
 
-    /// The number of bytes that had been read from all files when the block was finished.
+    /// The number of bytes of all files that the texts up to the end of the block have taken.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.block.bytes_read()
@@ -211,16 +220,19 @@ impl TextBlock {
         Ok(self.block.location(self.texts.start + i))
     }
 
-    /// Return a list of the texts as str, or of pairs as tuples.
+    /// Return a list of the texts as str, or of pairs and rows of several texts as tuples.
     fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let text = |text: &str| PyString::new(py, text);
         let (start, n) = (self.texts.start, self.texts.len());
-        let (first, second) = (self.block.texts().skip(start).take(n), self.block.second_texts());
-        if second.len() == 0 {
+        let first = self.block.texts().skip(start).take(n);
+        if self.block.second_texts().len() == 0 {
             return PyList::new(py, first.map(text).collect::<Vec<_>>());
         }
-        let pairs = first.zip(second.skip(start)).map(|(first, second)| PyTuple::new(py, [text(first), text(second)]));
-        PyList::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
+        let row = |(i, first)| {
+            let row: Vec<_> = iter::once(first).chain(self.block.other_texts(start + i)).map(text).collect();
+            PyTuple::new(py, row)
+        };
+        PyList::new(py, first.enumerate().map(row).collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Return the UTF-8 bytes of the texts, one after the other, and the number of bytes of each; of pairs, the first.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use wordpiece::Error;
 use wordpiece::files::{
-    FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TextBlock, TextLayout, TextProblem, TextReader, TextSource,
+    FieldPath, NextBlock, OnError, ReadAhead, ReadOptions, TableFormat, TextBlock, TextLayout, TextProblem, TextReader,
+    TextSource,
 };
 
 /// A reader that returns a few bytes at a time and is sometimes interrupted, as a pipe may.
@@ -147,6 +148,39 @@ proptest! {
             })
         }).collect();
         prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn records_of_a_table_do_not_depend_on_the_sizes_of_reads_and_blocks(
+        body in "[ab\",\\n\\r\té]{0,40}",
+        format in prop::sample::select(vec![TableFormat::Csv, TableFormat::Tsv]),
+        on_error in prop::sample::select(vec![OnError::Strict, OnError::Skip]),
+        sizes in proptest::collection::vec(1usize..9, 1..4),
+        block_bytes in 1usize..40,
+        block_texts in 1usize..9,
+    ) {
+        let layout = TextLayout::Table(format, "a".into(), vec!["b".into()]);
+        let bytes = format!("{}{body}", if format == TableFormat::Csv { "b,a\r\n" } else { "b\ta\r\n" });
+        let read = |sizes: &[usize], block_bytes, block_texts| {
+            let layout = layout.clone();
+            let options = ReadOptions { layout, on_error, block_bytes, block_texts, ..ReadOptions::default() };
+            collect(vec![trickle("t", bytes.as_bytes(), sizes)], options)
+        };
+        prop_assert_eq!(read(&sizes, block_bytes, block_texts), read(&[1 << 20], 1 << 20, 1 << 20));
+    }
+
+    #[test]
+    fn the_bytes_read_are_those_of_the_texts_so_far(
+        lines in proptest::collection::vec("[ab]{0,9}", 0..20),
+        block_texts in 1usize..9,
+    ) {
+        let sources = vec![trickle("t", (lines.join("\n") + "\n").as_bytes(), &[1 << 20])];
+        let mut reader = TextReader::new(sources, ReadOptions { block_texts, ..ReadOptions::default() }).unwrap();
+        let (mut block, mut bytes) = (TextBlock::default(), 0);
+        while reader.next_block(&mut block).unwrap() {
+            bytes += block.texts().map(|text| text.len() as u64 + 1).sum::<u64>();
+            prop_assert_eq!(block.bytes_read(), bytes);
+        }
     }
 
     #[test]
@@ -397,10 +431,10 @@ fn a_column_of_strings_is_a_block() {
     };
     let good = block("aé".as_bytes(), &[1, 3, 3, 3], OnError::Skip).unwrap();
     assert_eq!(good.texts().collect::<Vec<_>>(), ["a", "é", ""]);
-    assert_eq!((good.location(2), good.skipped_count()), ("p row 10".to_owned(), 1));
+    assert_eq!((good.location(2), good.skipped_count()), ("p row 11".to_owned(), 1));
     let problem = |bytes, ends: &[i64]| block(bytes, ends, OnError::Strict).unwrap_err().to_string();
-    assert_eq!(problem(b"a", &[1, 1, 1]), "p: row 9: null, which is not text; skip what is not text to read the rest");
-    assert!(problem("aé".as_bytes(), &[2]).starts_with("p: row 7: not UTF-8"));
+    assert_eq!(problem(b"a", &[1, 1, 1]), "p: row 10: null, which is not text; skip what is not text to read the rest");
+    assert!(problem("aé".as_bytes(), &[2]).starts_with("p: row 8: not UTF-8"));
     for ends in [&[9][..], &[1, 0], &[-1]] {
         assert!(problem(b"aa", ends).contains("offsets"), "{ends:?}");
     }

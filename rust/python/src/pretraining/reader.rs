@@ -149,7 +149,7 @@ impl ExampleReader {
         let mut located = Vec::with_capacity(rows.len());
         for &row in rows {
             let Some(row) = u64::try_from(row).ok().filter(|&row| row < total) else {
-                return Err(error::input(format!("row {row} of {total} rows: rows are numbered from 0")));
+                return Err(error::input(format!("index {row} is out of range for {total} rows")));
             };
             let number = self.starts.partition_point(|&start| start <= row) - 1;
             located.push((number, (row - self.starts[number]) as usize));

@@ -9,8 +9,18 @@ use std::fmt;
 
 use super::{Error, TextProblem, TrainingError};
 
-/// The most keys of a JSON line that a message lists.
+/// The most keys of a JSON line, or columns of a table, that a message lists.
 const MAX_KEYS_LISTED: usize = 12;
+
+/// Lists names, the first of them if they are many.
+fn listed(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_KEYS_LISTED).map(|name| format!("{name:?}")).collect();
+    match names.len().saturating_sub(MAX_KEYS_LISTED) {
+        _ if names.is_empty() => "none".to_owned(),
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
 
 /// Joins a problem and its remedy.
 fn write_message(f: &mut fmt::Formatter<'_>, problem: &str, remedy: Option<String>) -> fmt::Result {
@@ -128,6 +138,10 @@ impl Error {
                 format!("{file}: line {line}, byte offset {offset}: {}", problem.problem())
             }
             BadRow { file, row, problem } => format!("{file}: row {row}: {}", problem.problem()),
+            NoColumn { file, column, columns } => {
+                let what = if columns.contains(column) { "several columns" } else { "no column" };
+                format!("{file}: {what} {column:?}; the columns are {}", listed(columns))
+            }
             BadFieldPath { path } => format!("the field {path:?} has an empty key"),
             EmptySeparator => "the separator is empty".to_owned(),
             NoThread { message } => format!("no thread to read files with: {message}"),
@@ -197,6 +211,7 @@ impl Error {
             | UnknownId { .. }
             | PatternFailed { .. }
             | FileUnreadable { .. }
+            | NoColumn { .. }
             | NoThread { .. } => return None,
         };
         Some(remedy.to_owned())
@@ -212,19 +227,16 @@ impl TextProblem {
                 format!("not UTF-8: byte 0x{byte:02x}; {guess}")
             }
             TextProblem::NotJson { message } => format!("not JSON: {message}"),
-            TextProblem::NoField { field, keys } => {
-                let listed: Vec<String> = keys.iter().take(MAX_KEYS_LISTED).map(|key| format!("{key:?}")).collect();
-                let listed = if keys.is_empty() { "none".to_owned() } else { listed.join(", ") };
-                let more = match keys.len().saturating_sub(MAX_KEYS_LISTED) {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
-                format!("no field {field:?}; there are: {listed}{more}")
-            }
+            TextProblem::NoField { field, keys } => format!("no field {field:?}; there are: {}", listed(keys)),
             TextProblem::NotText { field, message } => format!("the field {field:?} is not text: {message}"),
             TextProblem::LoneSurrogate { field } => {
                 format!("the field {field:?} has a lone surrogate, which is no character")
             }
+            TextProblem::FieldCount { fields, columns } => {
+                format!("the number of fields is {fields}, but the header has {columns}")
+            }
+            TextProblem::OpenQuote => "the quotation mark that begins a field is never closed".to_owned(),
+            TextProblem::AfterQuote => "a field continues after its closing quotation mark".to_owned(),
             TextProblem::Null => "null, which is not text".to_owned(),
             TextProblem::BadOffsets => "the offsets of the column are broken".to_owned(),
             TextProblem::TooLong { limit } => format!("a text of more than {limit} bytes begins here"),
@@ -236,8 +248,15 @@ impl TextProblem {
         let remedy = match self {
             TextProblem::NotUtf8 { .. } => "convert the file to UTF-8 first, or replace what is not UTF-8",
             TextProblem::LoneSurrogate { .. } => "replace what is no character to read it all the same",
+            TextProblem::FieldCount { fields, columns } if fields > columns => {
+                "in a CSV file, put fields with commas between quotation marks"
+            }
+            TextProblem::FieldCount { .. } => "complete the row",
+            TextProblem::OpenQuote | TextProblem::AfterQuote => {
+                "double the quotation marks inside a field, and put the field between quotation marks"
+            }
             TextProblem::Null => "skip what is not text to read the rest",
-            TextProblem::TooLong { .. } => "check the separator",
+            TextProblem::TooLong { .. } => "check the separator, or the quotation marks of a table",
             TextProblem::NotJson { .. }
             | TextProblem::NoField { .. }
             | TextProblem::NotText { .. }

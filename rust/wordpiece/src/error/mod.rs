@@ -280,10 +280,19 @@ pub enum Error {
     BadRow {
         /// The name of the file.
         file: String,
-        /// The row, counted from 0.
+        /// The row, counted from 1.
         row: u64,
         /// What is wrong with the text.
         problem: TextProblem,
+    },
+    /// A table has no column of a name, or several.
+    NoColumn {
+        /// The name of the file.
+        file: String,
+        /// The requested column.
+        column: String,
+        /// The columns of the table.
+        columns: Vec<String>,
     },
     /// The path of a field of JSON lines has an empty key.
     BadFieldPath {
@@ -374,6 +383,7 @@ impl Error {
             | FileUnreadable { code: None, .. }
             | BadText { .. }
             | BadRow { .. }
+            | NoColumn { .. }
             | BadFieldPath { .. }
             | EmptySeparator
             | BrokenExamples { .. }

@@ -35,6 +35,17 @@ pub enum TextProblem {
         /// The path of the field.
         field: String,
     },
+    /// A row of a table with more fields than the header has, or without the field that is read.
+    FieldCount {
+        /// The number of fields of the row.
+        fields: usize,
+        /// The number of columns.
+        columns: usize,
+    },
+    /// A quotation mark that begins a field of a table and is never closed.
+    OpenQuote,
+    /// A field of a table that continues after its closing quotation mark.
+    AfterQuote,
     /// A null in a column.
     Null,
     /// Offsets of a column of strings that decrease or exceed its bytes.

@@ -1,4 +1,5 @@
-//! Reads texts from files in bounded memory: lines, other separators, whole files, or fields of JSON lines.
+//! Reads texts from files in bounded memory: lines, other separators, whole files, fields of JSON lines, or columns of
+//! CSV and TSV.
 //!
 //! A [`TextReader`] reads its [`TextSource`]s one after the other and returns one [`TextBlock`] at a time: a few
 //! megabytes of complete texts, each with the file and line it comes from. [`ReadAhead`] runs a reader on a background
@@ -37,6 +38,7 @@ mod read_ahead;
 mod read_buffer;
 mod reader;
 mod source;
+mod table;
 mod text_block;
 
 pub use crate::error::TextProblem;
@@ -46,4 +48,5 @@ pub use read_ahead::{NextBlock, ReadAhead};
 pub use reader::TextReader;
 pub use source::TextSource;
 pub(crate) use source::unreadable_file;
+pub use table::TableFormat;
 pub use text_block::{ArrowColumn, TextBlock};

@@ -1,6 +1,7 @@
 //! Options for reading files: the division into texts, and the handling of texts that cannot be read.
 
 use super::field_path::FieldPath;
+use super::table::TableFormat;
 
 /// How texts are laid out in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,11 @@ pub enum TextLayout {
     ///
     /// Lines that are empty or hold only ASCII white space are ignored.
     JsonLines(FieldPath, Option<FieldPath>),
+    /// Each record is a row of a table whose first record names the columns, with the text in the given column; further
+    /// columns make each row several texts.
+    ///
+    /// Empty lines are ignored. A record may have fewer fields than the header if those of the given columns are there.
+    Table(TableFormat, String, Vec<String>),
 }
 
 /// What to do with a text that cannot be read.
@@ -38,8 +44,7 @@ pub struct ReadOptions {
     pub layout: TextLayout,
     /// What to do with a text that cannot be read.
     pub on_error: OnError,
-    /// Whether the second field of [`TextLayout::JsonLines`] is the id of a document, a whole number or a string, and not
-    /// a text.
+    /// Whether the second field or column is the id of a document, a whole number or a string, and not a text.
     pub second_is_id: bool,
     /// A block is full once it holds this many bytes of text. The text that reaches the limit is included, so a block
     /// may be larger by one text.

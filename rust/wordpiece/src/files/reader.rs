@@ -4,6 +4,7 @@
 //! [`TextReader::move_texts`] finds the complete texts in it and appends them to the block. What remains in the buffer
 //! is the beginning of a text whose end has not been read yet.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use super::field_path::FieldPath;
 use super::options::{OnError, ReadOptions, TextLayout};
 use super::read_buffer::ReadBuffer;
 use super::source::{TextSource, unreadable_file};
+use super::table::{Header, RecordSearch, line_ends};
 use super::text_block::{TextBlock, TextStart};
 use crate::error::{Error, Result, TextProblem};
 
@@ -22,7 +24,7 @@ use crate::error::{Error, Result, TextProblem};
 #[derive(Debug)]
 pub struct TextReader {
     options: ReadOptions,
-    /// Searches for the separator; none where a file is one text.
+    /// Searches for the separator; none where a file is one text, or a table.
     finder: Option<Finder<'static>>,
     /// The sources that have not been opened yet.
     sources: std::iter::Enumerate<std::vec::IntoIter<TextSource>>,
@@ -30,6 +32,8 @@ pub struct TextReader {
     file_names: Arc<[String]>,
     /// The bytes read from all sources, before decompression.
     bytes_read: Arc<AtomicU64>,
+    /// The bytes of the sources before the open one, before decompression.
+    bytes_before: u64,
     open: Option<OpenFile>,
     buffer: ReadBuffer,
     /// The complete texts found in the buffer, as ranges of it. A field only to keep its memory.
@@ -47,6 +51,9 @@ struct OpenFile {
     searched: usize,
     /// The end of the file has been read.
     ended: bool,
+    /// In a table: the search for the end of the record at the start of the buffer, and the header once it was read.
+    record: RecordSearch,
+    header: Option<Header>,
     /// The file begins with a byte order mark of UTF-16, which makes error messages more helpful.
     utf16: bool,
 }
@@ -71,13 +78,14 @@ impl TextReader {
             TextLayout::Separator(separator) if separator.is_empty() => return Err(Error::EmptySeparator),
             TextLayout::Separator(separator) => Some(separator.as_str()),
             TextLayout::JsonLines(..) => Some("\n"),
-            TextLayout::WholeFile => None,
+            TextLayout::WholeFile | TextLayout::Table(..) => None,
         };
         Ok(TextReader {
             finder: separator.map(|separator| Finder::new(separator).into_owned()),
             file_names: sources.iter().map(|source| source.name.clone()).collect(),
             sources: sources.into_iter().enumerate(),
             bytes_read: Arc::default(),
+            bytes_before: 0,
             open: None,
             buffer: ReadBuffer::default(),
             found: Vec::new(),
@@ -90,8 +98,8 @@ impl TextReader {
     /// # Errors
     ///
     /// [`Error::FileUnreadable`] if a file cannot be opened or read; [`Error::BadText`] for a text that
-    /// [`ReadOptions::on_error`] does not accept or that is longer than [`ReadOptions::longest_text`]. The rest of that
-    /// file is skipped, and the next call continues with the next file.
+    /// [`ReadOptions::on_error`] does not accept or that is longer than [`ReadOptions::longest_text`]; [`Error::NoColumn`]
+    /// if a table lacks a column. The rest of that file is skipped, and the next call continues with the next file.
     pub fn next_block(&mut self, block: &mut TextBlock) -> Result<bool> {
         block.clear();
         block.file_names = Arc::clone(&self.file_names);
@@ -109,11 +117,23 @@ impl TextReader {
             if !matches!(file_done, Ok(false)) {
                 self.open = None;
                 self.buffer.clear();
+                self.bytes_before = self.bytes_read.load(Ordering::Relaxed);
                 file_done?;
             }
         }
-        block.bytes_read = self.bytes_read.load(Ordering::Relaxed);
+        block.bytes_read = self.position().max(block.bytes_read);
         Ok(!block.is_empty() || block.skipped_count > 0)
+    }
+
+    /// Returns how many bytes of the sources the texts so far have taken.
+    ///
+    /// What is in the buffer has been read, but is not in a block yet: it may be most of a file. Of a compressed file the
+    /// share of its decompressed bytes counts.
+    fn position(&self) -> u64 {
+        let read = self.bytes_read.load(Ordering::Relaxed) - self.bytes_before;
+        let (taken, waiting) = (u128::from(self.buffer.offset()), self.buffer.bytes().len() as u128);
+        let share = u128::from(read) * taken / (taken + waiting).max(1);
+        self.bytes_before + u64::try_from(share).expect("no more than what was read")
     }
 
     /// Returns whether the block can hold another text.
@@ -137,7 +157,16 @@ impl TextReader {
             self.buffer.consume(BYTE_ORDER_MARK.len());
         }
         let index = u32::try_from(index).map_err(|_| Error::TooLarge { what: "the number of files", size: index })?;
-        self.open = Some(OpenFile { bytes, index, line: 1, searched: 0, ended, utf16 });
+        self.open = Some(OpenFile {
+            bytes,
+            index,
+            line: 1,
+            searched: 0,
+            ended,
+            record: RecordSearch::default(),
+            header: None,
+            utf16,
+        });
         Ok(true)
     }
 
@@ -179,8 +208,16 @@ impl TextReader {
             // them.
             file.searched = if full { 0 } else { (bytes.len() - consumed).saturating_sub(length - 1) };
         }
+        let table = matches!(self.options.layout, TextLayout::Table(..));
+        if let TextLayout::Table(format, ..) = self.options.layout {
+            while !full && let Some((end, next)) = file.record.next(format, &bytes[consumed..], file.ended) {
+                self.found.push(consumed..consumed + end);
+                consumed += next;
+                full = self.found.len() >= free_texts || consumed >= free_bytes;
+            }
+        }
         let done = file.ended && !full;
-        if done && (consumed < bytes.len() || self.finder.is_none()) {
+        if done && (consumed < bytes.len() || (self.finder.is_none() && !table)) {
             self.found.push(consumed..bytes.len());
             consumed = bytes.len();
         }
@@ -194,7 +231,10 @@ impl TextReader {
             file: file.index,
             line: file.line,
         };
-        file.line = found.append_to(block)?;
+        file.line = match &self.options.layout {
+            TextLayout::Table(..) => found.append_records(&mut file.header, block)?,
+            _ => found.append_to(block)?,
+        };
         self.buffer.consume(consumed);
         Ok(done)
     }
@@ -254,19 +294,53 @@ impl FoundTexts<'_> {
         Ok(line)
     }
 
+    /// Appends the rows of a table; returns the line at which the next record begins. The first record of a file is its
+    /// `header`, which no option skips.
+    fn append_records(&self, header: &mut Option<Header>, block: &mut TextBlock) -> Result<u64> {
+        let valid = str::from_utf8(self.bytes).ok();
+        let mut line = self.line;
+        for (i, span) in self.texts.iter().enumerate() {
+            let record = match valid {
+                Some(all) => Ok(Cow::Borrowed(&all[span.clone()])),
+                None => self.decoded(span.clone(), line),
+            };
+            match (&header, record) {
+                _ if span.is_empty() => {}
+                (Some(header), Ok(record)) => match header.append(&record, self.options.second_is_id, block) {
+                    Ok(()) => block.starts.push(TextStart { file: self.file, number: line }),
+                    Err(problem) => self.reject(problem, span.start, line, block)?,
+                },
+                (Some(_), Err((problem, at, line))) => self.reject(problem, at, line, block)?,
+                (None, Ok(record)) => {
+                    let read = Header::new(&self.options.layout, &record, self.file_name);
+                    *header = Some(read.map_err(|problem| self.error(problem, span.start, line))??);
+                }
+                (None, Err((problem, at, line))) => return Err(self.error(problem, at, line)),
+            }
+            let next = self.texts.get(i + 1).map_or(self.bytes.len(), |next| next.start);
+            line += line_ends(&self.bytes[span.start..next]);
+        }
+        Ok(line)
+    }
+
     /// Appends a text that may not be valid UTF-8.
     fn append_bytes(&self, span: Range<usize>, start: TextStart, block: &mut TextBlock) -> Result<()> {
+        match self.decoded(span.clone(), start.number) {
+            Ok(text) => self.append_text(&text, span.start, start, block),
+            Err((problem, at, line)) => self.reject(problem, at, line, block),
+        }
+    }
+
+    /// Decodes UTF-8, or returns the problem with its position in `bytes` and its line. `line` is that of the start.
+    fn decoded(&self, span: Range<usize>, line: u64) -> std::result::Result<Cow<'_, str>, (TextProblem, usize, u64)> {
         let raw = &self.bytes[span.clone()];
         match str::from_utf8(raw) {
-            Ok(text) => self.append_text(text, span.start, start, block),
-            Err(_) if self.options.on_error == OnError::Replace => {
-                self.append_text(&String::from_utf8_lossy(raw), span.start, start, block)
-            }
+            Ok(text) => Ok(Cow::Borrowed(text)),
+            Err(_) if self.options.on_error == OnError::Replace => Ok(String::from_utf8_lossy(raw)),
             Err(error) => {
                 let at = error.valid_up_to();
-                let line = start.number + memchr::memchr_iter(b'\n', &raw[..at]).count() as u64;
-                let problem = TextProblem::NotUtf8 { byte: raw[at], utf16: self.utf16 };
-                self.reject(problem, span.start + at, line, block)
+                let line = line + memchr::memchr_iter(b'\n', &raw[..at]).count() as u64;
+                Err((TextProblem::NotUtf8 { byte: raw[at], utf16: self.utf16 }, span.start + at, line))
             }
         }
     }
@@ -297,7 +371,7 @@ impl FoundTexts<'_> {
         match spans {
             Ok((first, second)) => {
                 block.spans.push(first);
-                block.second_spans.extend(second);
+                block.other_spans.extend(second);
                 block.starts.push(start);
                 Ok(())
             }
@@ -310,12 +384,16 @@ impl FoundTexts<'_> {
 
     /// Returns the error, or records the text as skipped where the options say so.
     fn reject(&self, problem: TextProblem, at: usize, line: u64, block: &mut TextBlock) -> Result<()> {
-        let offset = self.offset + at as u64;
-        let error = Error::BadText { file: self.file_name.to_owned(), line, offset, problem };
+        let error = self.error(problem, at, line);
         if self.options.on_error == OnError::Skip {
             block.skip(self.file, || error.to_string());
             return Ok(());
         }
         Err(error)
+    }
+
+    /// Returns the error for a problem at a position in `bytes`.
+    fn error(&self, problem: TextProblem, at: usize, line: u64) -> Error {
+        Error::BadText { file: self.file_name.to_owned(), line, offset: self.offset + at as u64, problem }
     }
 }

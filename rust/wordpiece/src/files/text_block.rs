@@ -24,8 +24,9 @@ pub struct TextBlock {
     pub(super) text: String,
     /// The byte range of each text in `text`, on character boundaries.
     pub(super) spans: Vec<Range<usize>>,
-    /// The byte range of each second text; empty unless texts are pairs, then as long as `spans`.
-    pub(super) second_spans: Vec<Range<usize>>,
+    /// The byte ranges of the texts beside the first, row by row: none, one for each pair, or more for each row of a
+    /// table.
+    pub(super) other_spans: Vec<Range<usize>>,
     /// Where each text begins; as long as `spans`.
     pub(super) starts: Vec<TextStart>,
     /// The names of all files; `starts` has indices into it.
@@ -46,7 +47,7 @@ pub struct TextBlock {
 pub(super) struct TextStart {
     /// The index of the file in the list of names.
     pub file: u32,
-    /// The line, counted from 1, or the row, counted from 0.
+    /// The line or row, counted from 1.
     pub number: u64,
 }
 
@@ -56,7 +57,7 @@ const MOST_DESCRIBED: usize = 20;
 impl TextBlock {
     /// Creates a block from the strings of one Arrow column, or from two columns of equal length as pairs.
     ///
-    /// `name` and `first_row` are used in messages and locations. The strings are copied.
+    /// `name` and `first_row`, the number of rows before, are used in messages and locations. The strings are copied.
     ///
     /// # Errors
     ///
@@ -65,7 +66,7 @@ impl TextBlock {
         let mut block = TextBlock { file_names: Arc::from([name.to_owned()]), unit: "row", ..TextBlock::default() };
         let rows = columns.first().map_or(0, |(_, ends, _)| ends.len());
         for i in 0..rows {
-            let row = first_row + i as u64;
+            let row = first_row + i as u64 + 1;
             let begin = block.text.len();
             let mut spans = [0..0, 0..0];
             let copied = columns.iter().zip(&mut spans).try_for_each(|(column, span)| {
@@ -78,7 +79,7 @@ impl TextBlock {
                 Ok(()) => {
                     let [first, second] = spans;
                     block.spans.push(first);
-                    block.second_spans.extend((columns.len() > 1).then_some(second));
+                    block.other_spans.extend((columns.len() > 1).then_some(second));
                     block.starts.push(TextStart { file: 0, number: row });
                 }
                 Err(problem) => {
@@ -106,22 +107,38 @@ impl TextBlock {
 
     /// Returns the number of bytes of all texts, without separators.
     pub fn bytes(&self) -> usize {
-        self.spans.iter().chain(&self.second_spans).map(ExactSizeIterator::len).sum()
+        self.spans.iter().chain(&self.other_spans).map(ExactSizeIterator::len).sum()
     }
 
-    /// Returns the texts; of pairs, the first texts.
+    /// Returns the texts; of pairs and of rows of a table, the first texts.
     pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
         self.spans.iter().map(|span| &self.text[span.clone()])
     }
 
     /// Returns the second texts of pairs; empty where texts are not pairs.
     pub fn second_texts(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.second_spans.iter().map(|span| &self.text[span.clone()])
+        self.other_spans.iter().step_by(self.others().max(1)).map(|span| &self.text[span.clone()])
     }
 
-    /// Returns the texts as inputs for [`Tokenizer::encode_batch`](crate::Tokenizer::encode_batch).
+    /// Returns the texts of row `i` beside the first: none, that of a pair, or those of the other columns of a table.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `i` is not less than [`len`](TextBlock::len).
+    pub fn other_texts(&self, i: usize) -> impl ExactSizeIterator<Item = &str> {
+        let n = self.others();
+        self.other_spans[i * n..(i + 1) * n].iter().map(|span| &self.text[span.clone()])
+    }
+
+    /// Returns the number of texts of a row beside the first.
+    fn others(&self) -> usize {
+        self.other_spans.len() / self.len().max(1)
+    }
+
+    /// Returns the first text of each row, with the second if there is one, as inputs for
+    /// [`Tokenizer::encode_batch`](crate::Tokenizer::encode_batch).
     pub fn inputs(&self) -> Vec<Input<'_>> {
-        if self.second_spans.is_empty() {
+        if self.other_spans.is_empty() {
             self.texts().map(Input::single).collect()
         } else {
             self.texts().zip(self.second_texts()).map(|(first, second)| Input::pair(first, second)).collect()
@@ -165,12 +182,12 @@ impl TextBlock {
 
     /// Returns the id that was read with text `i`, with its kind: `n` and the digits of a number, or `s` and a text.
     pub(crate) fn id(&self, i: usize) -> Option<&str> {
-        self.second_spans.get(i).map(|span| &self.text[span.clone()])
+        self.other_spans.get(i * self.others()).map(|span| &self.text[span.clone()])
     }
 
-    /// Returns the number of bytes that had been read from all files when the block was finished.
+    /// Returns how many bytes of all files the texts up to the end of this block have taken.
     ///
-    /// For compressed files these are the compressed bytes, comparable with the sizes of the files.
+    /// For compressed files these are the compressed bytes, estimated and comparable with the sizes of the files.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
@@ -179,7 +196,7 @@ impl TextBlock {
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.spans.clear();
-        self.second_spans.clear();
+        self.other_spans.clear();
         self.starts.clear();
         self.skipped.clear();
         self.skipped_by_file.clear();
