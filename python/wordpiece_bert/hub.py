@@ -243,10 +243,11 @@ def _cached_folder(name: str, revision: str) -> Path:
         )
         what += _meant(name)
     what += "" if what.endswith("?") else "."
-    at = "" if revision == "main" else f" --revision {revision}"
+    command = f"hf download {name}" if revision == "main" else f"hf download {name} --revision {revision}"
     variable = _offline()
-    how = f"{variable} is set; on" if variable else "Pass download=True (--download for the command), or on"
-    message = f"{what} {how} a machine with network access, run:\n    hf download {name}{at}"
+    how = f"{variable} is set; on" if variable else "Pass download=True, or on"
+    message = f"{what} {how} a machine with network access, run:
+    {command}"
     raise ModelNotFoundError(message)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ __all__ = [
     "closest",
     "closest_file",
     "counted",
-    "flags_for_arguments",
     "print_error",
     "print_summary",
     "print_verbose",
@@ -27,35 +25,10 @@ __all__ = [
 ]
 
 PROGRAM = "wordpiece-bert"
-# A warning lists this many truncated texts, or the reasons for this many skipped ones, and counts the rest.
-LOCATIONS_SHOWN = 20
-REASONS_SHOWN = 5
-
-
-# What the library's messages call an option -> what the command calls it, where `flags_for_arguments` cannot derive it.
-FLAGS = {
-    "field": "--jsonl-field",
-    "column": "--parquet-column",
-    "special_tokens": "--special-token",
-    "lowercase=False": "--cased",
-    "clean_text=False": "--no-clean-text",
-    "tokenize_chinese_chars=False": "--no-chinese-chars",
-    "strip_accents=True": "--strip-accents",
-    "strip_accents=False": "--keep-accents",
-    "include_joiner=False": "--no-joiner",
-    "add_special_tokens=False": "--no-special-tokens",
-    "separator=None": "--whole",
-    "resume_from_checkpoint=True": "--resume",
-    "overwrite_output_dir=True": "--overwrite",
-    "num_train_epochs": "--epochs",
-    "per_device_train_batch_size": "--batch-size",
-    "gradient_accumulation_steps": "--accumulation",
-    "gradient_checkpointing": "--checkpointing",
-    "warmup_steps": "--warmup",
-    "lr_scheduler_type": "--schedule",
-    "eval_strategy": "--eval",
-    "max_seq_length": "the model's maximum length",
-}
+# A warning lists this many truncated or skipped texts, and counts the rest.
+LOCATIONS_SHOWN = 5
+# A list that makes a warning longer than this has a line for each item.
+LONGEST_LINE = 120
 
 
 def _label(kind: str, color: str) -> str:
@@ -118,31 +91,6 @@ def closest_file(path: str) -> str:
     return f"; did you mean {str(missing.parent / name)!r}?"
 
 
-def flags_for_arguments(message: str, parser: argparse.ArgumentParser) -> str:
-    """Replace the names of Python arguments in a message of the library with the flags of a subcommand.
-
-    A name of several words, such as ``vocab_size``, is replaced anywhere; a single word only with a value, as in
-    ``errors='skip'``. Parts of paths are left alone.
-    """
-    message = re.sub(r"\w+='[^']*' \((--[\w-]+ [^)]*)\)", r"\1", message)
-    flags = dict(FLAGS)
-    for action in parser._actions:
-        long = [option for option in action.option_strings if option.startswith("--")]
-        if long and action.dest not in flags:
-            flags[action.dest] = long[0]
-    for name, flag in sorted(flags.items(), key=lambda pair: -len(pair[0])):
-        value = r"(?:=(?P<quote>['\"]?)(?P<value>[\w.+-]*\w)(?P=quote))"
-        needed = "" if "=" in name else value + ("?" if "_" in name else "")
-        pattern = rf"(?<![\w/\\.'\"-]){re.escape(name)}{needed}(?![\w/\\='\"-]|\.\w)"
-        message = re.sub(pattern, lambda found, flag=flag: _with_value(found, flag), message)  # type: ignore[misc]
-    return message
-
-
-def _with_value(found: re.Match[str], flag: str) -> str:
-    value = found.groupdict().get("value")
-    return flag if value in (None, "True") else f"{flag} {value}"
-
-
 def counted(number: int, noun: str) -> str:
     """Return a number and its noun: ``1 text``, ``2,000 texts``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
@@ -160,13 +108,12 @@ def warn_truncated(count: int, locations: Sequence[str], detail: str = "", *, ev
     detail : str, optional
         What follows the number. By default ``text truncated`` or ``texts truncated``.
     every : bool, default False
-        Whether to list all locations instead of the first 20.
+        Whether to list all locations, as with ``--verbose``, instead of the first five.
     """
     if count:
-        shown = locations if every else locations[:LOCATIONS_SHOWN]
-        more = f" and {count - len(shown):,} more" * (count > len(shown))
         what = f"{count:,}{detail}" if detail else f"{counted(count, 'text')} truncated"
-        print_warning(f"{what}: {', '.join(shown)}{more}")
+        hint = "" if every or len(locations) < count else ": --verbose lists all"
+        _warn_with_list(what, locations if every else locations[:LOCATIONS_SHOWN], count, hint)
 
 
 def warn_skipped(count: int, reasons: Sequence[str]) -> None:
@@ -180,5 +127,11 @@ def warn_skipped(count: int, reasons: Sequence[str]) -> None:
         The file, location and problem of the first of them; may hold fewer than `count`.
     """
     if count:
-        shown = "; ".join(reasons[:REASONS_SHOWN]) + f"; and {count - REASONS_SHOWN:,} more" * (count > REASONS_SHOWN)
-        print_warning(f"{counted(count, 'text')} skipped: {shown}")
+        _warn_with_list(f"{counted(count, 'text')} skipped", reasons[:LOCATIONS_SHOWN], count, "")
+
+
+def _warn_with_list(what: str, shown: Sequence[str], count: int, hint: str) -> None:
+    """Print a warning about `count` things, of which the first are `shown`, in one line if it is short."""
+    items = [*shown, f"and {count - len(shown):,} more{hint}"] if count > len(shown) else list(shown)
+    line = f"{what}: {', '.join(items)}"
+    print_warning(line if len(items) < 2 or len(line) <= LONGEST_LINE else "\n  ".join([f"{what}:", *items]))

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from wordpiece_bert.cli.messages import PROGRAM, closest, closest_file, flags_for_arguments, print_error, print_warning
+from wordpiece_bert.cli.messages import PROGRAM, closest, closest_file, print_error, print_warning
+from wordpiece_bert.cli.wording import in_words_of
 from wordpiece_bert.errors import ModelNotFoundError, WordPieceError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             options = _parse(argv)
             debug, parser = options.debug, options.parser
-            warnings.showwarning = lambda message, *_: print_warning(flags_for_arguments(str(message), parser))
+            warnings.showwarning = lambda message, *_: print_warning(in_words_of(str(message), parser))
             _import_extension()
             if getattr(options, "verbose", False):
                 _print_every_second()
@@ -93,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if debug:
                 raise
             message = _one_line(error)
-            print_error(flags_for_arguments(message, parser) if parser is not None else message)
+            print_error(in_words_of(message, parser) if parser is not None else message)
             return 2
     return 0
 
