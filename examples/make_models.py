@@ -252,7 +252,7 @@ def write_settings(folder: Path, kind: str, modules: list[tuple[str, str, dict[s
         listing.append(
             {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.{package}.{name}"}
         )
-        (folder / path).mkdir()
+        (folder / path).mkdir(exist_ok=True)
         (folder / path / "config.json").write_text(json.dumps(settings))
     (folder / "modules.json").write_text(json.dumps(listing))
     (folder / "config_sentence_transformers.json").write_text(json.dumps({"model_type": kind}))

@@ -29,8 +29,6 @@ from model_files import MODELS
 from wordpiece_bert._internal.progress import line_interval
 from wordpiece_bert.cli import arguments as cli_arguments
 from wordpiece_bert.cli import embed, main
-from wordpiece_bert.cli.messages import flags_for_arguments
-from wordpiece_bert.cli.program import _parser, _subparsers
 from wordpiece_bert.corpus.table import ID_DTYPES
 from wordpiece_bert.corpus.vectors import FORMATS
 from wordpiece_bert.hub import find_model
@@ -154,8 +152,11 @@ def test_embed_counts_truncated_texts_that_it_does_not_list(capsys: pytest.Captu
     Path("texts.txt").write_text(("long " * 300 + "\n") * 22)
     assert main(["embed", "texts.txt", "-o", "vectors.npy", "-q"]) == 0
     err = capsys.readouterr().err
-    assert "22 of 22 texts truncated" in err
-    assert err.endswith("texts.txt line 20 and 2 more\n")
+    assert err.startswith("wordpiece-bert: warning: 22 of 22 texts truncated to the model's 256 tokens:\n")
+    assert err.endswith("  texts.txt line 5\n  and 17 more: --verbose lists all\n")
+    assert max(map(len, err.splitlines())) <= 120
+    assert main(["embed", "texts.txt", "-o", "vectors.npy", "--verbose"]) == 0
+    assert capsys.readouterr().err.count("  texts.txt line ") == 22
 
 
 def test_embed_normalize_writes_unit_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +232,10 @@ def test_an_interrupted_embed_keeps_the_old_output(
         (["encode", "a.txt", "--whole", "--separator", ";"], "--whole"),
         (["encode", "a.txt", "--dtype", "int8"], "--dtype"),
         (["info", "no/such-model"], "no/such-model"),
-        (["embed", "a.txt", "-o", "v.npy", "--jsonl-field", "a", "--jsonl-field", "b"], "a vector belongs to one text"),
+        (
+            ["embed", "a.txt", "-o", "v.npy", "--jsonl-field", "a", "--jsonl-field", "b"],
+            "give it once, as a vector belongs to one text",
+        ),
         (["frobnicate"], "frobnicate"),
         (["embde", "a.txt"], "did you mean 'embed'?"),
         (["embed", "a.txt", "--ouput", "v.npy"], "unknown option --ouput; did you mean '--output'?"),
@@ -583,19 +587,6 @@ def test_errors_of_writing_name_the_output(monkeypatch: pytest.MonkeyPatch, caps
             )
 
 
-def test_flags_replace_the_names_of_arguments_but_not_in_paths() -> None:
-    parser = _parser(["train"])
-    train = _subparsers(parser)["train"]
-    assert flags_for_arguments("vocab_size=7 is less than min_frequency", train) == (
-        "--vocab-size 7 is less than --min-frequency"
-    )
-    assert (
-        flags_for_arguments("pass errors='skip' or include_joiner=False", train) == "pass --errors skip or --no-joiner"
-    )
-    for text in ("/data/vocab_size/x.txt", "vocab_size.txt: no", "'vocab_size' is no word", "errors happen"):
-        assert flags_for_arguments(text, train) == text
-
-
 def test_colors_only_on_a_terminal_without_no_color(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -633,6 +624,25 @@ def test_progress_is_shown_within_a_group_of_texts(
         assert capsys.readouterr().err == ""
     finally:
         line_interval.reset(token)
+
+
+def test_the_share_that_is_done_follows_tokens(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Eight short texts, and two that have nine tenths of the tokens: one group, several passes.
+    monkeypatch.setattr("wordpiece_bert.sentence.encoder.TOKENS_PER_CALL", 10)
+    Path("a.txt").write_text("a\n" * 8 + f"{'word ' * 120}\n" * 2)
+    token = line_interval.set(0)
+    try:
+        assert main(["embed", "a.txt", "-o", "v.npy"]) == 0
+    finally:
+        line_interval.reset(token)
+    lines = capsys.readouterr().err.splitlines()
+    shown = [re.match(r" *(\d+)%, .* (\d+) texts?,", one) for one in lines]
+    shares = {int(one[2]): int(one[1]) for one in shown if one}
+    assert shares[8] < 20
+    assert shares[9] in range(45, 60)
+    assert shares[10] == 100
 
 
 def test_progress_of_report_and_of_printed_rows(capsys: pytest.CaptureFixture[str]) -> None:

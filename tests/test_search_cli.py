@@ -150,7 +150,7 @@ def test_errors_say_what_to_do(models: Path, capsys: pytest.CaptureFixture[str])
         (["--vectors", "broken.jsonl"], "is not a .jsonl file of vectors"),
         (["--vectors", "v.txt"], "--vectors ends in .npy"),
         (["--rerank", str(models / "sentences")], "sequence classification"),
-        (["--jsonl-field", "a", "--jsonl-field", "b"], "a vector belongs to one text"),
+        (["--jsonl-field", "a", "--jsonl-field", "b"], "give it once, as a vector belongs to one text"),
         (["--queries", "texts.txt"], "not allowed with argument"),
     ]:
         assert message in error_of(capsys, "search", "texts.txt", *model, "--query", "a", *options), options

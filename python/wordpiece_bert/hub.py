@@ -246,8 +246,7 @@ def _cached_folder(name: str, revision: str) -> Path:
     command = f"hf download {name}" if revision == "main" else f"hf download {name} --revision {revision}"
     variable = _offline()
     how = f"{variable} is set; on" if variable else "Pass download=True, or on"
-    message = f"{what} {how} a machine with network access, run:
-    {command}"
+    message = f"{what} {how} a machine with network access, run:\n    {command}"
     raise ModelNotFoundError(message)
 
 

@@ -28,7 +28,7 @@ async def run_in_thread(function: Callable[[], Result]) -> Result:
 
     cancelled = threading.Event()
 
-    def check(_rows: int, _tokens: int) -> None:
+    def check(*_: int) -> None:
         if cancelled.is_set():
             raise _CancelledError
 

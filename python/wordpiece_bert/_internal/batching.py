@@ -122,6 +122,7 @@ def with_progress(
     """
     rows = tokens = 0
     total = len(batches) if lengths is None else len(lengths)
+    of_tokens = 0 if lengths is None else int(lengths.sum())
     with ExitStack() as stack:
         bar = stack.enter_context(Progress(total, "batch" if lengths is None else "row")) if show else None
         for batch in batches:
@@ -131,6 +132,6 @@ def with_progress(
             else:
                 counts = lengths[cast("slice", batch)]
                 rows, tokens = rows + len(counts), tokens + int(counts.sum())
-                notify(len(counts), int(counts.sum()))
+                notify(len(counts), int(counts.sum()), of_tokens)
             if bar is not None:
                 bar.update(rows, tokens=None if lengths is None else tokens)

@@ -162,14 +162,18 @@ class ReadingProgress:
         # The bytes and texts of all blocks before the one that is in work.
         self._bytes = self._count = 0
 
-    def __call__(self, tokens: int | None = None, *, of_block: int | None = None) -> None:
-        """Show that all texts read so far are done, or the first `of_block` texts of the last block."""
+    def __call__(self, tokens: int | None = None, *, of_block: int | None = None, share: float | None = None) -> None:
+        """Show that all texts read so far are done, or `of_block` texts of the last block.
+
+        `share` is how much of the work on that block is done; by default that of its texts.
+        """
         read, count = self._texts.bytes_read, self._texts.count
         if of_block is None:
             self._bytes, self._count = read, count
         else:
             done = min(of_block, count - self._count)
-            read = self._bytes + (read - self._bytes) * done // max(count - self._count, 1)
+            share = done / max(count - self._count, 1) if share is None else share
+            read = self._bytes + int((read - self._bytes) * share)
             count = self._count + done
         if self._bar is not None:
             self._bar.update(read, texts=count, tokens=tokens)
@@ -235,21 +239,29 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-# Called with (rows, tokens) after each pass of a model, so that a caller who hands over many texts can show progress
-# within them.
-_observer: ContextVar[Callable[[int, int], object] | None] = ContextVar("observer", default=None)
+# Called with (rows, tokens, tokens of the call) after each pass of a model, so that a caller who hands over many texts
+# can show progress within them.
+_observer: ContextVar[Callable[[int, int, int], object] | None] = ContextVar("observer", default=None)
 
 
-def notify(rows: int, tokens: int) -> None:
-    """Report that a model has finished some rows with some tokens to who observes the current context."""
+def notify(rows: int, tokens: int, of_tokens: int = 0) -> None:
+    """Report a pass of a model to who observes the current context.
+
+    Parameters
+    ----------
+    rows, tokens : int
+        What the pass has finished.
+    of_tokens : int, default 0
+        The tokens of all rows of the call, of which these are a part; 0 if they are not known.
+    """
     observer = _observer.get()
     if observer is not None:
-        observer(rows, tokens)
+        observer(rows, tokens, of_tokens)
 
 
 @contextmanager
-def observed(observer: Callable[[int, int], object]) -> Iterator[None]:
-    """Call a function with (rows, tokens) after each pass of a model inside this context."""
+def observed(observer: Callable[[int, int, int], object]) -> Iterator[None]:
+    """Call a function with (rows, tokens, tokens of the call) after each pass of a model inside this context."""
     token = _observer.set(observer)
     try:
         yield

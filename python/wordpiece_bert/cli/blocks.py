@@ -35,18 +35,20 @@ def encode_blocks(
     from wordpiece_bert._internal.progress import observed, reading_progress
 
     truncated: list[str] = []
-    tokens = done = 0
+    tokens = done = tokens_before = 0
     with reading_progress(texts, show=show_progress) as show:
 
-        def count(rows: int, new_tokens: int) -> None:
+        def count(rows: int, new_tokens: int, of_tokens: int) -> None:
             nonlocal tokens, done
             tokens += new_tokens
             done += rows
-            show(tokens, of_block=done)
+            # Models take the longest texts first, or last: the time that is left follows tokens, not texts.
+            share = min((tokens - tokens_before) / of_tokens, 1.0) if of_tokens else None
+            show(tokens, of_block=done, share=share)
 
         with observed(count):
             for block in texts:
-                done = 0
+                done, tokens_before = 0, tokens
                 cut, more = encode(block)
                 tokens += more
                 truncated += map(block.location, np.flatnonzero(cut).tolist())

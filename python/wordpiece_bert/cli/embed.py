@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.sentence import SentenceEncoder
 
-__all__ = ["FORMATS", "add_parser", "block_texts", "embed_texts"]
+__all__ = ["FORMATS", "add_parser", "block_texts", "embed_texts", "prompt_text"]
 
 # Texts go to the encoder in groups of this many batches: enough for sorting by length to pay off. Progress is shown
 # after each pass of the model within them.
@@ -80,6 +80,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         action="store_true",
         help="put the model's prompt for documents before each text, as 'search' does",
     )
+    arguments.add_prompts(parser, "each text")
     arguments.add_dtype(parser)
     arguments.add_threads(parser)
     arguments.add_download(parser)
@@ -94,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
     from wordpiece_bert.corpus.vectors import vector_writer
     from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence import SentenceEncoder, StaticEncoder
-    from wordpiece_bert.sentence.fingerprint import default_prompt, document_prompt, fingerprint_of
+    from wordpiece_bert.sentence.fingerprint import fingerprint_of
     from wordpiece_bert.sentence.folder import other_class
 
     start = time.perf_counter()
@@ -102,9 +103,6 @@ def run(options: argparse.Namespace) -> None:
     files = arguments.input_files(options.files)
     if path is not None:
         refuse_input_as_output([path, sidecar_of(path)], [*files, *arguments.files_of(options.model)])
-    if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
-        message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
-        raise InputError(message)
     folder = find_model(options.model, download=options.download)
     block = block_texts(folder, options.batch_size)
     texts = TextReader(files, block_texts=block, **arguments.reading_options(options))
@@ -120,11 +118,14 @@ def run(options: argparse.Namespace) -> None:
         options, f"{options.model}: {what}{encoder.dimension} dimensions{cut}, loaded in {loaded - start:.2f} s"
     )
     print_verbose(options, str(encoder.engine))
-    prompt, digest = (document_prompt if options.documents else default_prompt)(encoder), TextsDigest()
+    prompt, digest = {"prompt": options.prompt, "prompt_name": options.prompt_name}, TextsDigest()
     with vector_writer(path, encoder.dimension, kind) as writer:
         writer.begin()
-        truncated, tokens = embed_texts(texts, encoder, writer, options, as_documents=options.documents, digest=digest)
-        writer.commit(fingerprint_of(encoder, digest, prompt=prompt, normalize=options.normalize))
+        truncated, tokens = embed_texts(
+            texts, encoder, writer, options, as_documents=options.documents, prompt=prompt, digest=digest
+        )
+        text = prompt_text(encoder, prompt, as_documents=options.documents)
+        writer.commit(fingerprint_of(encoder, digest, prompt=text, normalize=options.normalize))
     warn_skipped(texts.skipped_count, texts.skipped)
     warn_truncated(
         len(truncated),
@@ -181,6 +182,15 @@ def block_texts(folder: Path, batch_size: int) -> int | None:
     return None if is_static_folder(folder) else BATCHES_PER_GROUP * batch_size
 
 
+def prompt_text(encoder: SentenceEncoder, prompt: dict[str, str | None], *, as_documents: bool) -> str:
+    """Return what `embed_texts` puts before each text, which is part of the fingerprint of the vectors."""
+    from wordpiece_bert.sentence.fingerprint import default_prompt, document_prompt
+
+    if any(given is not None for given in prompt.values()):
+        return encoder._prompt(prompt.get("prompt"), prompt.get("prompt_name"))
+    return document_prompt(encoder) if as_documents else default_prompt(encoder)
+
+
 def embed_texts(
     texts: TextReader,
     encoder: SentenceEncoder,
@@ -188,6 +198,7 @@ def embed_texts(
     options: argparse.Namespace,
     *,
     as_documents: bool,
+    prompt: dict[str, str | None],
     digest: TextsDigest | None = None,
     blocks: list[_core.TextBlock] | None = None,
 ) -> tuple[list[str], int]:
@@ -200,7 +211,9 @@ def embed_texts(
     options : argparse.Namespace
         ``batch_size``, ``normalize`` and ``quiet``.
     as_documents : bool
-        Whether the model's prompt for documents is put before each text.
+        Whether the model's prompt for documents is put before each text, unless `prompt` says otherwise.
+    prompt : dict
+        ``prompt`` and ``prompt_name``, as for `SentenceEncoder.encode`.
     digest : TextsDigest, optional
         A digest to which the texts are added.
     blocks : list, optional
@@ -211,7 +224,7 @@ def embed_texts(
 
     encode = encoder.encode_document if as_documents else encoder.encode
     # Without a prompt a static model takes the texts where the file has them.
-    in_place = isinstance(encoder, StaticEncoder) and not (as_documents and any(encoder.prompts.values()))
+    in_place = isinstance(encoder, StaticEncoder) and not prompt_text(encoder, prompt, as_documents=as_documents)
 
     def encode_block(block: _core.TextBlock) -> tuple[npt.NDArray[np.bool_], int]:
         if blocks is not None:
@@ -225,6 +238,7 @@ def embed_texts(
         else:
             vectors, cut = encode(
                 block.texts(),
+                **prompt,
                 batch_size=options.batch_size,
                 normalize_embeddings=options.normalize,
                 return_truncated=True,

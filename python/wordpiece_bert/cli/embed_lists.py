@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert import _core
-    from wordpiece_bert.corpus.list_vectors import ListWriter
     from wordpiece_bert.corpus.texts import TextReader
-    from wordpiece_bert.sentence import MultiVectorEncoder, SparseEncoder
+    from wordpiece_bert.sentence import MultiVectorEncoder, MultiVectors, SparseEncoder, SparseVectors
 
-__all__ = ["run_lists"]
+__all__ = ["embed_lists", "run_lists"]
 
 
 def run_lists(
@@ -47,7 +46,7 @@ def run_lists(
         The class that loads the model.
     """
     from wordpiece_bert.corpus.list_vectors import ListColumn, list_writer
-    from wordpiece_bert.sentence import MultiVectorEncoder, SparseEncoder
+    from wordpiece_bert.sentence import MultiVectorEncoder, MultiVectors, SparseEncoder
 
     start = time.perf_counter()
     settings = arguments.loading_options(options)
@@ -68,7 +67,15 @@ def run_lists(
     print_verbose(options, str(encoder.engine))
     with list_writer(path, columns, kind) as writer:
         writer.begin()
-        truncated, tokens = _embed(texts, encoder, writer, options)
+        prompt = {"prompt": options.prompt, "prompt_name": options.prompt_name}
+
+        def write(vectors: SparseVectors | MultiVectors) -> None:
+            if isinstance(vectors, MultiVectors):
+                writer.append(vectors.offsets, {"vectors": vectors.vectors})
+            else:
+                writer.append(vectors.indptr, {"indices": vectors.indices, "values": vectors.values})
+
+        truncated, tokens = embed_lists(texts, encoder, write, options, as_documents=options.documents, prompt=prompt)
         writer.commit()
     warn_skipped(texts.skipped_count, texts.skipped)
     cut = f" of {counted(texts.count, 'text')} truncated to the longest row of the model"
@@ -94,21 +101,35 @@ def run_lists(
     )
 
 
-def _embed(
-    texts: TextReader, encoder: SparseEncoder | MultiVectorEncoder, writer: ListWriter, options: argparse.Namespace
+def embed_lists(
+    texts: TextReader,
+    encoder: SparseEncoder | MultiVectorEncoder,
+    write: Callable[[SparseVectors | MultiVectors], object],
+    options: argparse.Namespace,
+    *,
+    as_documents: bool,
+    prompt: dict[str, str | None],
+    blocks: list[_core.TextBlock] | None = None,
 ) -> tuple[list[str], int]:
-    """Write the vectors of all texts; return the locations of truncated texts and the number of tokens."""
-    from wordpiece_bert.sentence import MultiVectors
+    """Make the vectors of all texts; return the locations of truncated texts and the number of tokens.
 
-    encode: Callable[..., Any] = encoder.encode_document if options.documents else encoder.encode
-    more = {"normalize_embeddings": True} if options.normalize else {}
+    Parameters
+    ----------
+    texts, encoder
+        What is read and computed with.
+    write : callable
+        Takes the vectors of the texts of each block.
+    options, as_documents, prompt, blocks
+        As for `embed_texts`.
+    """
+    encode: Callable[..., Any] = encoder.encode_document if as_documents else encoder.encode
+    more: dict[str, Any] = {"normalize_embeddings": True} if options.normalize else {}
 
     def encode_block(block: _core.TextBlock) -> tuple[npt.NDArray[np.bool_], int]:
-        vectors, cut = encode(block.texts(), batch_size=options.batch_size, return_truncated=True, **more)
-        if isinstance(vectors, MultiVectors):
-            writer.append(vectors.offsets, {"vectors": vectors.vectors})
-        else:
-            writer.append(vectors.indptr, {"indices": vectors.indices, "values": vectors.values})
+        if blocks is not None:
+            blocks.append(block)
+        vectors, cut = encode(block.texts(), **prompt, batch_size=options.batch_size, return_truncated=True, **more)
+        write(vectors)
         return cut, 0
 
     return encode_blocks(texts, encode_block, show_progress=not options.quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import argparse
 
     from wordpiece_bert.sentence.folder import SentenceFolder
+    from wordpiece_bert.sentence.multi_vector_folder import MultiVectorFolder
+    from wordpiece_bert.sentence.sparse_folder import Route, SparseFolder
+    from wordpiece_bert.sentence.static_folder import StaticParts
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
@@ -38,18 +42,17 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the facts about the target, as text or JSON."""
     from wordpiece_bert.hub import find_model
-    from wordpiece_bert.sentence.folder import read_folder
 
     facts: dict[str, dict[str, object]] = {}
     source = options.target
     if not Path(source).is_file():
         folder = find_model(source, download=options.download)
         print_verbose(options, f"{source}: {folder}")
-        if (folder / "modules.json").exists():
-            sentence = read_folder(folder)
-            folder = sentence.transformer
-            facts["sentence_encoder"] = _sentence_facts(sentence)
-        if any((folder / name).exists() for name in ("config.json", "bert_config.json")):
+        encoder, folder = _encoder_facts(folder)
+        facts |= encoder
+        if "static_encoder" not in facts and any(
+            (folder / name).exists() for name in ("config.json", "bert_config.json")
+        ):
             facts["model"] = _model_facts(folder)
             facts["engine"] = _engine_facts()
         source = str(folder)
@@ -67,6 +70,30 @@ def run(options: argparse.Namespace) -> None:
             print(f"  {name.replace('_', ' '):<{width}}{_shown(value)}")
 
 
+def _encoder_facts(folder: Path) -> tuple[dict[str, dict[str, object]], Path]:
+    """Return the facts about the encoder that a folder is for, if any, and the folder of its model and tokenizer."""
+    from wordpiece_bert.sentence.folder import other_class, read_folder
+    from wordpiece_bert.sentence.multi_vector_folder import read_multi_vector_folder
+    from wordpiece_bert.sentence.sparse_folder import SpladeFolder, read_sparse_folder
+    from wordpiece_bert.sentence.static_folder import is_static_folder, list_static_modules, read_static_folder
+
+    kind = other_class(folder)
+    if kind == "SparseEncoder":
+        sparse = read_sparse_folder(folder)
+        models = [route.transformer for route in sparse.routes.values() if isinstance(route, SpladeFolder)]
+        return {"sparse_encoder": _sparse_facts(sparse)}, models[0] if models else folder
+    if kind == "MultiVectorEncoder":
+        multi = read_multi_vector_folder(folder)
+        return {"multi_vector_encoder": _multi_vector_facts(multi)}, multi.transformer
+    if kind is None and is_static_folder(folder):
+        facts = _static_facts(read_static_folder(folder))
+        return {"static_encoder": facts}, list_static_modules(folder)[0][1]
+    if kind is None and (folder / "modules.json").exists():
+        sentence = read_folder(folder)
+        return {"sentence_encoder": _sentence_facts(sentence)}, sentence.transformer
+    return {}, folder
+
+
 def _sentence_facts(sentence: SentenceFolder) -> dict[str, object]:
     return {
         "pooling": list(sentence.pooling.modes),
@@ -74,6 +101,51 @@ def _sentence_facts(sentence: SentenceFolder) -> dict[str, object]:
         "longest_text": sentence.max_seq_length,
         "vector_width": sentence.dimension,
     }
+
+
+def _static_facts(parts: StaticParts) -> dict[str, object]:
+    folder, (rows, width, tokens) = parts.folder, parts.embeddings.shape
+    longest = folder.max_seq_length
+    return {
+        "layout": folder.layout,
+        "tokens": tokens,
+        "rows": rows,
+        "row_width": width,
+        "number_type": folder.dtype,
+        "then": [type(module).__name__ for module in folder.modules],
+        "longest_text": None if longest == sys.maxsize else longest,
+        "vector_width": folder.dimension,
+    }
+
+
+def _sparse_facts(sparse: SparseFolder) -> dict[str, object]:
+    from wordpiece_bert.sentence.sparse_folder import SpladeFolder
+
+    def described(route: Route) -> str:
+        if isinstance(route, SpladeFolder):
+            return f"model, {route.pooling} of the tokens"
+        return "a weight for each token"
+
+    routes = sparse.routes
+    return {
+        "routes": {name or "all texts": described(route) for name, route in routes.items()},
+        "longest_text": {name or "all texts": route.max_seq_length for name, route in routes.items()},
+        "similarity": sparse.similarity,
+        "most_values": sparse.max_active_dims,
+    }
+
+
+def _multi_vector_facts(multi: MultiVectorFolder) -> dict[str, object]:
+    from wordpiece_bert.sentence.folder import Dense
+
+    widths = [len(module.weight) for module in multi.modules if isinstance(module, Dense)]
+    facts: dict[str, object] = {
+        "then": [type(module).__name__ for module in multi.modules],
+        "longest_query": multi.query_length or multi.max_seq_length,
+        "longest_document": multi.document_length or multi.max_seq_length,
+        "similarity": multi.similarity,
+    }
+    return facts | ({"vector_width": widths[-1]} if widths else {})
 
 
 def _model_facts(folder: Path) -> dict[str, object]:

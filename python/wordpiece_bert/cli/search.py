@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.embed import FORMATS, block_texts, embed_texts
+from wordpiece_bert.cli.embed import FORMATS, block_texts, embed_texts, prompt_text
+from wordpiece_bert.cli.embed_lists import embed_lists
 from wordpiece_bert.cli.messages import counted, print_verbose, print_warning, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.corpus.vector_files import StoredVectors
-    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
+    from wordpiece_bert.sentence import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder
+
+    Encoder = SentenceEncoder | SparseEncoder | MultiVectorEncoder
 
 __all__ = ["add_parser"]
 
@@ -73,7 +76,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "--model",
         metavar="MODEL",
         default="minilm",
-        help="the model of the vectors: minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
+        help="the model of the vectors, dense, sparse or many for a text: minilm, a folder, or org/name in the Hugging "
+        "Face cache (default: minilm)",
+    )
+    arguments.add_prompts(parser, "each query (default: the model's for queries)")
+    parser.add_argument(
+        "--document-prompt", metavar="TEXT", help="put this before each text (default: the model's for documents)"
     )
     parser.add_argument(
         "-k", "--top-k", type=arguments.positive, default=10, metavar="N", help="texts for each query (default: 10)"
@@ -103,7 +111,7 @@ class _Collection(NamedTuple):
     #: The number of texts before the end of each block.
     ends: list[int]
     texts: list[str]
-    vectors: npt.NDArray[Any]
+    vectors: Any
 
     def location(self, row: int) -> str:
         """Return where a text is, such as ``texts.txt line 2``."""
@@ -124,7 +132,7 @@ def run(options: argparse.Namespace) -> None:
     block = block_texts(folder, options.batch_size)
     reader = TextReader(files, block_texts=block, **arguments.reading_options(options))
     loading = arguments.loading_options(options)
-    encoder = SentenceEncoder.from_pretrained(folder, **loading)
+    encoder = _encoder(options, folder, loading)
     ranker = None
     if options.rerank is not None:
         ranker = CrossEncoder.from_pretrained(options.rerank, download=options.download, **loading)
@@ -132,7 +140,10 @@ def run(options: argparse.Namespace) -> None:
             message = f"{options.rerank}: has {ranker.num_labels} labels; --rerank needs a cross encoder with one"
             raise InputError(message)
     print_verbose(options, str(encoder.engine))
-    collection = _collect(options, reader, encoder)
+    if isinstance(encoder, SentenceEncoder):
+        collection = _collect(options, reader, encoder)
+    else:
+        collection = _collect_lists(options, reader, encoder)
     print_verbose(
         options,
         f"{counted(len(collection.texts), 'text')}, vectors of {encoder.dimension}, ready in "
@@ -142,11 +153,25 @@ def run(options: argparse.Namespace) -> None:
         _answer(options, queries, collection, encoder, ranker)
 
 
+def _encoder(options: argparse.Namespace, folder: Path, loading: dict[str, Any]) -> Encoder:
+    """Load the model of the vectors, of the class that the folder is for."""
+    from wordpiece_bert import sentence
+    from wordpiece_bert.sentence.folder import other_class
+
+    kind = other_class(folder)
+    if kind == "CrossEncoder":
+        message = f"{options.model}: is a cross encoder, which makes no vectors; give it to --rerank"
+        raise InputError(message)
+    if kind is not None and options.vectors is not None:
+        what = "sparse vectors" if kind == "SparseEncoder" else "many vectors for a text"
+        message = f"{options.model}: makes {what}, which --vectors does not keep; leave it out, they are made each time"
+        raise InputError(message)
+    encoder: Encoder = getattr(sentence, kind or "SentenceEncoder").from_pretrained(folder, **loading)
+    return encoder
+
+
 def _check(options: argparse.Namespace, files: list[str]) -> None:
     """Refuse combinations of options that cannot work, before anything is loaded."""
-    if len(options.jsonl_field) > 1 or len(options.parquet_column) > 1:
-        message = "a vector belongs to one text: give one --jsonl-field or one --parquet-column"
-        raise InputError(message)
     from_stdin = options.query is None and options.queries in (None, arguments.STDIN)
     if from_stdin and arguments.STDIN in files:
         message = "no query: texts are read from standard input, so give queries with --query or --queries FILE"
@@ -196,22 +221,50 @@ def _embedded(
     """Make the vectors, with the model's prompt for documents: write them to ``--vectors``, or return them."""
     from wordpiece_bert.corpus.fingerprint import TextsDigest
     from wordpiece_bert.corpus.vectors import vector_writer
-    from wordpiece_bert.sentence.fingerprint import document_prompt, fingerprint_of
+    from wordpiece_bert.sentence.fingerprint import fingerprint_of
 
+    prompt = {"prompt": options.document_prompt}
     if options.vectors is not None:
         digest = TextsDigest()
         with vector_writer(options.vectors, encoder.dimension, options.vectors.suffix.removeprefix(".")) as writer:
             writer.begin()
-            cut, _ = embed_texts(reader, encoder, writer, options, blocks=blocks, digest=digest, as_documents=True)
-            writer.commit(fingerprint_of(encoder, digest, prompt=document_prompt(encoder)))
+            cut, _ = embed_texts(
+                reader, encoder, writer, options, blocks=blocks, as_documents=True, prompt=prompt, digest=digest
+            )
+            text = prompt_text(encoder, prompt, as_documents=True)
+            writer.commit(fingerprint_of(encoder, digest, prompt=text))
         memory = None
     else:
         memory = _Memory(encoder.dimension)
-        cut, _ = embed_texts(reader, encoder, memory, options, blocks=blocks, as_documents=True)
+        cut, _ = embed_texts(reader, encoder, memory, options, blocks=blocks, as_documents=True, prompt=prompt)
     longest = encoder.max_seq_length
     warn_truncated(len(cut), cut, f" of {counted(reader.count, 'text')} truncated to the model's {longest} tokens",
                    every=options.verbose)  # fmt: skip
     return None if memory is None else memory.vectors()
+
+
+def _collect_lists(
+    options: argparse.Namespace, reader: TextReader, encoder: SparseEncoder | MultiVectorEncoder
+) -> _Collection:
+    """Read the texts, and make their sparse or many vectors."""
+    from wordpiece_bert.sentence import MultiVectors, SparseVectors
+
+    blocks: list[_core.TextBlock] = []
+    parts: list[Any] = []
+    prompt = {"prompt": options.document_prompt}
+    cut, _ = embed_lists(reader, encoder, parts.append, options, blocks=blocks, as_documents=True, prompt=prompt)
+    warn_skipped(reader.skipped_count, reader.skipped)
+    longest = f" of {counted(reader.count, 'text')} truncated to the longest row of the model"
+    warn_truncated(len(cut), cut, longest, every=options.verbose)
+    parts = parts or [encoder.encode_document([])]
+    vectors: Any
+    if isinstance(parts[0], MultiVectors):
+        rows = [one for part in parts for one in part]
+        vectors = MultiVectors.from_list(rows) if rows else parts[0]
+    else:
+        vectors = SparseVectors._joined(parts, encoder.dimension)
+    texts = [text for block in blocks for text in block.texts()]
+    return _Collection(blocks, list(accumulate(map(len, blocks))), texts, vectors)
 
 
 class _Memory:
@@ -237,7 +290,7 @@ def _compare(
 ) -> None:
     """Check that the vectors of a file are those of the texts, by the model."""
     from wordpiece_bert.corpus.fingerprint import TextsDigest
-    from wordpiece_bert.sentence.fingerprint import check_fingerprint, document_prompt, fingerprint_of
+    from wordpiece_bert.sentence.fingerprint import check_fingerprint, fingerprint_of
 
     path, count, (rows, width) = options.vectors, sum(map(len, blocks)), stored.vectors.shape
     if rows != count:
@@ -260,7 +313,7 @@ def _compare(
         fingerprint_of(
             encoder,
             digest,
-            prompt=document_prompt(encoder),
+            prompt=prompt_text(encoder, {"prompt": options.document_prompt}, as_documents=True),
             normalize=None if encoder.similarity_fn_name == "cosine" else False,
         ),
         allow_stale=options.allow_stale,
@@ -303,7 +356,7 @@ def _answer(
     options: argparse.Namespace,
     queries: list[str],
     collection: _Collection,
-    encoder: SentenceEncoder,
+    encoder: Encoder,
     ranker: CrossEncoder | None,
 ) -> None:
     """Search for some queries, and print what was found."""
@@ -317,6 +370,8 @@ def _answer(
         document_embeddings=collection.vectors,
         retrieve_top_k=options.candidates,
         top_k=options.top_k,
+        prompt=options.prompt,
+        prompt_name=options.prompt_name,
         batch_size=options.batch_size,
     )
     for query, hits in zip(queries, found, strict=True):

@@ -47,6 +47,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help=f"keys, one per line, one of which a request must have (also: the variable {KEYS})",
     )
     parser.add_argument("--backend", choices=["rust", "numpy"], default="rust", help="the engine (default: rust)")
+    arguments.add_prompts(parser, "each text of a request that names no prompt")
     arguments.add_dtype(parser)
     _add_limits(parser)
     arguments.add_threads(parser)

@@ -56,7 +56,7 @@ PYTHON = re.compile(
 
 _VERBS = "add|build|choose|draw|give|leave|load|name|pass|pip|raise|see|set|train|use"
 # Between a problem and what to do about it, or two things to do.
-_BEFORE_ADVICE = re.compile(rf"([;:.?]) (?=(?:{_VERBS})\b|[a-z_]+=)", re.IGNORECASE)
+_BEFORE_ADVICE = re.compile(rf"([;:.?]) (?=(?:or )?(?:{_VERBS})\b|[a-z_]+=)", re.IGNORECASE)
 _BETWEEN_ALTERNATIVES = re.compile(r",? or |, ")
 
 

@@ -43,6 +43,8 @@ def retrieve_and_rerank(
     document_embeddings: Any = None,  # noqa: ANN401
     retrieve_top_k: int = 100,
     top_k: int = 10,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
     return_documents: bool = True,
     batch_size: int = 32,
     show_progress_bar: bool | None = None,
@@ -71,6 +73,8 @@ def retrieve_and_rerank(
         How many candidates the first stage finds for each query, at least `top_k`.
     top_k
         How many documents to return for each query.
+    prompt_name, prompt
+        What is put before each query, as for `SentenceEncoder.encode_query`.
     return_documents
         Whether to return their texts, too.
     batch_size, show_progress_bar
@@ -118,6 +122,7 @@ def retrieve_and_rerank(
         retriever,
         document_embeddings,
         top_k if reranker is None else max(candidates, top_k),
+        prompts={"prompt_name": prompt_name, "prompt": prompt},
         batch_size=batch_size,
         show=show_progress_bar,
     )
@@ -142,6 +147,7 @@ def _retrieved(
     embeddings: Any,  # noqa: ANN401
     count: int,
     *,
+    prompts: dict[str, str | None],
     batch_size: int,
     show: bool | None,
 ) -> list[list[tuple[int, float]]]:
@@ -154,7 +160,7 @@ def _retrieved(
         raise InputError(message)
     if not queries or not documents:
         return [[] for _ in queries]
-    asked = retriever.encode_query(queries, batch_size=batch_size)
+    asked: Any = retriever.encode_query(queries, **prompts, batch_size=batch_size)  # type: ignore[arg-type]
     found: Found
     if isinstance(retriever, SentenceEncoder):
         found = nearest(asked, vectors, retriever.similarity_fn_name, count, retriever._threads)

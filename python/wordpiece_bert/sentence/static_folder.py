@@ -41,7 +41,14 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
 
-__all__ = ["StaticFolder", "StaticParts", "is_static_folder", "read_static_folder", "write_static_folder"]
+__all__ = [
+    "StaticFolder",
+    "StaticParts",
+    "is_static_folder",
+    "list_static_modules",
+    "read_static_folder",
+    "write_static_folder",
+]
 
 Layout = Literal["model2vec", "sentence-transformers"]
 
@@ -84,6 +91,12 @@ def is_static_folder(folder: Path) -> bool:
     return config.is_file() and _is_model2vec(read_object(config, ConfigError))
 
 
+def list_static_modules(folder: Path) -> list[tuple[str, Path]]:
+    """Return the kind and the folder of each module; the first has the table and the tokenizer."""
+    listing = folder / "modules.json"
+    return list_modules(listing, _MODULES) if listing.is_file() else [(_KIND, folder)]
+
+
 def read_static_folder(folder: Path) -> StaticParts:
     """Read a static model.
 
@@ -96,8 +109,7 @@ def read_static_folder(folder: Path) -> StaticParts:
     TokenizerFormatError
         The tokenizer is not a WordPiece tokenizer.
     """
-    listing = folder / "modules.json"
-    modules = list_modules(listing, _MODULES) if listing.is_file() else [(_KIND, folder)]
+    modules = list_static_modules(folder)
     home = modules[0][1]
     weights = find_weights(home)
     tensors = read_tensors(weights, keep_half=True)

@@ -65,6 +65,7 @@ class ServedEncoder:
         modules = encoder._folder.modules
         normalizes = bool(modules) and isinstance(modules[-1], Normalize)
         self._normalizes = normalizes or getattr(encoder._folder, "least_length", None) is not None
+        self._prefix(None)  # a prompt that the model does not have is found at the start, not by the first request
 
     async def embed(
         self, texts: list[str], *, dimensions: int | None, prompt_name: str | None, truncate: bool
@@ -74,13 +75,20 @@ class ServedEncoder:
         With fewer `dimensions` the vectors are truncated, and normalized again if the model normalizes them.
         """
         self._check_dimensions(dimensions)
-        prefix = self.encoder._prompt(None, prompt_name)
+        prefix = self._prefix(prompt_name)
         characters = sum(map(len, texts))
         rows: RaggedBatch = await _tokenized(lambda: self.encoder._rows(texts, prefix, None, 0), characters)
         check_tokens(len(rows.ids), self._settings.max_tokens)
         _check_truncated(rows.truncated, truncate=truncate, limit=self.encoder.max_seq_length)
         vectors = await self._batcher.submit(rows, rows.lengths, self.encoder._skipped(prefix))
         return Answer(self._shortened(vectors, dimensions), rows.truncated, len(rows.ids))
+
+    def _prefix(self, prompt_name: str | None) -> str:
+        """Return what is put before each text of a request that names this prompt, or none."""
+        settings = self._settings
+        if prompt_name is None:
+            return self.encoder._prompt(settings.prompt, settings.prompt_name)
+        return self.encoder._prompt(None, prompt_name)
 
     def _check_dimensions(self, dimensions: int | None) -> None:
         if dimensions is not None and not 1 <= dimensions <= self.encoder.dimension:
@@ -109,7 +117,7 @@ class ServedStaticEncoder(ServedEncoder):
     ) -> Answer:
         """Return the vectors of texts: those of `StaticEncoder.encode`."""
         self._check_dimensions(dimensions)
-        prefix = self.encoder._prompt(None, prompt_name)
+        prefix = self._prefix(prompt_name)
 
         def encode() -> Answer:
             rows = self.tokenizer.encode_batch(

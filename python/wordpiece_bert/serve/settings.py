@@ -43,6 +43,9 @@ class ServerSettings:
     drain_timeout: float = 60.0
     #: Whether a text that is too long is truncated and reported, or refused; a request can say ``truncate`` itself.
     truncation: Literal["report", "error"] = "report"
+    #: What is put before each text to embed, or the name of the model's prompt for it, unless a request names another.
+    prompt: str | None = None
+    prompt_name: str | None = None
     #: Keys, one of which a request must have as ``Authorization: Bearer KEY``; none for no such check.
     api_keys: tuple[str, ...] = field(default=(), repr=False)
 
@@ -54,6 +57,11 @@ class ServerSettings:
             number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
             if not 0 <= number < math.inf:
                 message = f"{name} must be a number of seconds, 0 or more, not {value!r}"
+                raise InputError(message)
+        for name in ("prompt", "prompt_name"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                message = f"{name} must be a str or None, not {value!r:.80}"
                 raise InputError(message)
         checked_choice("truncation", self.truncation, ("report", "error"))
         if self.max_tokens > self.queue_tokens:
