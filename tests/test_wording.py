@@ -23,7 +23,9 @@ PARSERS = {name: _subparsers(_parser([name]))[name] for name in COMMANDS}
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 #: Commands of other programs, and of this one, with options of their own.
 OTHER_PROGRAMS = re.compile(rf"(?:pip install|hf download).*|\b(?:{'|'.join(COMMANDS)}) --[a-z-]+")
-ADVICE = re.compile(r"[;:.?] (?=(?:or )?(?:add|build|choose|draw|give|leave|load|name|pass|raise|see|set|train|use)\b)", re.I)
+ADVICE = re.compile(
+    r"[;:.?] (?=(?:or )?(?:add|build|choose|draw|give|leave|load|name|pass|raise|see|set|train|use)\b)", re.I
+)
 
 
 def literal(node: ast.AST) -> str | None:
