@@ -94,7 +94,7 @@ def test_search_finds_what_the_library_finds(
         flags = [part for name, text in prompts.items() for part in (f"--{name.replace('_', '-')}", text)]
         assert main(["search", "texts.txt", "-m", str(models / kind), *asked, *options, *flags, "--json", "-q"]) == 0
         found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        expected = retrieve_and_rerank(QUERIES, TEXTS, encoder, ranker, **prompts)  # type: ignore[call-overload]
+        expected = retrieve_and_rerank(QUERIES, TEXTS, encoder, ranker, **prompts)  # type: ignore[arg-type]
         for one, hits in zip(found, expected, strict=True):
             assert [hit["corpus_id"] for hit in one["hits"]] == [hit["corpus_id"] for hit in hits]
             np.testing.assert_allclose([h["score"] for h in one["hits"]], [h["score"] for h in hits], atol=1e-5)

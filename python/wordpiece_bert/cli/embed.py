@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
@@ -16,6 +16,7 @@ from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     import numpy as np
     import numpy.typing as npt
@@ -222,7 +223,7 @@ def embed_texts(
     from wordpiece_bert.bert import functional
     from wordpiece_bert.sentence import StaticEncoder
 
-    encode = encoder.encode_document if as_documents else encoder.encode
+    encode: Callable[..., Any] = encoder.encode_document if as_documents else encoder.encode
     # Without a prompt a static model takes the texts where the file has them.
     in_place = isinstance(encoder, StaticEncoder) and not prompt_text(encoder, prompt, as_documents=as_documents)
 

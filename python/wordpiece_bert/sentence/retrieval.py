@@ -122,7 +122,8 @@ def retrieve_and_rerank(
         retriever,
         document_embeddings,
         top_k if reranker is None else max(candidates, top_k),
-        prompts={"prompt_name": prompt_name, "prompt": prompt},
+        prompt_name=prompt_name,
+        prompt=prompt,
         batch_size=batch_size,
         show=show_progress_bar,
     )
@@ -147,7 +148,8 @@ def _retrieved(
     embeddings: Any,  # noqa: ANN401
     count: int,
     *,
-    prompts: dict[str, str | None],
+    prompt_name: str | None,
+    prompt: str | None,
     batch_size: int,
     show: bool | None,
 ) -> list[list[tuple[int, float]]]:
@@ -160,7 +162,7 @@ def _retrieved(
         raise InputError(message)
     if not queries or not documents:
         return [[] for _ in queries]
-    asked: Any = retriever.encode_query(queries, **prompts, batch_size=batch_size)  # type: ignore[arg-type]
+    asked = retriever.encode_query(queries, prompt_name, prompt, batch_size)
     found: Found
     if isinstance(retriever, SentenceEncoder):
         found = nearest(asked, vectors, retriever.similarity_fn_name, count, retriever._threads)
