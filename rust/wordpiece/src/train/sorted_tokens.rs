@@ -80,7 +80,7 @@ mod tests {
         #[test]
         fn pieces_are_those_of_the_matcher(
             tokens in prop::collection::btree_set("(##)?[ab#é]{0,5}", 0..16),
-            words in prop::collection::vec("[ab#é]{0,12}", 1..20),
+            words in prop::collection::vec("[ab#é]{1,12}", 1..20),
         ) {
             let tokens: Vec<String> = tokens.into_iter().collect();
             let matcher = Matcher::new(tokens.iter().map(String::as_str).zip(0..), CONTINUATION_PREFIX, usize::MAX);
