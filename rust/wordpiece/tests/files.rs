@@ -282,7 +282,8 @@ fn a_text_longer_than_the_limit_is_reported_and_not_kept_in_memory() {
     let options = ReadOptions { longest_text: 1 << 20, ..ReadOptions::default() };
     let endless = TextSource::reader("endless", b"ok\n".chain(io::repeat(b'a')));
     let error = collect(vec![endless], options).unwrap_err();
-    let expected = "endless: line 2, byte offset 3: a text of more than 1048576 bytes begins here; check the separator";
+    let expected = "endless: line 2, byte offset 3: a text of more than 1048576 bytes begins here; check the \
+                    separator, or the quotation marks of a table";
     assert_eq!(error.to_string(), expected);
 }
 
