@@ -64,9 +64,9 @@ KEPT: list[Any] = []
 RELEASED = {"schema": 0, "array": 0, "stream": 0}
 
 
-def _release(kind: str, function: Any) -> Any:  # noqa: ANN401
+def _release(kind: str, function: Any) -> Any:
     @function  # type: ignore[untyped-decorator]
-    def release(pointer: Any) -> None:  # noqa: ANN401
+    def release(pointer: Any) -> None:
         RELEASED[kind] += 1
         pointer[0].release = function()
 
@@ -80,13 +80,13 @@ RELEASES = {
 }
 
 
-def _pointers(structures: Any, kind: Any) -> Any:  # noqa: ANN401
+def _pointers(structures: Any, kind: Any) -> Any:
     pointers = (ctypes.POINTER(kind) * max(1, len(structures)))(*(map(ctypes.pointer, structures)))
     KEPT.append(pointers)
     return ctypes.cast(pointers, ctypes.POINTER(ctypes.POINTER(kind)))
 
 
-def schema(form: bytes, *children: Schema, dictionary: Schema | None = None, **wrong: Any) -> Schema:  # noqa: ANN401
+def schema(form: bytes, *children: Schema, dictionary: Schema | None = None, **wrong: Any) -> Schema:
     """A schema. Keyword arguments overwrite fields of the finished structure, to break it."""
     made = Schema(format=form, name=b"", n_children=len(children), release=RELEASES["schema"])
     if children:
@@ -105,7 +105,7 @@ def array(
     /,
     *children: Array,
     dictionary: Array | None = None,
-    **wrong: Any,  # noqa: ANN401
+    **wrong: Any,
 ) -> Array:
     """An array over copies of the buffers. Keyword arguments overwrite fields of the finished structure, to break it."""
     held = [None if buffer is None else ctypes.create_string_buffer(buffer, len(buffer) + 1) for buffer in buffers]
@@ -127,7 +127,7 @@ def ends(*numbers: int, size: int = 4) -> bytes:
     return b"".join(number.to_bytes(size, sys.byteorder, signed=True) for number in numbers)
 
 
-def strings(*texts: bytes, **wrong: Any) -> Array:  # noqa: ANN401
+def strings(*texts: bytes, **wrong: Any) -> Array:
     """An array of type utf8."""
     offsets = [0]
     for text in texts:
@@ -135,7 +135,7 @@ def strings(*texts: bytes, **wrong: Any) -> Array:  # noqa: ANN401
     return array(len(texts), [None, ends(*offsets), b"".join(texts)], **wrong)
 
 
-def capsule(structure: Any, name: bytes) -> Any:  # noqa: ANN401
+def capsule(structure: Any, name: bytes) -> Any:
     """A capsule that points to a structure without owning it."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
@@ -149,14 +149,14 @@ class Column:
     def __init__(self, kind: Schema, column: Array) -> None:
         self.kind, self.column = kind, column
 
-    def __arrow_c_array__(self, requested_schema: object = None) -> Any:  # noqa: ANN401
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
         return capsule(self.kind, b"arrow_schema"), capsule(self.column, b"arrow_array")
 
 
 class Columns:
     """An object that passes on a stream of arrays; bytes in place of an array make the stream fail with that message."""
 
-    def __init__(self, kind: Schema | bytes, columns: list[Array | bytes], **wrong: Any) -> None:  # noqa: ANN401
+    def __init__(self, kind: Schema | bytes, columns: list[Array | bytes], **wrong: Any) -> None:
         self.kind, self.columns, self.error = kind, list(columns), ctypes.create_string_buffer(b"", 200)
         self.functions = (GET_SCHEMA(self._schema), GET_NEXT(self._next), GET_LAST_ERROR(self._last_error))
         self.stream = Stream(*self.functions, RELEASES["stream"])
@@ -164,21 +164,21 @@ class Columns:
             setattr(self.stream, name, value)
         KEPT.append(self)
 
-    def _write(self, structure: Any, out: Any) -> int:  # noqa: ANN401
+    def _write(self, structure: Any, out: Any) -> int:
         if isinstance(structure, bytes):
             self.error.value = structure
             return 5
         ctypes.memmove(out, ctypes.addressof(structure), ctypes.sizeof(structure))
         return 0
 
-    def _schema(self, _: Any, out: Any) -> int:  # noqa: ANN401
+    def _schema(self, _: Any, out: Any) -> int:
         return self._write(self.kind, out)
 
-    def _next(self, _: Any, out: Any) -> int:  # noqa: ANN401
+    def _next(self, _: Any, out: Any) -> int:
         return self._write(self.columns.pop(0) if self.columns else Array(), out)
 
-    def _last_error(self, _: Any) -> int:  # noqa: ANN401
+    def _last_error(self, _: Any) -> int:
         return ctypes.addressof(self.error)
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:  # noqa: ANN401
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         return capsule(self.stream, b"arrow_array_stream")

@@ -1,7 +1,5 @@
 """Reference models of tests/data/models, and checkpoint files made by hand."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import json

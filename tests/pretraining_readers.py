@@ -130,7 +130,7 @@ def mds(folder: Path) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def mds_value(encoding: str, data: bytes) -> Any:  # noqa: ANN401
+def mds_value(encoding: str, data: bytes) -> Any:
     if not encoding.startswith("ndarray"):
         return np.frombuffer(data, encoding)[0]
     dtype = np.dtype(encoding.split(":")[1])

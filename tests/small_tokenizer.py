@@ -25,7 +25,7 @@ TEXTS = [
 ]
 
 
-def tokenizer(**options: Any) -> wb.Tokenizer:  # noqa: ANN401
+def tokenizer(**options: Any) -> wb.Tokenizer:
     """The small tokenizer."""
     return wb.Tokenizer.from_vocab(TOKENS, **options)
 

@@ -25,7 +25,7 @@ from wordpiece_bert.integrations.transformers import accelerate  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("tokenizer")
     tokenizer().save_pretrained(folder)
     (folder / "config.json").write_text('{"model_type": "bert"}')
@@ -34,7 +34,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401
     return found
 
 
-def same(found: Any, expected: Any) -> None:  # noqa: ANN401
+def same(found: Any, expected: Any) -> None:
     assert type(found) is type(expected) is transformers.BatchEncoding
     assert list(found) == list(expected)
     for name, values in expected.items():
@@ -60,7 +60,7 @@ CALLS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", CALLS, ids=str)
-def test_calls_answer_as_theirs(theirs: Any, options: dict[str, Any]) -> None:  # noqa: ANN401
+def test_calls_answer_as_theirs(theirs: Any, options: dict[str, Any]) -> None:
     fast = accelerate(theirs)
     texts = [*TEXTS, "a [SEP] b [MASK] c"]
     same(fast(texts, **options), theirs(texts, **options))
@@ -75,12 +75,12 @@ def test_calls_answer_as_theirs(theirs: Any, options: dict[str, Any]) -> None:  
 
 @settings(max_examples=60)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=4), st.sampled_from(CALLS))
-def test_random_texts_are_encoded_as_theirs(theirs: Any, texts: list[str], options: dict[str, Any]) -> None:  # noqa: ANN401
+def test_random_texts_are_encoded_as_theirs(theirs: Any, texts: list[str], options: dict[str, Any]) -> None:
     texts = [text.encode("utf-8", "replace").decode() for text in texts]
     same(accelerate(theirs)(texts, **options), theirs(texts, **options))
 
 
-def test_other_methods_are_theirs(theirs: Any) -> None:  # noqa: ANN401
+def test_other_methods_are_theirs(theirs: Any) -> None:
     fast = accelerate(theirs)
     assert isinstance(fast, type(theirs))
     assert type(fast).__name__ == type(theirs).__name__
@@ -95,7 +95,7 @@ def test_other_methods_are_theirs(theirs: Any) -> None:  # noqa: ANN401
     same(fast(words, is_split_into_words=True), theirs(words, is_split_into_words=True))
 
 
-def test_rows_have_encodings(theirs: Any) -> None:  # noqa: ANN401
+def test_rows_have_encodings(theirs: Any) -> None:
     texts = ["the cats", "a mat"]
     found, expected = accelerate(theirs)(texts, padding=True), theirs(texts, padding=True)
     assert found.is_fast
@@ -109,7 +109,7 @@ def test_rows_have_encodings(theirs: Any) -> None:  # noqa: ANN401
     assert len(found.encodings) == 2
 
 
-def test_later_changes_hold(theirs: Any) -> None:  # noqa: ANN401
+def test_later_changes_hold(theirs: Any) -> None:
     fast, slow = accelerate(theirs), copy.deepcopy(theirs)
     for one in (fast, slow):
         one("warm up", truncation=True, max_length=3, padding="max_length")
@@ -127,7 +127,7 @@ def test_later_changes_hold(theirs: Any) -> None:  # noqa: ANN401
     assert "zzz" not in theirs.get_vocab()  # it was copied
 
 
-def test_copies_pickles_and_folders(theirs: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_copies_pickles_and_folders(theirs: Any, tmp_path: Path) -> None:
     fast = accelerate(theirs)
     for again in (pickle.loads(pickle.dumps(fast)), copy.deepcopy(fast), accelerate(fast)):
         assert type(again) is type(fast)
@@ -139,7 +139,7 @@ def test_copies_pickles_and_folders(theirs: Any, tmp_path: Path) -> None:  # noq
     assert result.tokens() == theirs(["the cat"]).tokens()
 
 
-def test_what_is_not_supported_is_named(theirs: Any) -> None:  # noqa: ANN401
+def test_what_is_not_supported_is_named(theirs: Any) -> None:
     with pytest.raises(InputError, match="takes a fast tokenizer of transformers, not str"):
         accelerate("bert-base-uncased")
     bpe = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0}, []))
@@ -147,7 +147,7 @@ def test_what_is_not_supported_is_named(theirs: Any) -> None:  # noqa: ANN401
         accelerate(transformers.PreTrainedTokenizerFast(tokenizer_object=bpe))
 
 
-def test_a_longer_row_than_the_models_is_logged(theirs: Any, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ANN401
+def test_a_longer_row_than_the_models_is_logged(theirs: Any, caplog: pytest.LogCaptureFixture) -> None:
     import logging
 
     log = logging.getLogger("transformers")
@@ -161,12 +161,12 @@ def test_a_longer_row_than_the_models_is_logged(theirs: Any, caplog: pytest.LogC
     assert "Token indices sequence length is longer than" in caplog.text
 
 
-def test_the_vocabulary_is_whole(theirs: Any) -> None:  # noqa: ANN401
+def test_the_vocabulary_is_whole(theirs: Any) -> None:
     assert len(theirs) == len(TOKENS)
     assert json.loads(theirs.backend_tokenizer.to_str())["model"]["type"] == "WordPiece"
 
 
-def test_the_trainer_of_transformers_makes_the_same_steps(theirs: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_the_trainer_of_transformers_makes_the_same_steps(theirs: Any, tmp_path: Path) -> None:
     """Their Trainer pads, trains, evaluates and saves with the copy as with the tokenizer itself."""
     torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
     pytest.importorskip("accelerate", reason="accelerate, which their Trainer needs, is not installed: make test-torch")
@@ -176,7 +176,7 @@ def test_the_trainer_of_transformers_makes_the_same_steps(theirs: Any, tmp_path:
         vocab_size=len(TOKENS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24
     )
 
-    def train(tokenizer: Any, name: str) -> tuple[Any, Any]:  # noqa: ANN401
+    def train(tokenizer: Any, name: str) -> tuple[Any, Any]:
         rows = [
             {**tokenizer(text, truncation=True, max_length=12), "label": index % 2} for index, text in enumerate(texts)
         ]
@@ -210,7 +210,7 @@ def test_the_trainer_of_transformers_makes_the_same_steps(theirs: Any, tmp_path:
     same(saved(list(TEXTS)), theirs(list(TEXTS)))
 
 
-def test_tensors_are_those_of_theirs(theirs: Any) -> None:  # noqa: ANN401
+def test_tensors_are_those_of_theirs(theirs: Any) -> None:
     torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
     found = accelerate(theirs)(list(TEXTS), padding=True, truncation=True, return_tensors="pt")
     expected = theirs(list(TEXTS), padding=True, truncation=True, return_tensors="pt")

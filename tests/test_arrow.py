@@ -64,7 +64,7 @@ def assert_reads(column: Callable[[], Any], texts: list[Any], *, split: bool = F
     assert ours["token_type_ids"].tolist() == theirs["token_type_ids"].tolist()
 
 
-def cast(texts: list[str | None], kind: Any) -> Any:  # noqa: ANN401
+def cast(texts: list[str | None], kind: Any) -> Any:
     plain = pa.array(texts, pa.string())
     if pa.types.is_dictionary(kind):
         return plain.cast(kind.value_type).dictionary_encode().cast(kind)
@@ -75,7 +75,7 @@ def cast(texts: list[str | None], kind: Any) -> Any:  # noqa: ANN401
 
 
 @pytest.mark.parametrize("kind", STRING_TYPES.values(), ids=STRING_TYPES)
-def test_strings_of_every_type(kind: Any) -> None:  # noqa: ANN401
+def test_strings_of_every_type(kind: Any) -> None:
     whole = cast(TEXTS, kind)
     assert_reads(lambda: whole, TEXTS)
     assert_reads(lambda: whole.slice(2, 4), TEXTS[2:6])
@@ -88,11 +88,11 @@ def test_strings_of_every_type(kind: Any) -> None:  # noqa: ANN401
     assert_reads(lambda: cast(["", "", ""], kind), ["", "", ""])
 
 
-def frame() -> Any:  # noqa: ANN401
+def frame() -> Any:
     return pa.table({"text": TEXTS})
 
 
-def query(frame: Any) -> Any:  # noqa: ANN401
+def query(frame: Any) -> Any:
     """A query over the argument, which duckdb finds by its name."""
     return duckdb.connect().sql("SELECT text FROM frame")
 
@@ -160,7 +160,7 @@ MORE_WORDS = [["the"], ["cat"], [], ["b", "c"]]
 
 @pytest.mark.parametrize("lists", [pa.ListArray, pa.LargeListArray])
 @pytest.mark.parametrize("kind", [*STRING_TYPES.values()], ids=STRING_TYPES)
-def test_words(lists: Any, kind: Any) -> None:  # noqa: ANN401
+def test_words(lists: Any, kind: Any) -> None:
     words = cast([word for text in [["x", "y"], *WORDS] for word in text], kind)
     whole = lists.from_arrays([0, 2, 4, 4, 7, 8], words)
     assert_reads(lambda: whole.slice(1), WORDS, split=True)
@@ -321,7 +321,7 @@ def test_numpy_strings_encode_as_the_list(texts: list[str], start: int) -> None:
     ],
     ids=str,
 )
-def test_columns_of_other_types_are_refused(column: Any, message: str) -> None:  # noqa: ANN401
+def test_columns_of_other_types_are_refused(column: Any, message: str) -> None:
     tok = tokenizer()
     for call in (tok.encode_batch, tok.encodings, tok):
         with pytest.raises(InputError) as raised:
@@ -391,7 +391,7 @@ def test_an_object_that_fails_to_pass_on_its_column() -> None:
 UTF8, VIEW, LIST = schema(b"u"), schema(b"vu"), schema(b"+l", schema(b"u"))
 
 
-def again(kind: bytes, *children: bytes, **wrong: Any) -> producer.Schema:  # noqa: ANN401
+def again(kind: bytes, *children: bytes, **wrong: Any) -> producer.Schema:
     return schema(kind, *map(schema, children), **wrong)
 
 

@@ -46,7 +46,7 @@ def stop(number: int, frame: object) -> None:
 
 @pytest.mark.parametrize(("name", "handler"), [("SIGINT", signal.default_int_handler), ("SIGHUP", stop)])
 @pytest.mark.parametrize("call", [lambda writer: writer.write(BATCH), lambda writer: writer.close()])
-def test_a_dropped_exception_is_raised_again(name: str, handler: Any, call: Callable[[ArrowWriter], None]) -> None:  # noqa: ANN401
+def test_a_dropped_exception_is_raised_again(name: str, handler: Any, call: Callable[[ArrowWriter], None]) -> None:
     number = getattr(signal, name)
     before = signal.signal(number, handler)
     try:

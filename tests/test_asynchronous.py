@@ -28,7 +28,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> SentenceEncoder:
 
 
 def test_aencode_returns_what_encode_returns(encoder: SentenceEncoder) -> None:
-    def both(texts: Any, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    def both(texts: Any, **options: Any) -> tuple[Any, Any]:
         return asyncio.run(encoder.aencode(texts, **options)), encoder.encode(texts, **options)
 
     for options in ({}, {"normalize_embeddings": True, "truncate_dim": 5}, {"precision": "ubinary"}):
@@ -59,14 +59,14 @@ def test_the_loop_runs_while_the_model_does(encoder: SentenceEncoder, monkeypatc
     started, released = threading.Event(), threading.Event()
     compute = type(encoder)._sentence_vectors
 
-    def wait(self: SentenceEncoder, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+    def wait(self: SentenceEncoder, *arguments: Any, **options: Any) -> Any:
         started.set()
         assert released.wait(30), "the event loop was blocked"
         return compute(self, *arguments, **options)
 
     monkeypatch.setattr(SentenceEncoder, "_sentence_vectors", wait)
 
-    async def run() -> Any:  # noqa: ANN401
+    async def run() -> Any:
         task = asyncio.create_task(encoder.aencode(TEXTS))
         while not started.is_set():
             await asyncio.sleep(0.001)

@@ -351,7 +351,7 @@ def test_other_libraries_are_measured_beside_the_plain_call(
 
     make = integrations.LIBRARIES[0]
 
-    def other(texts: list[str], tokenizer: Any, theirs: Any, folder: Path) -> Any:  # noqa: ANN401
+    def other(texts: list[str], tokenizer: Any, theirs: Any, folder: Path) -> Any:
         case = make(texts, tokenizer, theirs, folder)
         return case._replace(rows=lambda _: [[1]] * len(texts))
 

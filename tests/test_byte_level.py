@@ -1,7 +1,5 @@
 """`ByteLevel`, the pre-tokenizer and the decoder: equal to that of `tokenizers`."""
 
-# ruff: noqa: ANN401 (JSON values)
-
 from __future__ import annotations
 
 import functools

@@ -1,7 +1,5 @@
 """Weight files: reading, malformed files, and the resolution of names."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import time

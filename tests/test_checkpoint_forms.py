@@ -1,7 +1,5 @@
 """All formats of a checkpoint give the same model; saving and loading again changes nothing."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import json

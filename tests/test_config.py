@@ -1,7 +1,5 @@
 """BertConfig: the fields that it reads, and those that it refuses."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import json

@@ -50,7 +50,7 @@ def read_all(reader: TextReader) -> list[Placed]:
     return [(text, block.location(i)) for block in reader for i, text in enumerate(block.texts())]
 
 
-def read(content: bytes, **options: Any) -> list[Placed]:  # noqa: ANN401
+def read(content: bytes, **options: Any) -> list[Placed]:
     Path("t").write_bytes(content)
     return read_all(TextReader("t", **options))
 
@@ -174,7 +174,7 @@ def test_fields_equal_those_that_python_reads(pairs: list[tuple[str, str]], asci
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, functools.partial(pyarrow.compress, codec="zstd", asbytes=True)])
-def test_compressed_files_are_read_as_they_were(compress: Any) -> None:  # noqa: ANN401
+def test_compressed_files_are_read_as_they_were(compress: Any) -> None:
     content = "".join(f"line {i}\n" for i in range(1000)).encode()
     assert read(compress(content)) == read(content)
     Path("t.jsonl.gz").write_bytes(compress(b'{"a": "text"}\n'))
@@ -204,7 +204,7 @@ def test_compressed_files_are_read_as_they_were(compress: Any) -> None:  # noqa:
         ("t", {"column": "a"}, "t: not a Parquet file"),
     ],
 )
-def test_unreadable_input_is_refused(files: Any, options: dict[str, Any], complaint: str) -> None:  # noqa: ANN401
+def test_unreadable_input_is_refused(files: Any, options: dict[str, Any], complaint: str) -> None:
     Path("folder").mkdir()
     for name in ("t", "x.jsonl", "x.ndjson.gz", "x.parquet"):
         Path(name).write_bytes(b"text\n")
@@ -402,7 +402,7 @@ def test_encode_files_writes_the_rows_of_encode_batch(suffix: str, options: dict
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("dtype", ["uint16", "uint32", "int32", np.int64])
-def test_ids_are_of_the_type_that_was_asked_for(suffix: str, dtype: Any) -> None:  # noqa: ANN401
+def test_ids_are_of_the_type_that_was_asked_for(suffix: str, dtype: Any) -> None:
     tok, texts = tokenizer(), write_texts()
     tok.encode_files("texts.txt", f"out{suffix}", dtype=dtype)
     ids = written(f"out{suffix}")["ids"]
@@ -553,7 +553,7 @@ def test_an_interruption_keeps_the_old_output_and_nothing_else(
     Path(f"out{suffix}").write_bytes(b"old")
     encode, calls = corpus_encode.FileEncoder.encode, itertools.count()
 
-    def third_fails(self: Any, block: Any) -> Any:  # noqa: ANN401
+    def third_fails(self: Any, block: Any) -> Any:
         if next(calls) == 3:
             raise interruption
         return encode(self, block)

@@ -1,7 +1,5 @@
 """CrossEncoder: equal to sentence-transformers, and its errors."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import json

@@ -176,7 +176,7 @@ def test_a_sparse_encoder_of_weights_alone_has_no_layers_to_calibrate(tmp_path: 
     assert SparseEncoder(MODELS / "splade_inference_free", dtype="int8").engine.dtype == "int8"
 
 
-def as_array(vectors: Any) -> Any:  # noqa: ANN401
+def as_array(vectors: Any) -> Any:
     """Dense, sparse or multiple vectors as one array."""
     if isinstance(vectors, np.ndarray):
         return vectors
@@ -237,7 +237,7 @@ def test_search_calibrates_both_models(
 
 @pytest.mark.parametrize("module", [embed, search])
 def test_a_command_resolves_the_name_of_its_model_once(
-    module: Any,  # noqa: ANN401
+    module: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -247,7 +247,7 @@ def test_a_command_resolves_the_name_of_its_model_once(
     texts.write_text("a cat\n")
     named = []
 
-    def find(name: Any, **options: Any) -> Path:  # noqa: ANN401
+    def find(name: Any, **options: Any) -> Path:
         named.append(name)
         return find_model(MODELS / "sentence_plain_folder" if name == "a-name" else name, **options)
 

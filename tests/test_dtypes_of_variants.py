@@ -62,7 +62,7 @@ def test_the_folders_have_every_type_of_model() -> None:
         assert json.loads((MODELS / folder / "config.json").read_text())["model_type"] == kind
 
 
-def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:  # noqa: ANN401
+def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:
     """A model of a class with random weights; those of `weights` replace them."""
     folder = MODELS / FOLDERS[cls.config_class.model_type]
     config = cls.config_class.from_folder(folder)
@@ -84,7 +84,7 @@ def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:  #
     return cls(config, drawn | weights, dtype=dtype)
 
 
-def computed(model: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401
+def computed(model: Any) -> np.ndarray[Any, Any]:
     """What a model is for: vectors of tokens, logits, spans."""
     ids = np.random.default_rng(6).integers(2, model.config.vocab_size, (5, 21))
     if "MultipleChoice" in type(model).__name__:

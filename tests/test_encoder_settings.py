@@ -1,7 +1,5 @@
 """Settings that are given when an encoder is made, names of sentence-transformers, and names instead of models."""
 
-# ruff: noqa: ANN401 (encoders of all kinds, and values of wrong types)
-
 from __future__ import annotations
 
 import copy

@@ -1,7 +1,5 @@
 """The engines agree, and the Rust engine gives the same bits for a row in any batch, on every instruction set."""
 
-# ruff: noqa: ANN401 (outputs of any class)
-
 from __future__ import annotations
 
 import multiprocessing

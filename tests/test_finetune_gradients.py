@@ -1,7 +1,5 @@
 """Gradients of models: equal to torch's, and to finite differences."""
 
-# ruff: noqa: ANN401 (arrays of files)
-
 from __future__ import annotations
 
 import json

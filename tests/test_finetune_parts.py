@@ -1,7 +1,5 @@
 """Optimizers, schedules, sentence losses and heads on frozen features: equal to the reference programs."""
 
-# ruff: noqa: ANN401 (arrays of files)
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """The backward pass in the kernels: equal to that in NumPy, on every instruction set, for any number of threads."""
 
-# ruff: noqa: ANN401 (arrays of files)
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """Question answering and multiple choice in training: rows, metrics, the command; and the curve of a training."""
 
-# ruff: noqa: ANN401 (values of a wrong type)
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """Trainers: trajectories of torch, resumption bit for bit, kills, evaluation, data and the command."""
 
-# ruff: noqa: ANN401 (arrays of files)
-
 from __future__ import annotations
 
 import json

@@ -90,7 +90,7 @@ def test_texts_of_files_have_the_digest_of_the_same_strings(tmp_path: Path) -> N
 
 @given(count=st.integers(0, 5000), cuts=st.lists(st.integers(0, 5000), max_size=5), data=st.data())
 def test_the_digest_of_vectors_does_not_depend_on_blocks(count: int, cuts: list[int], data: st.DataObject) -> None:
-    def digest(vectors: Any, blocks: list[Any]) -> str:  # noqa: ANN401
+    def digest(vectors: Any, blocks: list[Any]) -> str:
         found = VectorsDigest()
         for block in blocks:
             found.append(block)
@@ -110,7 +110,7 @@ def test_the_digest_of_vectors_does_not_depend_on_blocks(count: int, cuts: list[
 # --- the contents of a model
 
 
-def contents_of(folder: str, **options: Any) -> dict[str, str]:  # noqa: ANN401
+def contents_of(folder: str, **options: Any) -> dict[str, str]:
     return model_digests(SentenceEncoder(folder, **options))
 
 

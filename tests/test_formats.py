@@ -1,7 +1,5 @@
 """vocab.txt and tokenizer.json: reading, refusals and their messages, and writing."""
 
-# ruff: noqa: ANN401 (JSON values)
-
 from __future__ import annotations
 
 import copy

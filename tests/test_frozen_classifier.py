@@ -1,7 +1,5 @@
 """Heads on frozen vectors: fitted, saved, loaded by `tasks.classify`, and vectors kept in memory maps."""
 
-# ruff: noqa: ANN401 (labels of any type)
-
 from __future__ import annotations
 
 import json

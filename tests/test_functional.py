@@ -1,7 +1,5 @@
 """The arithmetic, compared with the same formulas as slow loops in float64."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import ast

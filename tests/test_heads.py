@@ -1,7 +1,5 @@
 """Heads and variants of BERT: equal to transformers; losses, labels, and errors."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import dataclasses

@@ -1,7 +1,5 @@
 """Finding the folder of a model."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import hashlib

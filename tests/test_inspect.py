@@ -1,7 +1,5 @@
 """`wordpiece_bert.inspect`: its values against the definitions, its pages and pictures, and hostile texts."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import base64

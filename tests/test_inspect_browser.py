@@ -4,8 +4,6 @@ The tests need Debian's ``chromium``, or another Chromium named by CHROMIUM, and
 `make test-browser` installs playwright, and `.ci/run` chromium as well.
 """
 
-# ruff: noqa: ANN401 (pages of playwright, values of scripts)
-
 from __future__ import annotations
 
 import os

@@ -4,8 +4,6 @@ The tests need ``firefox-esr`` or ``firefox`` and the package websocket-client, 
 the browser: ``apt-get install firefox-esr`` and ``pip install websocket-client``.
 """
 
-# ruff: noqa: ANN401 (messages of the browser)
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """`inspect.trace` of every kind of model that `tasks.load` returns: its queries and keys give its attention."""
 
-# ruff: noqa: ANN401 (models and tokenizers of any class)
-
 from __future__ import annotations
 
 import json

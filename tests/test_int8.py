@@ -59,7 +59,7 @@ def available(path: str) -> bool:
     return True
 
 
-def ids_for(model: Any, rows: int = 5, length: int = 21) -> npt.NDArray[np.int64]:  # noqa: ANN401
+def ids_for(model: Any, rows: int = 5, length: int = 21) -> npt.NDArray[np.int64]:
     return np.random.default_rng(6).integers(2, model.config.vocab_size, (rows, length))
 
 

@@ -46,7 +46,7 @@ def test_ids_are_those_of_encode_and_nulls_stay_null(texts: list[str | None], ki
 
 
 @pytest.mark.parametrize("make", [pa.table, pa.RecordBatch.from_pydict])
-def test_columns_are_added_to_tables_and_batches(make: Any, folder: Path) -> None:  # noqa: ANN401
+def test_columns_are_added_to_tables_and_batches(make: Any, folder: Path) -> None:
     data = make({"id": [1, 2, 3], "text": ["to bake bread", None, "the oven " * 60]})
     encoder = SentenceEncoder(folder)
     found = encode(data, "text", folder, truncation=True, max_length=20)

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
 
 
-def ids(texts: list[str | None], **options: Any) -> list[list[int] | None]:  # noqa: ANN401
+def ids(texts: list[str | None], **options: Any) -> list[list[int] | None]:
     return [None if text is None else tokenizer().encode(text, **options).ids for text in texts]
 
 
@@ -272,7 +272,7 @@ def test_results_of_pandas_survive_parquet(texts: list[str | None], named: bool)
 
 
 @lru_cache
-def static_folder() -> Any:  # noqa: ANN401
+def static_folder() -> Any:
     """An encoder, made once: hypothesis has no fixtures of a module."""
     return SentenceEncoder(tiny_models.make_sentences(Path(tempfile.mkdtemp()) / "sentences"))
 

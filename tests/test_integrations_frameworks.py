@@ -39,7 +39,7 @@ def encoder(folder: Path) -> SentenceEncoder:
     return SentenceEncoder(folder)
 
 
-def package(module: str, install: str) -> Any:  # noqa: ANN401
+def package(module: str, install: str) -> Any:
     return pytest.importorskip(
         module,
         reason=f"not run: {module} is not installed, or does not import: pip install {install}",
@@ -47,7 +47,7 @@ def package(module: str, install: str) -> Any:  # noqa: ANN401
     )
 
 
-def equal(found: Any, expected: Any) -> None:  # noqa: ANN401
+def equal(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(np.array(found, np.float32), expected)
 
 
@@ -78,7 +78,7 @@ def test_every_class_takes_model_name(name: str, folder: Path) -> None:
         vectors_of(cls(model_name=3))
 
 
-def vectors_of(embedding: Any) -> list[float]:  # noqa: ANN401
+def vectors_of(embedding: Any) -> list[float]:
     """The vector of a text by an object of any of the classes."""
     haystack = sys.modules.get("haystack")
     calls = {

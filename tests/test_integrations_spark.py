@@ -104,7 +104,7 @@ def test_a_killed_task_is_retried_with_the_same_rows(frame: DataFrame, folder: P
     """The Python process of one task is killed in the middle of its partition."""
     killed = tmp_path / "killed"
 
-    def kill(batches: Any) -> Any:  # noqa: ANN401
+    def kill(batches: Any) -> Any:
         for number, batch in enumerate(batches):
             if number == 1:
                 try:

@@ -63,13 +63,13 @@ def test_labels_of_tokens_are_padded_with_the_ignored_label(side: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def torch() -> Any:  # noqa: ANN401
+def torch() -> Any:
     found = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
     found.set_num_threads(1)
     return found
 
 
-def test_tensors_share_the_memory_of_arrays(torch: Any) -> None:  # noqa: ANN401
+def test_tensors_share_the_memory_of_arrays(torch: Any) -> None:
     tok = tokenizer()
     arrays = tok(list(TEXTS), padding=True)
     addresses = {name: array.ctypes.data for name, array in arrays.items()}
@@ -87,7 +87,7 @@ def test_tensors_share_the_memory_of_arrays(torch: Any) -> None:  # noqa: ANN401
 
 
 @pytest.mark.parametrize("start", [None, "fork", "spawn"])
-def test_loaders_encode_in_their_workers(torch: Any, start: str | None) -> None:  # noqa: ANN401
+def test_loaders_encode_in_their_workers(torch: Any, start: str | None) -> None:
     tok = tokenizer()
     texts = list(TEXTS) * 4
     options: dict[str, Any] = {} if start is None else {"num_workers": 2, "multiprocessing_context": start}
@@ -105,7 +105,7 @@ def test_loaders_encode_in_their_workers(torch: Any, start: str | None) -> None:
 
 
 @pytest.mark.parametrize("start", [None, "fork", "spawn"])
-def test_loaders_pad_rows_in_their_workers(torch: Any, start: str | None) -> None:  # noqa: ANN401
+def test_loaders_pad_rows_in_their_workers(torch: Any, start: str | None) -> None:
     tok = tokenizer()
     rows = [{**tok(text, return_tensors=None), "label": index} for index, text in enumerate(TEXTS)]
     options: dict[str, Any] = {} if start is None else {"num_workers": 2, "multiprocessing_context": start}
@@ -117,7 +117,7 @@ def test_loaders_pad_rows_in_their_workers(torch: Any, start: str | None) -> Non
         assert batch["labels"].tolist() == list(range(start_row, start_row + 4))
 
 
-def test_a_tokenizer_is_a_collator_of_transformers(torch: Any) -> None:  # noqa: ANN401
+def test_a_tokenizer_is_a_collator_of_transformers(torch: Any) -> None:
     """DataCollatorWithPadding needs a tokenizer's `pad`."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed: make test-torch")
     tok = tokenizer()

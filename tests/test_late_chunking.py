@@ -132,7 +132,7 @@ def test_a_static_model_is_refused() -> None:
         (7, "chunks must be pairs"),
     ],
 )
-def test_wrong_chunks_are_refused(encoder: SentenceEncoder, chunks: Any, message: str) -> None:  # noqa: ANN401
+def test_wrong_chunks_are_refused(encoder: SentenceEncoder, chunks: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         encoder.encode_chunks("the cat", chunks)
 

@@ -1,7 +1,5 @@
 """MaxSim on every instruction set against its definition, and the arrays of token vectors."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import pickle

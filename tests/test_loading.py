@@ -1,7 +1,5 @@
 """Loading a model: tensors are read when they are packed, and peak memory stays near that of the weights."""
 
-# ruff: noqa: ANN401 (arrays and tensors in a file)
-
 from __future__ import annotations
 
 import json

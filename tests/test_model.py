@@ -1,7 +1,5 @@
 """BertModel: equal to transformers, for every kind of input, and its errors."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import os

@@ -157,8 +157,8 @@ def test_a_server_puts_its_prompt_before_texts(kind: str, models: Path) -> None:
 
     encoder = ENCODERS[kind](models / kind)
 
-    def served(asked: str | None = None, **settings: str) -> Any:  # noqa: ANN401
-        async def answer() -> Any:  # noqa: ANN401
+    def served(asked: str | None = None, **settings: str) -> Any:
+        async def answer() -> Any:
             all_models = Models({"m": encoder}, ServerSettings(**settings), Metrics())  # type: ignore[arg-type]
             found = await all_models.encoder(None).embed(TEXTS, dimensions=None, prompt_name=asked, truncate=True)
             await all_models.close()

@@ -57,7 +57,7 @@ class Page(HTMLParser):
             self.cells[-1] += data
 
 
-def table_of(value: Any) -> list[str]:  # noqa: ANN401
+def table_of(value: Any) -> list[str]:
     """The cells of the table that a value shows, which has nothing but a table."""
     content = value._repr_html_()
     assert len(content) < LARGEST

@@ -4,8 +4,6 @@ Each odd value has a meaning, the float32 array that a right answer is computed 
 The grid calls each function with all pairs of values, and compares with the call for their meanings.
 """
 
-# ruff: noqa: ANN401 (values of any type)
-
 from __future__ import annotations
 
 import itertools

@@ -5,8 +5,6 @@ The pages: the quick tour of tokenizers (the parts on WordPiece and BERT); of tr
 mining and prompts. Each example that cannot be written in the same way has a row in docs/differences.md.
 """
 
-# ruff: noqa: ANN401
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

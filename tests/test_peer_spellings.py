@@ -1,4 +1,3 @@
-# ruff: noqa: ANN401
 """Names, arguments and results that users of transformers expect, compared with transformers."""
 
 from __future__ import annotations

@@ -65,11 +65,11 @@ def rows_of(folder: Path, tokenizer: wb.Tokenizer, name: str = "pairs") -> Pretr
     return PretrainingDataset(folder / name, masking=Masking(tokenizer), seed=3)
 
 
-def small(tokenizer: wb.Tokenizer, *, pairs: bool = True) -> Any:  # noqa: ANN401
+def small(tokenizer: wb.Tokenizer, *, pairs: bool = True) -> Any:
     return new_model(BertConfig(vocab_size=len(tokenizer), **SIZES), pairs=pairs, seed=1)
 
 
-def arguments(folder: Path, **given: Any) -> TrainingArguments:  # noqa: ANN401
+def arguments(folder: Path, **given: Any) -> TrainingArguments:
     return TrainingArguments(folder, per_device_train_batch_size=8, learning_rate=1e-3, **given)
 
 
@@ -144,7 +144,7 @@ def test_masks_change_with_the_epoch_and_the_held_out_ones_do_not(
     seen: list[tuple[int, Any]] = []
 
     class Watched(PretrainingTrainer):
-        def _batch(self, rows: Any) -> Any:  # noqa: ANN401
+        def _batch(self, rows: Any) -> Any:
             batch = super()._batch(rows)
             seen.append((self.train_dataset.dataset.epoch, np.asarray(batch["labels"])))  # type: ignore[union-attr]
             return batch

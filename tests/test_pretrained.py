@@ -1,7 +1,5 @@
 """Model folders: reading them, compared with transformers where it is installed, and writing them."""
 
-# ruff: noqa: ANN401 (JSON values)
-
 from __future__ import annotations
 
 import json

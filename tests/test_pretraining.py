@@ -146,7 +146,7 @@ def test_a_tokenizer_without_a_mask_is_refused() -> None:
         ([-1], r"input_ids\[0\] is -1"),
     ],
 )
-def test_invalid_ids_are_refused(ids: Any, message: str) -> None:  # noqa: ANN401
+def test_invalid_ids_are_refused(ids: Any, message: str) -> None:
     with pytest.raises(wb.WordPieceError, match=message):
         Masking(TOK)(ids, 0)
 
@@ -221,7 +221,7 @@ def test_about_half_of_the_second_segments_are_random() -> None:
         ([["a"], [""], []], {}, "only one of documents is not empty"),
     ],
 )
-def test_inputs_without_pairs_are_refused(documents: Any, options: dict[str, Any], message: str) -> None:  # noqa: ANN401
+def test_inputs_without_pairs_are_refused(documents: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(wb.WordPieceError, match=message):
         list(next_sentence_pairs(documents, TOK, **options))
 

@@ -38,7 +38,7 @@ contents = st.lists(lines | st.sampled_from(["", "", "  ", "\x00", "\u3000"]), m
 )
 
 
-def encode(tok: wb.Tokenizer = TOK) -> Any:  # noqa: ANN401
+def encode(tok: wb.Tokenizer = TOK) -> Any:
     return lambda sentence: tok.encode(sentence, add_special_tokens=False).ids
 
 

@@ -47,7 +47,7 @@ def add_files(writer: _core.TokenStoreWriter, files: Sequence[Path], block_texts
     return True
 
 
-def writer_of(folder: Path, n_files: int, **changes: Any) -> _core.TokenStoreWriter:  # noqa: ANN401
+def writer_of(folder: Path, n_files: int, **changes: Any) -> _core.TokenStoreWriter:
     options: dict[str, Any] = {
         "fingerprint": TOK.fingerprint,
         "vocab_size": len(TOK),
@@ -239,7 +239,7 @@ def builder_of(
     pass_number: int = 0,
     packing: tuple[int, int, int | None] | None = None,
     masking: _core.MaskingRules | None = None,
-    **more: Any,  # noqa: ANN401
+    **more: Any,
 ) -> _core.ExampleBuilder:
     return _core.ExampleBuilder(
         *arrays_of(shard, more.get("dtype", "uint16")),

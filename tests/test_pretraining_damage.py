@@ -98,13 +98,13 @@ VALUES = st.one_of(
 )
 
 
-def ways(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:  # noqa: ANN401
+def ways(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the way to every value in a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [way, *(found for key, item in items for found in ways(item, (*way, key)))]
 
 
-def changed(value: Any, way: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:  # noqa: ANN401
+def changed(value: Any, way: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
     """Return a JSON value in which `change` was called with the container and the key at the end of a way."""
     copy = json.loads(json.dumps(value))
     at = copy
@@ -206,14 +206,14 @@ def stopped(made: Path, folder: Path, shards: int) -> Path:
         class Stopping:
             """A writer that is killed when it has completed some shards."""
 
-            def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+            def __init__(self, *arguments: Any, **options: Any) -> None:
                 self._writer = TOKEN_STORE_WRITER(*arguments, **options)
                 self.finished, self.first_input = self._writer.finished, self._writer.first_input
 
             def finish(self) -> None:
                 raise KeyboardInterrupt
 
-            def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+            def __getattr__(self, name: str) -> Any:
                 return getattr(self._writer, name)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -225,7 +225,7 @@ def stopped(made: Path, folder: Path, shards: int) -> Path:
 
         append = journal.Journal.append
 
-        def append_or_stop(self: Any, entry: dict[str, Any]) -> None:  # noqa: ANN401
+        def append_or_stop(self: Any, entry: dict[str, Any]) -> None:
             if "pass" in entry:
                 if left[0] == 0:
                     raise KeyboardInterrupt

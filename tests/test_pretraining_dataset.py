@@ -45,7 +45,7 @@ seeds = st.integers(0, 2**64 - 1)
 class Folder:
     """An example folder, and its rows."""
 
-    def __init__(self, path: Path, objective: str, max_length: int, packing: int | None, masks: Any = None) -> None:  # noqa: ANN401
+    def __init__(self, path: Path, objective: str, max_length: int, packing: int | None, masks: Any = None) -> None:
         self.objective, self.packing = objective, packing
         self.shards = rows_of_each_shard(reference.Options(objective=objective, max_length=max_length, seed=3), packing)
         self.rows = [row for shard in self.shards for row in shard]
@@ -54,7 +54,7 @@ class Folder:
             path, self.shards, objective, self.row_length, packing=packing is not None, masks=masks
         )
 
-    def batch(self, numbers: list[int], length: int, masks: Any = None) -> dict[str, np.ndarray]:  # noqa: ANN401
+    def batch(self, numbers: list[int], length: int, masks: Any = None) -> dict[str, np.ndarray]:
         chosen = [self.rows[number] for number in numbers]
         return expected_batch(chosen, self.objective, length, masks, packing=self.packing is not None)
 

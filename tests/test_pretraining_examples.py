@@ -133,7 +133,7 @@ documents = st.lists(
 def test_rows_equal_the_reference(
     prefix: str,
     documents: list[list[list[str]]],
-    objective: Any,  # noqa: ANN401
+    objective: Any,
     max_length: int,
     short: float,
     least: int,
@@ -536,7 +536,7 @@ def test_a_run_goes_on_after_the_last_rows_that_are_safe(
     written = []
     write = example_stream._MdsFolder.write if name.endswith("mds") else example_stream._RowFile.write
 
-    def counted(self: Any, block: Any, first: int) -> Any:  # noqa: ANN401
+    def counted(self: Any, block: Any, first: int) -> Any:
         written.append(len(block) - first)
         return write(self, block, first)
 
@@ -559,7 +559,7 @@ def test_an_unfinished_file_of_another_call_is_replaced(
     build_examples(to_kill, tmp_path / "whole.jsonl", TOK, seed=1)
     shown = [0]
 
-    def stop(self: Any, done: int, **_: Any) -> None:  # noqa: ANN401
+    def stop(self: Any, done: int, **_: Any) -> None:
         shown[0] += 1
         if shown[0] == 6:
             raise KeyboardInterrupt

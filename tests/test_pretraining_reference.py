@@ -17,7 +17,7 @@ TOKENS = (DATA / "vocab.txt").read_text().splitlines()
 SPECIAL = reference.Special(TOKENS.index("[CLS]"), TOKENS.index("[SEP]"))
 
 
-def cases(name: str) -> Any:  # noqa: ANN401
+def cases(name: str) -> Any:
     return json.loads((DATA / f"{name}.json").read_text())
 
 

@@ -87,7 +87,7 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_killed_and_retried_task_gives_the_same(spark: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_a_killed_and_retried_task_gives_the_same(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions
 
     examples = example_batches(TOK, **OPTIONS)
@@ -114,7 +114,7 @@ def test_a_killed_and_retried_task_gives_the_same(spark: Any, tmp_path: Path) ->
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_integration_makes_the_examples_of_one_machine(spark: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_the_integration_makes_the_examples_of_one_machine(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions
 
     from wordpiece_bert.errors import InputError

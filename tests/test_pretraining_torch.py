@@ -32,7 +32,7 @@ def dataset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return PretrainingDataset(path, masking=Masking(tokenizer(), whole_words=True), seed=11)
 
 
-def batches(loader: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+def batches(loader: Any) -> list[dict[str, Any]]:
     return [{name: np.asarray(value) for name, value in batch.items()} for batch in loader]
 
 
@@ -84,7 +84,7 @@ def test_collate_shares_memory_with_the_batch(dataset: PretrainingDataset) -> No
 def test_workers_read_the_rows_of_one_process(dataset: PretrainingDataset, start: str, workers: int) -> None:
     order = dataset.order().tolist()
 
-    def read(**given: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    def read(**given: Any) -> list[dict[str, Any]]:
         return batches(data.DataLoader(dataset, batch_size=16, sampler=order, collate_fn=dataset.collate, **given))
 
     expected = read(num_workers=0)

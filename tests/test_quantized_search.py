@@ -21,7 +21,7 @@ LISTING = json.loads((MODELS / "rescore" / "reference.json").read_text(encoding=
 ARRAYS = np.load(MODELS / "rescore" / "reference.npz")
 
 
-def search(queries: Any, corpus: Any, top_k: int, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401
+def search(queries: Any, corpus: Any, top_k: int, **options: Any) -> tuple[Any, Any]:
     hits = semantic_search(queries, corpus, top_k, **options)
     ids = np.array([[hit["corpus_id"] for hit in row] for row in hits])
     return ids, np.array([[hit["score"] for hit in row] for row in hits])

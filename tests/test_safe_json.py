@@ -1,7 +1,5 @@
 """Strict JSON, and paths that stay in their folder."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import json

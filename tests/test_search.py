@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 METRICS = ["cosine", "dot", "euclidean", "manhattan"]
 
 
-def definition(queries: Any, corpus: Any, metric: str) -> Any:  # noqa: ANN401
+def definition(queries: Any, corpus: Any, metric: str) -> Any:
     """All scores, in float64."""
     q, x = np.asarray(queries, np.float64), np.asarray(corpus, np.float64)
     if metric in ("euclidean", "manhattan"):
@@ -40,7 +40,7 @@ def definition(queries: Any, corpus: Any, metric: str) -> Any:  # noqa: ANN401
     return q @ x.T
 
 
-def hits_of(found: Any) -> list[list[tuple[int, float]]]:  # noqa: ANN401
+def hits_of(found: Any) -> list[list[tuple[int, float]]]:
     return [[(hit["corpus_id"], hit["score"]) for hit in hits] for hits in found]
 
 
@@ -110,7 +110,7 @@ def test_every_instruction_set_finds_the_same(metric: str) -> None:
         lambda x: x.tolist(),
     ],
 )
-def test_collections_of_other_kinds_are_converted_in_blocks(stored: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN401
+def test_collections_of_other_kinds_are_converted_in_blocks(stored: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wordpiece_bert.sentence.nearest._BLOCK_BYTES", 7 * 4 * 10)
     rng = np.random.default_rng(7)
     corpus = rng.integers(-3, 4, size=(95, 7)).astype(np.float32)  # exact in every dtype, with ties
@@ -153,7 +153,7 @@ def test_not_a_number_comes_last_and_a_vector_of_zeros_is_similar_to_nothing() -
         (lambda v: semantic_search(v, v, threads=0), "threads must be"),
     ],
 )
-def test_wrong_arguments_are_refused(call: Any, message: str) -> None:  # noqa: ANN401
+def test_wrong_arguments_are_refused(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(np.ones((3, 4), np.float32))
 

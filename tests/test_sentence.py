@@ -1,7 +1,5 @@
 """SentenceEncoder against sentence-transformers' numbers, and all that encode can be asked for."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import json

@@ -22,7 +22,7 @@ TEXTS: list[str] = LISTING["sentence_max"]["texts"]
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")
 
 
-def change(file: Path, **values: Any) -> None:  # noqa: ANN401
+def change(file: Path, **values: Any) -> None:
     content = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     file.write_text(json.dumps({**content, **values}), encoding="utf-8")
 
@@ -43,7 +43,7 @@ def everything(folder: Path) -> Path:
     """Add to a folder every kind of module, prompts, and settings that are not the defaults."""
     random = np.random.default_rng(5)
 
-    def array(*shape: int) -> Any:  # noqa: ANN401
+    def array(*shape: int) -> Any:
         return random.normal(size=shape).astype(np.float32)
 
     config = {"in_features": 96, "out_features": 20, "activation_function": "torch.nn.modules.activation.GELU"}

@@ -138,7 +138,7 @@ def test_many_clients_at_once_get_their_own_vectors(server: Server, encoder: Sen
     texts = [" ".join(TEXTS[i % 5] for i in range(k, k + 1 + k % 4)) for k in range(60)]
     expected = encoder.encode(texts)
 
-    def ask(index: int) -> Any:  # noqa: ANN401
+    def ask(index: int) -> Any:
         _, _, found = server.post("/v1/embeddings", {"input": [texts[index], texts[index - 1]]})
         return [item["embedding"] for item in found["data"]]
 
@@ -477,7 +477,7 @@ def test_lines_of_the_log_are_written_together_and_errors_at_once(capfd: pytest.
 class Held:
     """An encoder whose model waits until it is released, behind a server in this process."""
 
-    def __init__(self, encoder: SentenceEncoder, **settings: Any) -> None:  # noqa: ANN401
+    def __init__(self, encoder: SentenceEncoder, **settings: Any) -> None:
         import uvicorn
 
         self.encoder = SentenceEncoder.__copy__(encoder)
@@ -485,7 +485,7 @@ class Held:
         self.batches: list[int] = []
         compute = encoder._sentence_vectors
 
-        def wait(rows: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        def wait(rows: Any, *arguments: Any, **options: Any) -> Any:
             self.batches.append(len(rows))
             self.started.set()
             assert self.released.wait(30)

@@ -60,7 +60,7 @@ def server(folders: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def app(folders: Path) -> Any:  # noqa: ANN401
+def app(folders: Path) -> Any:
     models = {"sentences": SentenceEncoder(folders / "sentences"), "ranker": CrossEncoder(folders / "ranker")}
     return create_app(models)
 
@@ -76,7 +76,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-async def ask(app: Any, method: str, path: str, body: bytes = b"") -> Answer:  # noqa: ANN401
+async def ask(app: Any, method: str, path: str, body: bytes = b"") -> Answer:
     """Send a request to an application in this process."""
     given_body = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[dict[str, Any]] = []
@@ -94,7 +94,7 @@ async def ask(app: Any, method: str, path: str, body: bytes = b"") -> Answer:  #
     return Answer(sent[0]["status"], found["content-type"], b"".join(part.get("body", b"") for part in sent[1:]))
 
 
-def assert_refused(status: int, media_type: str, found: Any) -> None:  # noqa: ANN401
+def assert_refused(status: int, media_type: str, found: Any) -> None:
     assert 400 <= status < 500, (status, found)
     assert media_type == "application/json"
     assert set(found["error"]) == {"message", "type", "param", "code"}
@@ -359,7 +359,7 @@ def test_lone_surrogates_are_found(content: str) -> None:
         assert parse_object(text.encode(), 10) == {"a": value}
 
 
-def places(value: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
+def places(value: Any) -> list[tuple[Any, ...]]:
     """Return the way to every string in a value; the name of a field ends with None."""
     if isinstance(value, str):
         return [()]
@@ -368,7 +368,7 @@ def places(value: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
     return [(i, *rest) for i, v in enumerate(value) for rest in places(v)] if isinstance(value, list) else []
 
 
-def changed(value: Any, way: tuple[Any, ...], change: Callable[[str], str]) -> Any:  # noqa: ANN401
+def changed(value: Any, way: tuple[Any, ...], change: Callable[[str], str]) -> Any:
     """Return a value in which one string is another."""
     if not way:
         return change(value)
@@ -381,7 +381,7 @@ def changed(value: Any, way: tuple[Any, ...], change: Callable[[str], str]) -> A
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_a_surrogate_is_refused_in_every_place_of_every_request(app: Any, data: st.DataObject) -> None:  # noqa: ANN401
+def test_a_surrogate_is_refused_in_every_place_of_every_request(app: Any, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(list(REQUESTS)))
     nested = {"deep": [{"er": ["text"]}], "text": "a"}
     fields: dict[str, Any] = {**REQUESTS[path][1], "encoding_format": "float", "user": "me", "other": nested}

@@ -74,7 +74,7 @@ def test_vectors_are_those_of_encode(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda folder: WordPieceVectorizer(folder), lambda folder: SentenceEmbedder(folder)])
-def test_pipelines_grid_search_clones_and_pickles(make: Any, folder: Path) -> None:  # noqa: ANN401
+def test_pipelines_grid_search_clones_and_pickles(make: Any, folder: Path) -> None:
     texts = GOOD + BAD
     pipeline = make_pipeline(make(folder), LogisticRegression(C=100))
     assert pipeline.fit(texts, LABELS).score(texts, LABELS) == 1
@@ -141,7 +141,7 @@ WITHOUT_DATA = (
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("cls", [WordPieceVectorizer, SentenceEmbedder])
-def test_the_checks_of_scikit_learn_pass(cls: Any, folder: Path) -> None:  # noqa: ANN401
+def test_the_checks_of_scikit_learn_pass(cls: Any, folder: Path) -> None:
     transformer = cls(folder)
     results = check_estimator(transformer, on_fail=None)
     assert [str(one["exception"]) for one in results if one["status"] == "failed"] == []

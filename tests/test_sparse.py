@@ -1,7 +1,5 @@
 """Sparse encoders: vectors against sentence-transformers' numbers, the formulas, all forms of folders, and what is refused."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import copy

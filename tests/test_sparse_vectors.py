@@ -1,7 +1,5 @@
 """Sparse vectors: conversions, selection, and similarity against that of dense vectors."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,5 @@
 """Tokenizers that are not WordPiece: sentence vectors, scores and classes of RoBERTa and XLM-RoBERTa."""
 
-# ruff: noqa: ANN401 (encoders of any model)
-
 from __future__ import annotations
 
 import json

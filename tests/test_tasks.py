@@ -1,7 +1,5 @@
 """The tasks: equal to transformers' pipelines, and to the definitions in this file."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """TensorFlow checkpoints, written by this module from the description of the format, intact and malformed."""
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import shutil

@@ -3,8 +3,6 @@
 The payloads of hostile files would print a line if they were executed.
 """
 
-# ruff: noqa: ANN401 (arrays, and values of a wrong type)
-
 from __future__ import annotations
 
 import io

@@ -4,8 +4,6 @@ Outputs and losses of all folders, and the equality of the engines for their inp
 test_engines.py; here are other shapes, the older namings of weights and configurations, and what is refused.
 """
 
-# ruff: noqa: ANN401 (models of any class)
-
 from __future__ import annotations
 
 import json

@@ -30,7 +30,7 @@ COLUMNAR = ["parquet", "arrow", "arrows"]
 LISTS: dict[str, Callable[[Any], Any]] = {"list": pa.list_, "large_list": pa.large_list}
 
 
-def write_table(path: Path, table: Any) -> None:  # noqa: ANN401
+def write_table(path: Path, table: Any) -> None:
     if path.suffix == ".parquet":
         pq.write_table(table, path, row_group_size=2)
         return

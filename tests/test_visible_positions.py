@@ -37,10 +37,10 @@ LOGITS = folders(LogitsModel)
 class Spy:
     """The kernels of an encoder, which note how many tokens they are given."""
 
-    def __init__(self, kernels: Any) -> None:  # noqa: ANN401
+    def __init__(self, kernels: Any) -> None:
         self.kernels, self.counts = kernels, list[int]()
 
-    def forward(self, ids: Any, *rest: Any) -> Any:  # noqa: ANN401
+    def forward(self, ids: Any, *rest: Any) -> Any:
         self.counts.append(len(ids))
         return self.kernels.forward(ids, *rest)
 
@@ -48,19 +48,19 @@ class Spy:
 class HeadSpy:
     """A dense layer of a head, which notes how many rows it is given."""
 
-    def __init__(self, layer: Any) -> None:  # noqa: ANN401
+    def __init__(self, layer: Any) -> None:
         self.layer, self.rows = layer, list[int]()
 
-    def __call__(self, x: Any) -> Any:  # noqa: ANN401
+    def __call__(self, x: Any) -> Any:
         self.rows.append(int(np.prod(x.shape[:-1])))
         return self.layer(x)
 
 
-def inputs(model: Any) -> Any:  # noqa: ANN401
+def inputs(model: Any) -> Any:
     return np.random.default_rng(4).integers(5, model.config.vocab_size, MASK.shape)
 
 
-def spied(model: Any) -> Spy:  # noqa: ANN401
+def spied(model: Any) -> Spy:
     encoder = model.base_model._encoder
     encoder._kernels = Spy(encoder._kernels)
     spy: Spy = encoder._kernels

@@ -1,7 +1,5 @@
 """Every warning that a call causes names the line of the call, wherever in the package it arises."""
 
-# ruff: noqa: ANN401
-
 from __future__ import annotations
 
 import ast

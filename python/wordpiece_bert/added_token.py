@@ -62,8 +62,7 @@ class AddedToken:
     ) -> None:
         given: object = content
         if not isinstance(given, str) or not given:
-            message = f"the content of an added token must be a non-empty str, not {content!r}"
-            raise InputError(message)
+            raise InputError(f"the content of an added token must be a non-empty str, not {content!r}")
         object.__setattr__(self, "content", content)
         flags = (single_word, lstrip, rstrip, not special if normalized is None else normalized, special)
         for name, flag in zip(_FLAGS, flags, strict=True):

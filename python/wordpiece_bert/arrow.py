@@ -22,13 +22,13 @@ __all__ = ["ArrowArray", "ArrowStream", "ArrowTable"]
 class ArrowArray(Protocol):
     """An object that exports one contiguous column, such as a pyarrow Array."""
 
-    def __arrow_c_array__(self, requested_schema: Any = None, /) -> Any: ...  # noqa: ANN401
+    def __arrow_c_array__(self, requested_schema: Any = None, /) -> Any: ...
 
 
 class ArrowStream(Protocol):
     """An object that exports a column in chunks, or a table: a series, a data frame, a DuckDB query."""
 
-    def __arrow_c_stream__(self, requested_schema: Any = None, /) -> Any: ...  # noqa: ANN401
+    def __arrow_c_stream__(self, requested_schema: Any = None, /) -> Any: ...
 
 
 class ArrowTable:

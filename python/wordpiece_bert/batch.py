@@ -108,8 +108,7 @@ class RaggedBatch:
         rows = len(self)
         row = operator.index(row)
         if not -rows <= row < rows:
-            message = f"index {row} is out of range for a batch of {rows} rows"
-            raise IndexError(message)
+            raise IndexError(f"index {row} is out of range for a batch of {rows} rows")
         row %= rows
         return self.ids[self.row_offsets[row] : self.row_offsets[row + 1]]
 
@@ -184,8 +183,7 @@ class RaggedBatch:
         try:
             import pyarrow
         except ImportError as cause:
-            message = "to_arrow needs pyarrow: pip install 'wordpiece-bert[arrow]'"
-            raise InputError(message) from cause
+            raise InputError("to_arrow needs pyarrow: pip install 'wordpiece-bert[arrow]'") from cause
         return pyarrow.array(self)
 
     def to_arrow_table(self) -> ArrowTable:
@@ -286,10 +284,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             return self._data[name]
         return self._all_encodings()[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:  # noqa: ANN401
+    def __setitem__(self, name: str, value: Any) -> None:
         if not isinstance(name, str):
-            message = f"a name must be a str, not {name!r}"
-            raise InputError(message)
+            raise InputError(f"a name must be a str, not {name!r}")
         self._data[name] = value
 
     def __delitem__(self, name: str) -> None:
@@ -301,8 +298,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         try:
             value: Value = self._data[name]
         except KeyError:
-            message = f"no {name!r} in this BatchEncoding, which has {', '.join(self._data)}"
-            raise AttributeError(message) from None
+            raise AttributeError(f"no {name!r} in this BatchEncoding, which has {', '.join(self._data)}") from None
         return value
 
     def __iter__(self) -> Iterator[str]:
@@ -356,14 +352,13 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             if _is_tensor(value):
                 self._data[name] = value.to(device=device, non_blocking=non_blocking)
             elif str(device) != "cpu":
-                message = (
+                raise InputError(
                     f"{name} is {type(value).__name__}, which is in the memory of the CPU and cannot be moved to "
                     f"{device!r}: use return_tensors='pt' for tensors of PyTorch"
                 )
-                raise InputError(message)
         return self
 
-    def convert_to_tensors(self, tensor_type: str | None = None, prepend_batch_axis: bool = False) -> Self:  # noqa: FBT001, FBT002
+    def convert_to_tensors(self, tensor_type: str | None = None, prepend_batch_axis: bool = False) -> Self:
         """Convert the values, in place.
 
         Parameters
@@ -391,8 +386,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             try:
                 array = value if _is_tensor(value) else np.asarray([value] if prepend_batch_axis else value)
             except ValueError as cause:
-                message = f"the rows of {name} differ in length and do not form an array: pass padding=True"
-                raise InputError(message) from cause
+                raise InputError(
+                    f"the rows of {name} differ in length and do not form an array: pass padding=True"
+                ) from cause
             empty = isinstance(array, np.ndarray) and array.size == 0 and not isinstance(value, np.ndarray)
             arrays[name] = array.astype(np.int64) if empty else array
         self._data.update(to_torch(arrays) if tensor_type == "pt" else arrays)
@@ -403,11 +399,10 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
     def _all_encodings(self) -> list[Encoding]:
         if self._encodings is None:
             if self._encode is None:
-                message = (
+                raise InputError(
                     "this BatchEncoding has no encodings: the result of a call, tokenizer(...), has them, and copies, "
                     "pickles and the results of pad do not"
                 )
-                raise InputError(message)
             self._encodings = self._encode()
             self._encode = None  # releases the texts
         return self._encodings
@@ -582,10 +577,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
 def check_tensor_type(tensor_type: object) -> None:
     """Check a `return_tensors`; an `InputError` for anything but None, ``"np"`` and ``"pt"``."""
     if tensor_type is not None and not (isinstance(tensor_type, str) and tensor_type in ("np", "pt")):
-        message = (
+        raise InputError(
             f"return_tensors must be 'np', 'pt' or None, not {tensor_type!r}; other libraries convert NumPy arrays"
         )
-        raise InputError(message)
 
 
 def to_torch(arrays: Mapping[str, Any], instead: str = "return_tensors='np'") -> dict[str, Any]:
@@ -606,8 +600,7 @@ def to_torch(arrays: Mapping[str, Any], instead: str = "return_tensors='np'") ->
     try:
         import torch  # type: ignore[import-not-found, unused-ignore]
     except ImportError as cause:
-        message = f"tensors need PyTorch: pip install torch, or use {instead} for arrays"
-        raise MissingPackageError(message) from cause
+        raise MissingPackageError(f"tensors need PyTorch: pip install torch, or use {instead} for arrays") from cause
     return {name: array if _is_tensor(array) else torch.from_numpy(array) for name, array in arrays.items()}
 
 
@@ -667,11 +660,10 @@ def model_inputs(
     shape = rows.shape
     if shape is None:
         lengths = np.diff(rows.row_offsets)
-        message = (
+        raise InputError(
             f"rows of {lengths.min()} to {lengths.max()} tokens do not form an array: pass padding=True (and "
             "truncation=True if padding='max_length' leaves longer rows), or return_tensors=None for lists"
         )
-        raise InputError(message)
     for name, flat in per_token.items():
         if flat is not None:
             data[name] = _cast(name, flat, dtype).reshape(*shape, *flat.shape[1:])
@@ -683,8 +675,7 @@ def _cast(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArr
     if array.dtype == dtype:
         return array
     if dtype == np.int32 and array.size and array.max() > np.iinfo(np.int32).max:
-        message = f"{name} has {array.max()}, which does not fit int32: use dtype='int64'"
-        raise InputError(message)
+        raise InputError(f"{name} has {array.max()}, which does not fit int32: use dtype='int64'")
     return array.astype(dtype, copy=False)
 
 

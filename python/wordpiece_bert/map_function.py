@@ -52,7 +52,7 @@ class MapFunction:
     dtype: str
     threads: int | None
 
-    def __call__(self, examples: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    def __call__(self, examples: Mapping[str, Any]) -> Any:
         """Encode the examples of a batch.
 
         Parameters
@@ -90,7 +90,7 @@ class MapFunction:
                 found[_NAMES[name]] = [values[start:end] for start, end in pairwise(rows.row_offsets.tolist())]
         return found
 
-    def _appended(self, table: Any, rows: Any) -> Any:  # noqa: ANN401
+    def _appended(self, table: Any, rows: Any) -> Any:
         """Return a table with the arrays of rows as columns of lists; columns of these names are replaced."""
         import pyarrow as pa
 
@@ -103,15 +103,13 @@ class MapFunction:
             table = table.append_column(_NAMES[name], column)
         return table
 
-    def _column(self, examples: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
+    def _column(self, examples: Mapping[str, Any], name: str) -> Any:
         names = getattr(examples, "column_names", None) or list(examples)
         if name not in names:
-            message = f"no column {name!r}; the examples have {', '.join(map(str, names))}"
-            raise InputError(message)
+            raise InputError(f"no column {name!r}; the examples have {', '.join(map(str, names))}")
         values = examples[name]
         if isinstance(values, str):
-            message = f"{name} is one text, not a batch of texts: use dataset.map(function, batched=True)"
-            raise InputError(message)
+            raise InputError(f"{name} is one text, not a batch of texts: use dataset.map(function, batched=True)")
         return (
             list(values) if not hasattr(values, "__arrow_c_stream__") and not isinstance(values, np.ndarray) else values
         )

@@ -218,12 +218,11 @@ def _check_multiple(truncation: TruncationSettings | None, padding: PaddingSetti
     """Refuse a truncation length that is no multiple of the padding's, as a call of transformers does."""
     multiple = padding["pad_to_multiple_of"] if padding else None
     if truncation and multiple and truncation["max_length"] % multiple:
-        message = (
+        raise InputError(
             "Truncation and padding are both activated but truncation length "
             f"(max_length={truncation['max_length']}) is not a multiple of pad_to_multiple_of ({multiple}): use "
             f"max_length={-(-truncation['max_length'] // multiple) * multiple}"
         )
-        raise InputError(message)
 
 
 def _truncation(defaults: Defaults, given: CallOptions) -> TruncationSettings | None:
@@ -245,11 +244,10 @@ def _truncation(defaults: Defaults, given: CallOptions) -> TruncationSettings | 
     if longest is None:
         longest = file_setting["max_length"] if file_setting else defaults.model_max_length
     if longest is None:
-        message = (
+        raise InputError(
             f"truncation={given.truncation!r} needs a max_length: none is given, and the tokenizer has no "
             "model_max_length"
         )
-        raise InputError(message)
     return {"max_length": longest, "stride": steps, "strategy": strategy or STRATEGIES[0], "direction": direction}
 
 
@@ -275,21 +273,19 @@ def _padding(defaults: Defaults, given: CallOptions, truncation: TruncationSetti
         )
         length = next((candidate for candidate in candidates if candidate is not None), None)
         if length is None:
-            message = (
+            raise InputError(
                 "padding='max_length' needs a max_length: none is given, and the tokenizer has no model_max_length"
             )
-            raise InputError(message)
     if length is not None:
         whole_number("the length to pad to", length, 0, LONGEST_PADDING)
     if file_setting is not None:
         return {**file_setting, "length": length, "pad_to_multiple_of": multiple, "direction": direction}
     if defaults.pad_id is None:
-        message = (
+        raise InputError(
             f"Asking to pad but the tokenizer does not have a padding token: {defaults.pad_token!r} is not in its "
             "vocabulary. Add it to the vocabulary, choose another with from_vocab(..., pad_token=...), or use "
             "padding=False"
         )
-        raise InputError(message)
     return {
         "length": length,
         "pad_to_multiple_of": multiple,

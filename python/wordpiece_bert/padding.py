@@ -65,11 +65,10 @@ def pad_inputs(
     check_tensor_type(return_tensors)
     data = _by_name(encoded)
     if "input_ids" not in data:
-        message = (
+        raise InputError(
             "You should supply an encoding or a list of encodings to this method that includes input_ids, but you "
             f"provided {list(data)}"
         )
-        raise InputError(message)
     ids = data["input_ids"]
     if len(ids) == 0:
         return BatchEncoding({**data, "attention_mask": []} if return_attention_mask else data)
@@ -82,8 +81,7 @@ def pad_inputs(
     rows: list[list[int]] = [_listed(row) for row in data["input_ids"]]
     for name, value in data.items():
         if len(value) != len(rows):
-            message = f"{name} has {len(value)} rows, and input_ids {len(rows)}"
-            raise InputError(message)
+            raise InputError(f"{name} has {len(value)} rows, and input_ids {len(rows)}")
     if return_attention_mask and "attention_mask" not in data:
         data["attention_mask"] = [[1] * len(row) for row in rows]
     padded = data if padding is None else _padded(data, rows, padding, return_attention_mask=return_attention_mask)
@@ -100,14 +98,14 @@ def _by_name(encoded: object) -> dict[str, Any]:
         if rows and all(isinstance(row, Mapping) for row in rows):
             for index, row in enumerate(rows):
                 if missing := [name for name in rows[0] if name not in row]:
-                    message = f"item {index} has no {missing[0]!r}, which item 0 has"
-                    raise InputError(message)
+                    raise InputError(f"item {index} has no {missing[0]!r}, which item 0 has")
             return {name: [row[name] for row in rows] for name in rows[0]}
-    message = f"pad takes a dict of encoded rows or a non-empty list of such dicts, not {type(encoded).__name__}"
-    raise InputError(message)
+    raise InputError(
+        f"pad takes a dict of encoded rows or a non-empty list of such dicts, not {type(encoded).__name__}"
+    )
 
 
-def _tensor_type(ids: Any) -> str | None:  # noqa: ANN401
+def _tensor_type(ids: Any) -> str | None:
     """Return the type in which ids were given: ``"np"``, ``"pt"``, or None for lists."""
     for value in (ids, ids[0]):
         if type(value).__module__.partition(".")[0] == "torch":
@@ -117,7 +115,7 @@ def _tensor_type(ids: Any) -> str | None:  # noqa: ANN401
     return None
 
 
-def _listed(value: Any) -> Any:  # noqa: ANN401
+def _listed(value: Any) -> Any:
     """Return an array or a tensor as nested lists, and a tuple as a list; other values as they are."""
     if isinstance(value, tuple):
         return list(value)
@@ -144,8 +142,7 @@ def _padded(
         padded[name] = []
         for index, (entry, row) in enumerate(zip(entries, rows, strict=True)):
             if len(entry) != len(row):
-                message = f"item {index} of {name} has {len(entry)} entries, and its input_ids {len(row)}"
-                raise InputError(message)
+                raise InputError(f"item {index} of {name} has {len(entry)} entries, and its input_ids {len(row)}")
             more = [fill[name]] * (length - len(row))
             padded[name].append(entry + more if padding["direction"] == "right" else more + entry)
     return padded

@@ -85,7 +85,7 @@ class SubwordEncoding:
         return (spans[0][0], spans[-1][1]) if spans else None
 
 
-def _encoding(row: Any) -> SubwordEncoding:  # noqa: ANN401 (an Encoding of the package tokenizers)
+def _encoding(row: Any) -> SubwordEncoding:
     """Return a row of the package ``tokenizers``, with its further windows."""
     return SubwordEncoding(
         ids=row.ids,
@@ -122,12 +122,11 @@ def is_subword(folder: str | os.PathLike[str]) -> bool:
         return isinstance(model, dict) and _kind(model) in SUBWORD_MODELS
     found = [name for name in _SENTENCEPIECE if (folder / name).is_file()]
     if found and not (folder / "vocab.txt").is_file():
-        message = (
+        raise ModelNotFoundError(
             f"{folder} has {found[0]}, but no tokenizer.json, which the package tokenizers needs. Make one where "
             f'transformers is installed:\n    python -c "from transformers import AutoTokenizer as T; '
             f'T.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"'
         )
-        raise ModelNotFoundError(message)
     return False
 
 
@@ -181,19 +180,17 @@ class SubwordTokenizer:
         try:
             import tokenizers
         except ImportError as cause:
-            message = (
+            raise ImportError(
                 f"{folder} has a tokenizer that is not WordPiece: it needs the package tokenizers: "
                 "pip install 'wordpiece-bert[tokenizers]'"
-            )
-            raise ImportError(message) from cause
+            ) from cause
         self._folder = Path(folder)
         self._lowercase = lowercase
         file = self._folder / "tokenizer.json"
         try:
             self._core: Any = tokenizers.Tokenizer.from_file(str(file))
         except Exception as cause:  # tokenizers raises bare exceptions
-            message = f"{file}: the package tokenizers cannot read it: {cause}"
-            raise TokenizerFormatError(message) from cause
+            raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
         self._core.no_truncation()
         self._core.no_padding()
         self._lock = threading.Lock()
@@ -345,7 +342,7 @@ class SubwordTokenizer:
     ) -> RaggedBatch:
         """Tokenize texts or pairs, as `Tokenizer.encode_batch`."""
         del threads
-        rows = self._run(texts, True, truncation, max_length, stride, padding)  # noqa: FBT003
+        rows = self._run(texts, True, truncation, max_length, stride, padding)
         truncated = np.array([bool(row.overflowing) for row in rows], np.bool_)
         samples: npt.NDArray[np.int64] | None = None
         if return_overflowing_tokens:
@@ -368,18 +365,17 @@ class SubwordTokenizer:
     def _run(
         self,
         texts: Sequence[Any],
-        add_special_tokens: bool,  # noqa: FBT001
-        truncation: bool | str,  # noqa: FBT001
+        add_special_tokens: bool,
+        truncation: bool | str,
         max_length: int | None,
         stride: int,
-        padding: bool,  # noqa: FBT001
+        padding: bool,
         *,
         split: bool = False,
         side: str | None = None,
     ) -> list[Any]:
         if padding:
-            message = "padding must be False: rows are padded by the model's call"
-            raise InputError(message)
+            raise InputError("padding must be False: rows are padded by the model's call")
         items = [self._prepared(text) for text in texts]
         rows: list[Any] = []
         with self._lock:
@@ -389,8 +385,9 @@ class SubwordTokenizer:
                 try:
                     self._core.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
                 except (ValueError, TypeError) as cause:
-                    message = f"cannot truncate to {max_length} tokens with truncation={truncation!r}: {cause}"
-                    raise InputError(message) from cause
+                    raise InputError(
+                        f"cannot truncate to {max_length} tokens with truncation={truncation!r}: {cause}"
+                    ) from cause
             else:
                 self._core.no_truncation()
             for start in range(0, len(items), _BLOCK):
@@ -399,7 +396,7 @@ class SubwordTokenizer:
                 )
         return rows
 
-    def _prepared(self, item: Any) -> Any:  # noqa: ANN401 (a text, a pair, or a list of words)
+    def _prepared(self, item: Any) -> Any:
         if not self._lowercase:
             return item
         if isinstance(item, str):

@@ -230,8 +230,9 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
             try:
                 text = data.decode("utf-8")
             except UnicodeDecodeError as cause:
-                message = f"not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
-                raise TokenizerFormatError(message) from cause
+                raise TokenizerFormatError(
+                    f"not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
+                ) from cause
             return cls._from_text(text)
 
     @classmethod
@@ -329,7 +330,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
 
     def with_truncation(
         self,
-        truncation: bool | str | None = True,  # noqa: FBT001, FBT002
+        truncation: bool | str | None = True,
         *,
         max_length: int | None = None,
         stride: int = 0,
@@ -372,7 +373,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
 
     def with_padding(
         self,
-        padding: bool | str | None = True,  # noqa: FBT001, FBT002
+        padding: bool | str | None = True,
         *,
         max_length: int | None = None,
         pad_to_multiple_of: int | None = None,
@@ -442,8 +443,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
             A token is empty, or becomes empty by normalization, or is neither a str nor an `AddedToken`.
         """
         if isinstance(tokens, str | AddedToken):
-            message = f"tokens must be a list of tokens, not the single token {str(tokens)!r}"
-            raise InputError(message)
+            raise InputError(f"tokens must be a list of tokens, not the single token {str(tokens)!r}")
         added = []
         for index, token in enumerate(tokens):
             if isinstance(token, str):
@@ -452,8 +452,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
                 made_special = special and not token.special
                 added.append(replace(token, special=True, normalized=False) if made_special else token)
             else:
-                message = f"token {index} must be a str or an AddedToken, not {type(token).__name__}: {token!r}"
-                raise InputError(message)
+                raise InputError(f"token {index} must be a str or an AddedToken, not {type(token).__name__}: {token!r}")
         return self._build(self._inner.with_added_tokens([_fields(token) for token in added]), self._settings)
 
 
@@ -501,16 +500,14 @@ def _naming(path: StrPath | None) -> Iterator[None]:
     except (VocabError, TokenizerFormatError) as error:
         if path is None:
             raise
-        message = f"{os.fspath(path)}: {error}"
-        raise type(error)(message) from error.__cause__
+        raise type(error)(f"{os.fspath(path)}: {error}") from error.__cause__
 
 
 def _read(path: StrPath) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError as cause:
-        message = f"no file {os.fspath(path)!r}: there is nothing at {Path(path).absolute()}"
-        raise ModelNotFoundError(message) from cause
+        raise ModelNotFoundError(f"no file {os.fspath(path)!r}: there is nothing at {Path(path).absolute()}") from cause
 
 
 def _vocabulary(vocab: object) -> bytes | list[Any] | dict[Any, Any]:
@@ -520,8 +517,9 @@ def _vocabulary(vocab: object) -> bytes | list[Any] | dict[Any, Any]:
         return dict(vocab)
     if isinstance(vocab, Iterable) and not isinstance(vocab, bytes | bytearray | AbstractSet):
         return list(vocab)
-    message = f"a vocabulary must be a path, a list of tokens or a dict of tokens and ids, not {type(vocab).__name__}"
-    raise InputError(message)
+    raise InputError(
+        f"a vocabulary must be a path, a list of tokens or a dict of tokens and ids, not {type(vocab).__name__}"
+    )
 
 
 def _fields(token: AddedToken | AddedTokenFields) -> tuple[str, bool, bool, bool, bool, bool]:

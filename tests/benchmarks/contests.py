@@ -1,7 +1,5 @@
 """Engines that run one model, each in a process of its own, which take turns with the same rows."""
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 import hashlib

@@ -125,12 +125,12 @@ def _seconds(call: Callable[[], Any]) -> float:
     return perf_counter() - start
 
 
-def _pyarrow(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:  # noqa: ANN401
+def _pyarrow(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:
     import pyarrow as pa
 
     table = pa.table({"text": texts})
 
-    def usual() -> Any:  # noqa: ANN401
+    def usual() -> Any:
         return table.append_column(
             "ids", pa.array(theirs(table["text"].to_pylist())["input_ids"], pa.list_(pa.int32()))
         )
@@ -145,7 +145,7 @@ def _pyarrow(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) 
     )
 
 
-def _pandas(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:  # noqa: ANN401
+def _pandas(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:
     import pandas as pd
 
     import wordpiece_bert.integrations.pandas  # noqa: F401 - registers the accessor
@@ -161,7 +161,7 @@ def _pandas(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -
     )
 
 
-def _polars(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:  # noqa: ANN401
+def _polars(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:
     import polars as pl
 
     import wordpiece_bert.integrations.polars  # noqa: F401 - registers the namespace
@@ -178,7 +178,7 @@ def _polars(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -
     )
 
 
-def _duckdb(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:  # noqa: ANN401
+def _duckdb(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:
     import duckdb
     import pyarrow as pa
 
@@ -204,7 +204,7 @@ def _duckdb(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -
     )
 
 
-def _datasets(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:  # noqa: ANN401
+def _datasets(texts: list[str], tokenizer: Tokenizer, theirs: Any, folder: Path) -> Case:
     import datasets
 
     datasets.disable_progress_bars()

@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _vectors(rng: np.random.Generator, lengths: Any, width: int) -> MultiVectors:  # noqa: ANN401
+def _vectors(rng: np.random.Generator, lengths: Any, width: int) -> MultiVectors:
     vectors = rng.standard_normal((int(lengths.sum()), width), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return MultiVectors(vectors, np.concatenate([[0], np.cumsum(lengths)]))
@@ -81,7 +81,7 @@ def contestants(queries: MultiVectors, documents: MultiVectors, threads: int) ->
     torch.set_num_threads(threads)
     a, b, absent = torch.from_numpy(stacked.copy()), torch.from_numpy(padded), torch.from_numpy(~mask)
 
-    def einsum() -> Any:  # noqa: ANN401
+    def einsum() -> Any:
         parts = []
         for block in blocks:
             products = torch.einsum("ash,bth->abst", a, b[block])

@@ -6,8 +6,6 @@ NumPy arrays; with torch installed, also tensors. Google's script needs TensorFl
 measured elsewhere, and says so.
 """
 
-# ruff: noqa: ANN401 (collators of other packages)
-
 from __future__ import annotations
 
 import argparse

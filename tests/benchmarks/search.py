@@ -5,8 +5,6 @@ peer that is not installed is skipped. Before anything is timed, the rows that a
 table is what the machine can do: all threads read the collection and keep its maximum.
 """
 
-# ruff: noqa: ANN401 (arrays)
-
 from __future__ import annotations
 
 import argparse

@@ -65,7 +65,7 @@ def make_model(folder: Path, layers: int) -> Path:
     })  # fmt: skip
     rng = np.random.default_rng(1)
 
-    def draw(name: str, *shape: int) -> Any:  # noqa: ANN401
+    def draw(name: str, *shape: int) -> Any:
         if name.endswith("LayerNorm.weight"):
             return np.ones(shape, np.float32)
         return rng.normal(0, 0.04 if len(shape) == 2 else 0.01, shape).astype(np.float32)

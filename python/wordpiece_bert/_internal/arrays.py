@@ -38,22 +38,18 @@ def as_numbers(name: str, value: object, what: str = "an array of numbers") -> n
         tensor of torch that NumPy cannot read.
     """
     if hasattr(value, "toarray"):
-        message = f"{name} must be {what}, not sparse ({type(value).__name__}): {name}.toarray() is dense"
-        raise InputError(message)
+        raise InputError(f"{name} must be {what}, not sparse ({type(value).__name__}): {name}.toarray() is dense")
     if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
-        message = f"{name} must be {what}, not an array with masked values: {name}.filled(0) replaces them"
-        raise InputError(message)
+        raise InputError(f"{name} must be {what}, not an array with masked values: {name}.filled(0) replaces them")
     try:
         array = np.asarray(value)
         if array.dtype == object:
             array = np.asarray(array.tolist())
     except (TypeError, ValueError, RuntimeError, OverflowError) as cause:
-        message = f"{name} must be {what}: {str(cause)[:_CHARACTERS]}{_advice(value)}"
-        raise InputError(message) from cause
+        raise InputError(f"{name} must be {what}: {str(cause)[:_CHARACTERS]}{_advice(value)}") from cause
     if array.dtype.kind not in "fiub":
         kind = type(value).__name__ if array.ndim == 0 else f"an array of {array.dtype}"
-        message = f"{name} must be {what}, not {kind}"
-        raise InputError(message)
+        raise InputError(f"{name} must be {what}, not {kind}")
     return array
 
 
@@ -69,8 +65,7 @@ def as_float32(name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         with np.errstate(over="raise"):
             return np.require(array, np.float32, "A")
     except FloatingPointError as cause:
-        message = f"{name} has numbers beyond the range of float32, ±3.4e38"
-        raise InputError(message) from cause
+        raise InputError(f"{name} has numbers beyond the range of float32, ±3.4e38") from cause
 
 
 def as_vectors(name: str, value: object) -> npt.NDArray[Any]:
@@ -92,8 +87,7 @@ def as_vectors(name: str, value: object) -> npt.NDArray[Any]:
     array = as_numbers(name, value, what)
     if array.ndim not in (1, 2):
         tokens = ": maxsim compares the token vectors of texts" * (array.ndim == 3)
-        message = f"{name} must be {what}, not of shape {list(array.shape)}{tokens}"
-        raise InputError(message)
+        raise InputError(f"{name} must be {what}, not of shape {list(array.shape)}{tokens}")
     return np.atleast_2d(array)
 
 
@@ -103,8 +97,7 @@ def as_whole_numbers(name: str, value: object) -> npt.NDArray[np.int64]:
     with np.errstate(invalid="ignore"):  # NaN and infinity, which are refused below
         whole = np.require(array, np.int64, "A")
     if array.dtype.kind not in "iub" and not np.array_equal(array, whole):
-        message = f"{name} must be an array of whole numbers, not of {array.dtype}"
-        raise InputError(message)
+        raise InputError(f"{name} must be an array of whole numbers, not of {array.dtype}")
     return whole
 
 

@@ -77,8 +77,9 @@ class AtomicFolder:
             if self._folder.exists():
                 raise FileExistsError
         except (FileExistsError, NotADirectoryError) as cause:
-            message = f"{str(self.path)!r} is not a folder, and none can be created there; choose another path"
-            raise InputError(message) from cause
+            raise InputError(
+                f"{str(self.path)!r} is not a folder, and none can be created there; choose another path"
+            ) from cause
         remove_abandoned(self._folder.parent, part_pattern(self._folder.name))
         self._stage()
 
@@ -241,8 +242,7 @@ def check_complete(folder: Path) -> None:
         names = _marked(folder)
     if names is not None:
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        message = (
+        raise ModelNotFoundError(
             f"{folder}: a save was interrupted while it replaced files here, so some are new and some old: {shown}. "
             f"Save into the folder again, or restore these files from a copy and delete {MARKER}"
         )
-        raise ModelNotFoundError(message)

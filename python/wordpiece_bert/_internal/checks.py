@@ -59,8 +59,7 @@ def whole_number(
         too_large = number is not None and number > largest
         limits = f", {least} or more" if most is None and not too_large else f" from {least} to {largest}"
         notes = "".join(f", {note}" for note in (meaning, others) if note)
-        message = f"{name} must be a whole number{limits}{notes}, not {value!r}"
-        raise InputError(message)
+        raise InputError(f"{name} must be a whole number{limits}{notes}, not {value!r}")
     return int(number)
 
 
@@ -74,15 +73,13 @@ def finite_number(
     limits = [f"of at least {least:g}"] if least > -math.inf else []
     limits += [f"above {above:g}"] if above > -math.inf else []
     limits += [f"below {below:g}"] if below < math.inf else []
-    message = f"{name} must be a finite number{' ' if limits else ''}{' and '.join(limits)}, not {value!r}"
-    raise InputError(message)
+    raise InputError(f"{name} must be a finite number{' ' if limits else ''}{' and '.join(limits)}, not {value!r}")
 
 
 def checked_flag(name: str, value: object, *, or_none: bool = False) -> bool:
     """Check that an argument is True or False; with `or_none` the message names None as the third choice."""
     if not isinstance(value, bool):
-        message = f"{name} must be True or False{', or None' * or_none}, not {value!r}"
-        raise InputError(message)
+        raise InputError(f"{name} must be True or False{', or None' * or_none}, not {value!r}")
     return value
 
 
@@ -91,15 +88,13 @@ def checked_probability(name: str, value: object) -> float:
     number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
     if 0 <= number <= 1:
         return number
-    message = f"{name} must be between 0 and 1, not {value!r}"
-    raise InputError(message)
+    raise InputError(f"{name} must be between 0 and 1, not {value!r}")
 
 
 def check_instance(name: str, value: object, kind: type) -> None:
     """Check that an argument is an object of a class."""
     if not isinstance(value, kind):
-        message = f"{name} must be a {kind.__name__}, not {type(value).__name__}: {value!r:.80}"
-        raise InputError(message)
+        raise InputError(f"{name} must be a {kind.__name__}, not {type(value).__name__}: {value!r:.80}")
 
 
 def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others: str = "") -> Choice:
@@ -119,8 +114,7 @@ def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others
     for choice in choices:
         if isinstance(value, str) and value == choice:
             return choice
-    message = f"{name} must be one of {others}{', '.join(map(repr, choices))}, not {value!r}"
-    raise InputError(message)
+    raise InputError(f"{name} must be one of {others}{', '.join(map(repr, choices))}, not {value!r}")
 
 
 def checked_strings(name: str, value: object) -> list[str]:
@@ -129,12 +123,10 @@ def checked_strings(name: str, value: object) -> list[str]:
         listed = list(value)
         if all(isinstance(item, str) for item in listed):
             return listed
-    message = f"{name} must be a list of str, not {value!r}"
-    raise InputError(message)
+    raise InputError(f"{name} must be a list of str, not {value!r}")
 
 
 def check_device(device: object) -> None:
     """Check that a `device` argument is None or names the CPU."""
     if device is not None and str(device) != "cpu":
-        message = f"device must be 'cpu' or None, not {device!r}: this package computes on the CPU only"
-        raise InputError(message)
+        raise InputError(f"device must be 'cpu' or None, not {device!r}: this package computes on the CPU only")

@@ -197,7 +197,7 @@ _SVG: dict[str, Callable[..., str]] = {
 
 
 def _axes_rectangle(
-    axes: Any,  # noqa: ANN401 (matplotlib has no types)
+    axes: Any,
     order: int,
     *,
     x: float,
@@ -217,7 +217,7 @@ def _axes_rectangle(
 
 
 def _axes_text(
-    axes: Any,  # noqa: ANN401
+    axes: Any,
     order: int,
     *,
     x: float,
@@ -247,7 +247,7 @@ def _axes_text(
 
 
 def _axes_curve(
-    axes: Any,  # noqa: ANN401
+    axes: Any,
     order: int,
     *,
     x1: float,
@@ -271,7 +271,7 @@ def _axes_curve(
 
 
 def _axes_line(
-    axes: Any,  # noqa: ANN401
+    axes: Any,
     order: int,
     *,
     points: Sequence[tuple[float, float]],
@@ -283,7 +283,7 @@ def _axes_line(
 
 
 def _axes_circle(
-    axes: Any,  # noqa: ANN401
+    axes: Any,
     order: int,
     *,
     x: float,
@@ -298,7 +298,7 @@ def _axes_circle(
 
 
 def _axes_image(
-    axes: Any,  # noqa: ANN401
+    axes: Any,
     order: int,
     *,
     x: float,

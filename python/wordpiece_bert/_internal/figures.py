@@ -9,7 +9,7 @@ from wordpiece_bert.errors import InputError
 __all__ = ["new_figure"]
 
 
-def new_figure(what: str, remedy: str = "", **settings: Any) -> tuple[Any, Any]:  # noqa: ANN401
+def new_figure(what: str, remedy: str = "", **settings: Any) -> tuple[Any, Any]:
     """Return a figure and its canvas, which draws pixels without a display.
 
     Parameters
@@ -30,7 +30,6 @@ def new_figure(what: str, remedy: str = "", **settings: Any) -> tuple[Any, Any]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as cause:
-        message = f"{what} needs matplotlib: pip install 'wordpiece-bert[plot]'{remedy}"
-        raise InputError(message) from cause
+        raise InputError(f"{what} needs matplotlib: pip install 'wordpiece-bert[plot]'{remedy}") from cause
     figure = Figure(**settings)
     return figure, FigureCanvasAgg(figure)

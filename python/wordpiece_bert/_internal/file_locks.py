@@ -117,8 +117,9 @@ def only_writer(folder: Path) -> Iterator[None]:
             descriptor = os.open(folder, os.O_RDONLY)
             stack.callback(os.close, descriptor)
             if not hold(descriptor, folder):
-                message = f"{folder}: is being written by another process; wait for it, or choose another output"
-                raise InputError(message)
+                raise InputError(
+                    f"{folder}: is being written by another process; wait for it, or choose another output"
+                )
         try:
             yield
         finally:

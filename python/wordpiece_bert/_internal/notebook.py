@@ -195,7 +195,7 @@ def _shape_text(value: object) -> str:
     return f"{getattr(value, 'dtype', '')} {list(shape)}".strip()
 
 
-def _beginning(value: Any) -> str:  # noqa: ANN401
+def _beginning(value: Any) -> str:
     """Return the first numbers of an array, of a tensor of another library, or of a list."""
     if isinstance(value, tuple) and value:
         return f"{len(value)} of these: {_shape(value[0])}"

@@ -26,5 +26,4 @@ def require_ordinary_file(path: Path) -> None:
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         what = "is a folder" if stat.S_ISDIR(mode) else "is a pipe or a device, not an ordinary file"
-        message = f"{path}: {what}; pass the path of a file"
-        raise InputError(message)
+        raise InputError(f"{path}: {what}; pass the path of a file")

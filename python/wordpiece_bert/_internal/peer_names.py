@@ -137,8 +137,7 @@ def refuse_peer_arguments(owner: type, names: Iterable[str]) -> None:
     """Raise an `InputError`, with what to use instead, for an argument that only sentence-transformers has."""
     for name in names:
         if name in ARGUMENTS:
-            message = f"{owner.__name__} has no argument {name!r}: {ARGUMENTS[name]}"
-            raise InputError(message)
+            raise InputError(f"{owner.__name__} has no argument {name!r}: {ARGUMENTS[name]}")
 
 
 class PeerName:
@@ -159,8 +158,9 @@ class PeerName:
         self.__doc__ = f"Not in this package: {instead}."
 
     def _fail(self, instance: object, owner: type) -> NoReturn:
-        message = f"{owner.__name__} has no attribute {self._name!r}: {self._instead}"
-        raise AttributeError(message, name=self._name, obj=instance)
+        raise AttributeError(
+            f"{owner.__name__} has no attribute {self._name!r}: {self._instead}", name=self._name, obj=instance
+        )
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
         self._fail(instance, owner)

@@ -54,7 +54,7 @@ def is_git_lfs_pointer(head: bytes) -> bool:
     return head.startswith(_GIT_LFS)
 
 
-def read_json(path: Path, error: type[WordPieceError], *, max_bytes: int = MAX_CONFIG_BYTES) -> Any:  # noqa: ANN401
+def read_json(path: Path, error: type[WordPieceError], *, max_bytes: int = MAX_CONFIG_BYTES) -> Any:
     """Read and parse a JSON file within limits.
 
     Parameters
@@ -75,11 +75,9 @@ def read_json(path: Path, error: type[WordPieceError], *, max_bytes: int = MAX_C
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
     except OSError as cause:
-        message = f"{path}: cannot be read: {cause.strerror or cause}"
-        raise error(message) from cause
+        raise error(f"{path}: cannot be read: {cause.strerror or cause}") from cause
     if len(data) > max_bytes:
-        message = f"{path}: larger than {max_bytes:,} bytes, the limit for a file of this kind"
-        raise error(message)
+        raise error(f"{path}: larger than {max_bytes:,} bytes, the limit for a file of this kind")
     return parse_json(data, str(path), error)
 
 
@@ -87,12 +85,11 @@ def read_object(path: Path, error: type[WordPieceError], *, max_bytes: int = MAX
     """Read a JSON file that must hold an object, with the limits and errors of `read_json`."""
     value = read_json(path, error, max_bytes=max_bytes)
     if not isinstance(value, dict):
-        message = f"{path}: holds a JSON {_kind(value)}, expected an object"
-        raise error(message)
+        raise error(f"{path}: holds a JSON {_kind(value)}, expected an object")
     return value
 
 
-def parse_json(data: bytes, where: str, error: type[WordPieceError]) -> Any:  # noqa: ANN401
+def parse_json(data: bytes, where: str, error: type[WordPieceError]) -> Any:
     """Parse JSON strictly.
 
     It must be UTF-8, with at most `MAX_DEPTH` levels, no duplicate keys at any level, no NaN or infinity, and no lone
@@ -109,8 +106,7 @@ def parse_json(data: bytes, where: str, error: type[WordPieceError]) -> Any:  # 
     """
 
     def refuse(what: str, cause: Exception | None = None) -> NoReturn:
-        message = f"{where}: {what}"
-        raise error(message) from cause
+        raise error(f"{where}: {what}") from cause
 
     def without_duplicates(pairs: list[tuple[str, Any]]) -> JsonObject:
         found = dict(pairs)
@@ -175,8 +171,7 @@ def inside(folder: Path, name: str, where: str, error: type[WordPieceError]) -> 
     """
     parts = PurePosixPath(name).parts
     if name.startswith("/") or ".." in parts or any(character in name for character in "\\:\0"):
-        message = f"{where}: the path {quoted(name)} leaves the model folder; only plain relative paths are followed"
-        raise error(message)
+        raise error(f"{where}: the path {quoted(name)} leaves the model folder; only plain relative paths are followed")
     return folder.joinpath(*parts)
 
 

@@ -37,8 +37,7 @@ def refuse_input_as_output(outputs: Iterable[Path], inputs: Iterable[str | os.Pa
         identity = _identity(output)
         if identity in read:
             same = "" if str(output) == os.fspath(read[identity]) else f", {os.fspath(read[identity])}"
-            message = f"{output}: is one of the inputs{same}, which would be lost; choose another output"
-            raise InputError(message)
+            raise InputError(f"{output}: is one of the inputs{same}, which would be lost; choose another output")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

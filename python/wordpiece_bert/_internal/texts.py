@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:  # noqa: ANN401
+def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:
     """Return whether an argument is a single item, and the items as a list.
 
     Parameters
@@ -52,14 +52,12 @@ def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:  # noqa: AN
     if isinstance(texts, kinds):
         return True, [texts]
     if type(texts).__name__ == "LazyFrame":  # of polars; it raises errors of its own when it is iterated
-        message = "texts is a LazyFrame, whose rows are not computed yet: pass texts.collect()"
-        raise InputError(message)
+        raise InputError("texts is a LazyFrame, whose rows are not computed yet: pass texts.collect()")
     column = _core._column_texts(texts)
     if column is not None:
         return False, column
     if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray | Mapping | AbstractSet):
-        message = f"texts must be a str, a list of str or a column of strings, not {type(texts).__name__}"
-        raise InputError(message)
+        raise InputError(f"texts must be a str, a list of str or a column of strings, not {type(texts).__name__}")
     return False, list(texts)
 
 
@@ -68,8 +66,7 @@ def check_texts(texts: object) -> tuple[bool, list[str]]:
     single, items = one_or_many(texts, str)
     for index, item in enumerate(items):
         if not isinstance(item, str):
-            message = f"texts[{index}] must be a str, not {type(item).__name__}: {item!r}"
-            raise InputError(message)
+            raise InputError(f"texts[{index}] must be a str, not {type(item).__name__}: {item!r}")
     return single, items
 
 
@@ -90,8 +87,7 @@ def check_tokens(
     if len(lengths) and not lengths.all():
         row = int(np.argmin(lengths))
         index = row if samples is None else int(samples[row])
-        message = f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none"
-        raise InputError(message)
+        raise InputError(f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none")
 
 
 def warn_file_truncated(truncated: npt.NDArray[np.bool_], truncation: TruncationSettings | None) -> None:

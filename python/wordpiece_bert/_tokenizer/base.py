@@ -54,8 +54,7 @@ class TokenizerBase:
     _fingerprint: str | None
 
     def __init__(self) -> None:
-        message = "create a Tokenizer with from_vocab, from_file, from_json or from_pretrained"
-        raise TypeError(message)
+        raise TypeError("create a Tokenizer with from_vocab, from_file, from_json or from_pretrained")
 
     @classmethod
     def _build(cls, core: _core.Tokenizer, settings: FolderSettings) -> Self:

@@ -25,8 +25,8 @@ class DecodingCalls(TokenizerBase):
     def decode(
         self,
         ids: Ids | SupportsIndex,
-        skip_special_tokens: bool = True,  # noqa: FBT001, FBT002
-        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
+        skip_special_tokens: bool = True,
+        clean_up_tokenization_spaces: bool | None = None,
         *,
         strict: bool = False,
     ) -> str:
@@ -63,8 +63,8 @@ class DecodingCalls(TokenizerBase):
     def decode_batch(
         self,
         ids: Iterable[Ids],
-        skip_special_tokens: bool = True,  # noqa: FBT001, FBT002
-        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
+        skip_special_tokens: bool = True,
+        clean_up_tokenization_spaces: bool | None = None,
         *,
         strict: bool = False,
     ) -> list[str]:
@@ -93,8 +93,8 @@ class DecodingCalls(TokenizerBase):
     def batch_decode(
         self,
         sequences: Iterable[Ids],
-        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
-        clean_up_tokenization_spaces: bool | None = None,  # noqa: FBT001
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
     ) -> list[str]:
         """Convert rows of ids to texts, with the name and the defaults of transformers.
 

@@ -35,8 +35,8 @@ class EncodingCalls(TokenizerBase):
         self,
         text: Text,
         pair: Text | None = None,
-        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
-        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        is_split_into_words: bool = False,
+        add_special_tokens: bool = True,
         *,
         truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
         max_length: int | None = None,
@@ -119,7 +119,7 @@ class EncodingCalls(TokenizerBase):
             and offset_unit == "char"
             and encode_special_tokens is False
         ):
-            return self._inner.encode(text, pair, False, plain)  # noqa: FBT003
+            return self._inner.encode(text, pair, False, plain)
         given = (
             is_split_into_words,
             add_special_tokens,
@@ -161,8 +161,8 @@ class EncodingCalls(TokenizerBase):
     def encode_batch(
         self,
         texts: Batch,
-        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
-        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        is_split_into_words: bool = False,
+        add_special_tokens: bool = True,
         *,
         truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
         max_length: int | None = None,
@@ -267,7 +267,7 @@ class EncodingCalls(TokenizerBase):
                 n_tokens=return_n_tokens,
             )
         split, resolved = self._resolve(given)
-        rows = self._inner.encode_batch(texts, None, split, resolved, columns, False, threads)  # noqa: FBT003
+        rows = self._inner.encode_batch(texts, None, split, resolved, columns, False, threads)
         if return_overflowing_tokens:
             warn_many_windows(rows)
         if self._file_truncates(truncation, max_length) and not return_overflowing_tokens:
@@ -286,8 +286,8 @@ class EncodingCalls(TokenizerBase):
     def encodings(
         self,
         texts: Batch,
-        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
-        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
+        is_split_into_words: bool = False,
+        add_special_tokens: bool = True,
         *,
         truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
         max_length: int | None = None,
@@ -378,7 +378,7 @@ class EncodingCalls(TokenizerBase):
         self,
         text: str,
         pair: str | None = None,
-        add_special_tokens: bool = False,  # noqa: FBT001, FBT002
+        add_special_tokens: bool = False,
     ) -> list[str]:
         """Return the tokens of a text, or of a pair, without truncation and padding.
 

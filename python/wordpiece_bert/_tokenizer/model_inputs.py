@@ -46,22 +46,22 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         text_pair: Text | Batch | None = None,
         text_target: Text | Batch | None = None,
         text_pair_target: Text | Batch | None = None,
-        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
-        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,  # noqa: FBT001
-        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,  # noqa: FBT001
+        add_special_tokens: bool = True,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
         max_length: int | None = None,
         stride: int | None = None,
-        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        is_split_into_words: bool = False,
         pad_to_multiple_of: int | None = None,
         padding_side: Side | None = None,
         return_tensors: Literal["np"] = "np",
-        return_token_type_ids: bool | None = None,  # noqa: FBT001
-        return_attention_mask: bool | None = None,  # noqa: FBT001
-        return_overflowing_tokens: bool = False,  # noqa: FBT001, FBT002
-        return_special_tokens_mask: bool = False,  # noqa: FBT001, FBT002
-        return_offsets_mapping: bool = False,  # noqa: FBT001, FBT002
-        return_length: bool = False,  # noqa: FBT001, FBT002
-        verbose: bool = True,  # noqa: FBT001, FBT002
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        verbose: bool = True,
         tokenizer_kwargs: Mapping[str, Any] | None = None,
         *,
         truncation_side: Side | None = None,
@@ -80,22 +80,22 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         text_pair: Text | Batch | None = None,
         text_target: Text | Batch | None = None,
         text_pair_target: Text | Batch | None = None,
-        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
-        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,  # noqa: FBT001
-        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,  # noqa: FBT001
+        add_special_tokens: bool = True,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
         max_length: int | None = None,
         stride: int | None = None,
-        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        is_split_into_words: bool = False,
         pad_to_multiple_of: int | None = None,
         padding_side: Side | None = None,
         return_tensors: Literal["np", "pt"] | None = "np",
-        return_token_type_ids: bool | None = None,  # noqa: FBT001
-        return_attention_mask: bool | None = None,  # noqa: FBT001
-        return_overflowing_tokens: bool = False,  # noqa: FBT001, FBT002
-        return_special_tokens_mask: bool = False,  # noqa: FBT001, FBT002
-        return_offsets_mapping: bool = False,  # noqa: FBT001, FBT002
-        return_length: bool = False,  # noqa: FBT001, FBT002
-        verbose: bool = True,  # noqa: FBT001, FBT002
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        verbose: bool = True,
         tokenizer_kwargs: Mapping[str, Any] | None = None,
         *,
         truncation_side: Side | None = None,
@@ -113,22 +113,22 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         text_pair: Text | Batch | None = None,
         text_target: Text | Batch | None = None,
         text_pair_target: Text | Batch | None = None,
-        add_special_tokens: bool = True,  # noqa: FBT001, FBT002
-        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,  # noqa: FBT001
-        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,  # noqa: FBT001
+        add_special_tokens: bool = True,
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
+        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
         max_length: int | None = None,
         stride: int | None = None,
-        is_split_into_words: bool = False,  # noqa: FBT001, FBT002
+        is_split_into_words: bool = False,
         pad_to_multiple_of: int | None = None,
         padding_side: Side | None = None,
         return_tensors: Literal["np", "pt"] | None = "np",
-        return_token_type_ids: bool | None = None,  # noqa: FBT001
-        return_attention_mask: bool | None = None,  # noqa: FBT001
-        return_overflowing_tokens: bool = False,  # noqa: FBT001, FBT002
-        return_special_tokens_mask: bool = False,  # noqa: FBT001, FBT002
-        return_offsets_mapping: bool = False,  # noqa: FBT001, FBT002
-        return_length: bool = False,  # noqa: FBT001, FBT002
-        verbose: bool = True,  # noqa: FBT001, FBT002
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        verbose: bool = True,
         tokenizer_kwargs: Mapping[str, Any] | None = None,
         *,
         truncation_side: Side | None = None,
@@ -227,12 +227,10 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         if tokenizer_kwargs is not None:
             own = {name: value for name, value in locals().items() if name not in ("self", "tokenizer_kwargs")}
             if unknown := sorted(tokenizer_kwargs.keys() - own.keys()):
-                message = f"unknown option {unknown[0]!r} in tokenizer_kwargs; the options are {', '.join(own)}"
-                raise InputError(message)
+                raise InputError(f"unknown option {unknown[0]!r} in tokenizer_kwargs; the options are {', '.join(own)}")
             return self(**{**own, **tokenizer_kwargs})
         if text is None and text_target is None:
-            message = "You need to specify either `text` or `text_target`."
-            raise InputError(message)
+            raise InputError("You need to specify either `text` or `text_target`.")
         if split_special_tokens is not None:
             encode_special_tokens = checked_flag("split_special_tokens", split_special_tokens)
         check_tensor_type(return_tensors)
@@ -393,13 +391,13 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
     def pad(
         self,
         encoded_inputs: Encoded,
-        padding: bool | Literal["longest", "max_length", "do_not_pad"] = True,  # noqa: FBT001, FBT002
+        padding: bool | Literal["longest", "max_length", "do_not_pad"] = True,
         max_length: int | None = None,
         pad_to_multiple_of: int | None = None,
         padding_side: Side | None = None,
-        return_attention_mask: bool | None = None,  # noqa: FBT001
+        return_attention_mask: bool | None = None,
         return_tensors: Literal["np", "pt"] | None = None,
-        verbose: bool = True,  # noqa: FBT001, FBT002
+        verbose: bool = True,
     ) -> BatchEncoding[Any]:
         """Pad rows that are encoded already, as in a collate function.
 
@@ -465,7 +463,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         self,
         token_ids_0: Ids,
         token_ids_1: Ids | None = None,
-        already_has_special_tokens: bool = False,  # noqa: FBT001, FBT002
+        already_has_special_tokens: bool = False,
     ) -> list[int]:
         """Return which tokens of a row are special, 1 or 0 for each.
 
@@ -493,11 +491,10 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         second = None if token_ids_1 is None else _id_list(token_ids_1)
         if already_has_special_tokens:
             if second is not None:
-                message = (
+                raise InputError(
                     "You should not supply a second sequence if the provided sequence of ids is already formatted with "
                     "special tokens for the model."
                 )
-                raise InputError(message)
             special = set(self.all_special_ids)
             return [int(token_id in special) for token_id in first]
         # The template's row for two texts of one word each, in which the words are replaced by the ids.
@@ -516,7 +513,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         return mask
 
 
-def _kept(texts: Any) -> Any:  # noqa: ANN401
+def _kept(texts: Any) -> Any:
     """Return texts such that they can be read again: an iterator or a list as a new list, others as they are."""
     if texts is None:
         return None
@@ -527,7 +524,7 @@ def _kept(texts: Any) -> Any:  # noqa: ANN401
     return list(texts) if is_iterator else texts
 
 
-def _items(texts: Any) -> Any:  # noqa: ANN401
+def _items(texts: Any) -> Any:
     """Return the texts of a column as a list, and other texts as they are."""
     column = _core._column_texts(texts)
     return texts if column is None else column
@@ -537,8 +534,7 @@ def _id_list(ids: object) -> list[int]:
     """Return ids as a list; an `InputError` for anything else than whole numbers."""
     if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
         return [whole_number(f"id {index}", token_id, 0) for index, token_id in enumerate(ids)]
-    message = f"ids must be a list or an array of whole numbers, not {ids!r}"
-    raise InputError(message)
+    raise InputError(f"ids must be a list or an array of whole numbers, not {ids!r}")
 
 
 def _dtype(dtype_like: npt.DTypeLike) -> np.dtype[Any]:
@@ -548,5 +544,4 @@ def _dtype(dtype_like: npt.DTypeLike) -> np.dtype[Any]:
         dtype = np.dtype(dtype_like)
         if dtype in (_INT64, np.dtype(np.int32)):
             return dtype
-    message = f"dtype must be 'int64' or 'int32', not {dtype_like!r}"
-    raise InputError(message)
+    raise InputError(f"dtype must be 'int64' or 'int32', not {dtype_like!r}")

@@ -61,19 +61,19 @@ class VocabularyCalls(TokenizerBase):
         return [self.convert_tokens_to_ids(token) for token in tokens]
 
     @overload
-    def convert_ids_to_tokens(self, ids: int, skip_special_tokens: bool = False) -> str | None: ...  # noqa: FBT001, FBT002
+    def convert_ids_to_tokens(self, ids: int, skip_special_tokens: bool = False) -> str | None: ...
 
     @overload
     def convert_ids_to_tokens(
         self,
         ids: Iterable[int],
-        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
+        skip_special_tokens: bool = False,
     ) -> list[str | None]: ...
 
     def convert_ids_to_tokens(
         self,
         ids: int | Iterable[int],
-        skip_special_tokens: bool = False,  # noqa: FBT001, FBT002
+        skip_special_tokens: bool = False,
     ) -> str | list[str | None] | None:
         """Return the token of an id, or of each in a list; None for an id without a token.
 
@@ -90,7 +90,7 @@ class VocabularyCalls(TokenizerBase):
             return self._inner.id_to_token(ids)
         return [self._inner.id_to_token(i) for i in ids if not (skip_special_tokens and self._inner.is_special(i))]
 
-    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:  # noqa: FBT001, FBT002
+    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
         """Return token -> id: the model's tokens by id, then the added tokens that the model does not have.
 
         Parameters
@@ -103,7 +103,7 @@ class VocabularyCalls(TokenizerBase):
     @property
     def vocab_size(self) -> int:
         """The number of tokens of the model, without added tokens; ``len(tokenizer)`` includes them."""
-        return self._inner.vocab_size(False)  # noqa: FBT003
+        return self._inner.vocab_size(False)
 
     @property
     def memory_bytes_per_thread(self) -> int:
@@ -115,7 +115,7 @@ class VocabularyCalls(TokenizerBase):
         return self._inner.memory_bytes_per_thread
 
     def __len__(self) -> int:
-        return self._inner.vocab_size(True)  # noqa: FBT003
+        return self._inner.vocab_size(True)
 
     def __contains__(self, token: object) -> bool:
         return isinstance(token, str) and self._inner.token_to_id(token) is not None
@@ -135,7 +135,7 @@ class VocabularyCalls(TokenizerBase):
             for token_id, (content, single_word, lstrip, rstrip, normalized, special) in self._inner.added_tokens()
         }
 
-    def num_special_tokens_to_add(self, pair: bool = False) -> int:  # noqa: FBT001, FBT002
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:
         """Return how many special tokens the template adds to a text, or with `pair` to a pair.
 
         Parameters

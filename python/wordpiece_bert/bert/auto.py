@@ -132,8 +132,9 @@ class AutoModel:
         base = base_class(folder)
         if not issubclass(base, BertModel):
             kind = base.config_class.model_type
-            message = f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
-            raise ConfigError(message)
+            raise ConfigError(
+                f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
+            )
         return base.from_pretrained(
             folder,
             backend,
@@ -169,8 +170,7 @@ def _family(file: Path) -> Family:
         kind = "bert" if named is None else named.config_class.model_type
     found = family_named(kind) if isinstance(kind, str) else None
     if found is None:
-        message = f"{file}: model_type is {quoted(kind)}; supported are {', '.join(FAMILIES)}"
-        raise ConfigError(message)
+        raise ConfigError(f"{file}: model_type is {quoted(kind)}; supported are {', '.join(FAMILIES)}")
     return found
 
 
@@ -181,11 +181,10 @@ def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
     base = _base_class(family)
     found = base if name is None else class_named(name)
     if found is None or found.__name__ not in family.modules:
-        message = (
+        raise ConfigError(
             f"{file}: architectures names {quoted(name)}, which is not supported; {', '.join(family.modules)} are. "
             f"{base.__name__}.from_pretrained loads the encoder without its head"
         )
-        raise ConfigError(message)
     return found
 
 

@@ -133,8 +133,7 @@ class Model:
         if chosen == "int8":
             resolved = _without_non_finite(resolved, source)
         elif any(weight.dtype == np.int8 for weight in resolved.base.values()):
-            message = f"{source} has int8 weights: load it with dtype='int8', not {dtype!r}"
-            raise ConfigError(message)
+            raise ConfigError(f"{source} has int8 weights: load it with dtype='int8', not {dtype!r}")
         self.config = config
         self.backend = backend
         self.dtype = chosen
@@ -238,8 +237,7 @@ class Model:
         with open_tensors(file, keep_half=keep_half) as tensors:
             if check_finite and (bad := non_finite(tensors)):
                 worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
-                message = f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}"
-                raise CheckpointError(message)
+                raise CheckpointError(f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}")
             rows = calibration_rows(folder, config, calibrate) if chosen == "int8" else None
             weights = joined_tensors(tensors, str(file))
             return cls(

@@ -71,19 +71,15 @@ def check_texts(texts: Sequence[str] | None, dtype: str) -> None:
     if texts is None:
         return
     if dtype != "int8":
-        message = f"calibrate is for dtype='int8', not {dtype!r}: leave it out"
-        raise InputError(message)
+        raise InputError(f"calibrate is for dtype='int8', not {dtype!r}: leave it out")
     listed = hasattr(texts, "__len__") and hasattr(texts, "__getitem__")
     if isinstance(texts, str | bytes | Mapping) or not listed:
-        message = f"calibrate must be a list of texts, not {type(texts).__name__}"
-        raise InputError(message)
+        raise InputError(f"calibrate must be a list of texts, not {type(texts).__name__}")
     if len(texts) == 0:
-        message = "calibrate has no texts: pass a few dozen, or leave it out for those of the package"
-        raise InputError(message)
+        raise InputError("calibrate has no texts: pass a few dozen, or leave it out for those of the package")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
-            message = f"calibrate[{index}] must be a string, not {type(text).__name__}"
-            raise InputError(message)
+            raise InputError(f"calibrate[{index}] must be a string, not {type(text).__name__}")
 
 
 def calibration_rows(

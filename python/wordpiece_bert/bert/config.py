@@ -313,8 +313,7 @@ class BertConfig:
         try:
             return cls.from_dict(values)
         except ConfigError as error:
-            message = f"{os.fspath(file)}: {error}"
-            raise ConfigError(message) from None
+            raise ConfigError(f"{os.fspath(file)}: {error}") from None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -378,8 +377,7 @@ def find_config(folder: str | os.PathLike[str]) -> Path:
     for name in _FILE_NAMES:
         if (file := Path(folder) / name).is_file():
             return file
-    message = f"{folder} is not a model folder: it has neither {' nor '.join(_FILE_NAMES)}"
-    raise ModelNotFoundError(message)
+    raise ModelNotFoundError(f"{folder} is not a model folder: it has neither {' nor '.join(_FILE_NAMES)}")
 
 
 def _labels(value: object) -> dict[int, str]:
@@ -422,5 +420,4 @@ def _is_number(value: object) -> bool:
 
 def refuse(name: str, value: object, why: str) -> NoReturn:
     """Raise a `ConfigError` about the value of a field."""
-    message = f"{name} is {quoted(value)}: {why}"
-    raise ConfigError(message)
+    raise ConfigError(f"{name} is {quoted(value)}: {why}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ def check_inputs(
         An argument is wrong; the message has its name, the value and its index.
     """
     if input_ids is not None and inputs_embeds is not None:
-        _refuse("pass either input_ids or inputs_embeds, not both")
+        raise InputError("pass either input_ids or inputs_embeds, not both")
     ids: Ids | None = None
     vectors: Array | None = None
     if input_ids is not None:
@@ -57,13 +57,15 @@ def check_inputs(
         vectors = _vectors(inputs_embeds, config.embedding_size)
         batch, length = vectors.shape[:2]
     else:
-        _refuse("pass either input_ids or inputs_embeds")
+        raise InputError("pass either input_ids or inputs_embeds")
     if length > config.longest_row:
         unused = config.max_position_embeddings - config.longest_row
         which = "the model's max_position_embeddings" + (f" less the {unused} that it reserves" if unused else "")
-        _refuse(f"rows of {length} tokens are longer than {which}, {config.longest_row}: truncate the texts to it")
+        raise InputError(
+            f"rows of {length} tokens are longer than {which}, {config.longest_row}: truncate the texts to it"
+        )
     if length == 0 and batch > 0:
-        _refuse(f"{batch} rows of 0 tokens: a row needs at least one token")
+        raise InputError(f"{batch} rows of 0 tokens: a row needs at least one token")
 
     types: Ids = np.zeros((1, length), np.int64)
     # A model without token types ignores them, as in transformers.
@@ -103,12 +105,16 @@ def check_rows(config: BertConfig, ids: Ids, ends: Ids, numbers: Ids) -> None:
     lengths = np.diff(ends)
     if lengths.size and int(lengths.max()) > config.longest_row:
         row = int(lengths.argmax())
-        _refuse(f"input_ids[{numbers[row]}] has {lengths[row]} tokens, the model's longest row {config.longest_row}")
+        raise InputError(
+            f"input_ids[{numbers[row]}] has {lengths[row]} tokens, the model's longest row {config.longest_row}"
+        )
     if ids.size and int(ids.max()) >= config.vocab_size:
         position = int(ids.argmax())
         row = int(np.searchsorted(ends, position, side="right")) - 1
         where = f"input_ids[{numbers[row]}, {position - int(ends[row])}]"
-        _refuse(f"{where} is {ids[position]}, outside 0 to {config.vocab_size - 1} (vocab_size is {config.vocab_size})")
+        raise InputError(
+            f"{where} is {ids[position]}, outside 0 to {config.vocab_size - 1} (vocab_size is {config.vocab_size})"
+        )
 
 
 def check_labels(
@@ -125,9 +131,9 @@ def check_labels(
     if labels.size == 0 and not isinstance(value, np.ndarray):
         labels = labels.astype(np.int64)
     if not np.issubdtype(labels.dtype, np.integer):
-        _refuse(f"{name} must be integers, not {labels.dtype}")
+        raise InputError(f"{name} must be integers, not {labels.dtype}")
     if labels.shape != shape and labels.shape != (*shape, 1):
-        _refuse(f"{name} has shape {list(labels.shape)}, expected {list(shape)}")
+        raise InputError(f"{name} has shape {list(labels.shape)}, expected {list(shape)}")
     labels = labels.reshape(shape)
     wrong = (labels < 0) | (labels >= count)
     if ignored is not None:
@@ -135,7 +141,7 @@ def check_labels(
     if wrong.any():
         index = [int(i) for i in np.argwhere(wrong)[0]]
         also = "" if ignored is None else f" (or {ignored}, which is ignored)"
-        _refuse(f"{name}{index} is {labels[tuple(index)]}, outside 0 to {count - 1}{also}")
+        raise InputError(f"{name}{index} is {labels[tuple(index)]}, outside 0 to {count - 1}{also}")
     return labels
 
 
@@ -149,9 +155,9 @@ def check_targets(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ar
     """
     targets = as_array(name, value)
     if not (np.issubdtype(targets.dtype, np.number) or targets.dtype == np.bool_) or targets.dtype.kind == "c":
-        _refuse(f"{name} must be numbers, not {targets.dtype}")
+        raise InputError(f"{name} must be numbers, not {targets.dtype}")
     if targets.shape != shape and not (shape[1:] == (1,) and targets.shape == shape[:1]):
-        _refuse(f"{name} has shape {list(targets.shape)}, expected {list(shape)}")
+        raise InputError(f"{name} has shape {list(targets.shape)}, expected {list(shape)}")
     return targets.reshape(shape).astype(np.float32, copy=False)
 
 
@@ -166,23 +172,22 @@ def as_array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as cause:
-        message = f"{name} is not an array: {cause}. Rows of different lengths must be padded"
-        raise InputError(message) from cause
+        raise InputError(f"{name} is not an array: {cause}. Rows of different lengths must be padded") from cause
 
 
 def _ids(name: str, value: npt.ArrayLike, size: int, field: str) -> Ids:
     """Return integers [B, S], all from 0 to size − 1."""
     ids = as_array(name, value)
     if ids.ndim != 2:
-        _refuse(f"{name} must have 2 dimensions, [batch, length], not {ids.ndim} (shape {list(ids.shape)})")
+        raise InputError(f"{name} must have 2 dimensions, [batch, length], not {ids.ndim} (shape {list(ids.shape)})")
     if ids.size == 0 and not isinstance(value, np.ndarray):
         ids = ids.astype(np.int64)  # NumPy makes a float64 array of an empty list
     if not np.issubdtype(ids.dtype, np.integer):
-        _refuse(f"{name} must be integers, not {ids.dtype}")
+        raise InputError(f"{name} must be integers, not {ids.dtype}")
     wrong = (ids < 0) | (ids >= size)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
-        _refuse(f"{name}[{row}, {column}] is {ids[row, column]}, outside 0 to {size - 1} ({field} is {size})")
+        raise InputError(f"{name}[{row}, {column}] is {ids[row, column]}, outside 0 to {size - 1} ({field} is {size})")
     return ids
 
 
@@ -190,9 +195,9 @@ def _vectors(value: npt.ArrayLike, hidden_size: int) -> Array:
     """Return float32 [B, S, H]."""
     vectors = as_array("inputs_embeds", value)
     if vectors.ndim != 3 or vectors.shape[2] != hidden_size:
-        _refuse(f"inputs_embeds must have shape [batch, length, {hidden_size}], not {list(vectors.shape)}")
+        raise InputError(f"inputs_embeds must have shape [batch, length, {hidden_size}], not {list(vectors.shape)}")
     if not np.issubdtype(vectors.dtype, np.floating):
-        _refuse(f"inputs_embeds must be floating-point, not {vectors.dtype}")
+        raise InputError(f"inputs_embeds must be floating-point, not {vectors.dtype}")
     return vectors.astype(np.float32, copy=False)
 
 
@@ -200,24 +205,22 @@ def _mask(value: npt.ArrayLike, shape: tuple[int, int]) -> Mask | None:
     """Return booleans [B, S], true where a token is visible; None if all are."""
     mask = as_array("attention_mask", value)
     if mask.ndim > 2:
-        _refuse(
+        raise InputError(
             f"attention_mask must have shape [batch, length], not {list(mask.shape)}: "
             "masks by query and key, and additive masks, are not supported"
         )
     _match("attention_mask", mask.shape, shape)
     if not (np.issubdtype(mask.dtype, np.number) or mask.dtype == np.bool_):
-        _refuse(f"attention_mask must be booleans or numbers, not {mask.dtype}")
+        raise InputError(f"attention_mask must be booleans or numbers, not {mask.dtype}")
     visible = mask != 0
     masked = ~visible.any(axis=1)  # [B]
     if masked.any():
-        _refuse(f"attention_mask[{int(masked.argmax())}] is all 0: a row with no visible token has no defined result")
+        raise InputError(
+            f"attention_mask[{int(masked.argmax())}] is all 0: a row with no visible token has no defined result"
+        )
     return None if visible.all() else visible
 
 
 def _match(name: str, shape: tuple[int, ...], expected: tuple[int, int]) -> None:
     if shape != expected:
-        _refuse(f"{name} has shape {list(shape)}, but the input has {list(expected)}, [batch, length]")
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)
+        raise InputError(f"{name} has shape {list(shape)}, but the input has {list(expected)}, [batch, length]")

@@ -206,8 +206,7 @@ def joined_tensors(tensors: Mapping[str, Any], file: str) -> dict[str, Any]:
     for name, tensor in tensors.items():
         if name.endswith((_SCALES, _FACTORS)):
             if name.removesuffix(_SCALES).removesuffix(_FACTORS) not in tensors:
-                message = f"{file}: {quoted(name)} belongs to an int8 weight that the file does not have"
-                raise CheckpointError(message)
+                raise CheckpointError(f"{file}: {quoted(name)} belongs to an int8 weight that the file does not have")
         elif name + _SCALES in tensors and name + _FACTORS in tensors:
             parts = tensor, tensors[name + _SCALES], tensors[name + _FACTORS]
             in_memory = all(isinstance(part, np.ndarray) for part in parts)
@@ -226,17 +225,14 @@ def _check_shapes(name: str, parts: Sequence[Any], file: str) -> None:
     shapes = values.ndim == 2 and scales.shape == (len(values), groups) and factors.shape == (values.shape[1],)
     if not shapes or values.dtype != np.int8 or scales.dtype != np.float32 or factors.dtype != np.float32:
         found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts)
-        message = f"{file}: {quoted(name)} is not an int8 weight with scales and factors: {found}"
-        raise CheckpointError(message)
+        raise CheckpointError(f"{file}: {quoted(name)} is not an int8 weight with scales and factors: {found}")
 
 
 def _checked(name: str, weight: Int8Weight, file: str) -> Int8Weight:
     _check_shapes(name, weight, file)
     values, scales, factors = weight
     if not (np.isfinite(scales).all() and np.isfinite(factors).all() and (scales >= 0).all() and (factors > 0).all()):
-        message = f"{file}: scales or factors of {quoted(name)} are NaN, infinite or negative"
-        raise CheckpointError(message)
+        raise CheckpointError(f"{file}: scales or factors of {quoted(name)} are NaN, infinite or negative")
     if values.size and values.min() == -128:
-        message = f"{file}: {quoted(name)} has the number -128; int8 weights are from -127 to 127"
-        raise CheckpointError(message)
+        raise CheckpointError(f"{file}: {quoted(name)} has the number -128; int8 weights are from -127 to 127")
     return weight

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -86,11 +86,13 @@ class NumbersFile:
                 done += count
             changed = self._state() != self._opened
         except (OSError, ValueError) as cause:
-            _refuse(self.path, f"cannot be read: {getattr(cause, 'strerror', None) or cause}", cause)
+            raise CheckpointError(
+                f"{self.path}: cannot be read: {getattr(cause, 'strerror', None) or cause}"
+            ) from cause
         if done < len(to):
-            _refuse(self.path, "was shortened while it was read")
+            raise CheckpointError(f"{self.path}: was shortened while it was read")
         if changed:
-            _refuse(self.path, "was changed while it was read")
+            raise CheckpointError(f"{self.path}: was changed while it was read")
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset` on; fewer at the end of the file.
@@ -220,7 +222,7 @@ class TransposedTensor(StoredTensor):
         super().__init__(of._source, of._offset, of._stored, of.shape[::-1], keep_half=of._keep_half)
         self._of = of
 
-    def __getitem__(self, rows: slice) -> Any:  # noqa: ANN401 (an array: its numbers do not follow each other in the file)
+    def __getitem__(self, rows: slice) -> Any:
         return self.read()[rows]
 
     def copy(self) -> TransposedTensor:
@@ -264,7 +266,7 @@ class Scratch:
         return self._pages[start : self._used].view(dtype).reshape(shape)
 
 
-def loaded(weight: Any, scratch: Scratch | None = None) -> Any:  # noqa: ANN401 (arrays and int8 weights, in memory or not)
+def loaded(weight: Any, scratch: Scratch | None = None) -> Any:
     """Return a weight in memory, read if it is still in its file, as by `StoredTensor.read`."""
     return weight.read(scratch) if isinstance(weight, StoredTensor | StoredInt8Weight) else weight
 
@@ -278,7 +280,7 @@ def loaded_all(weights: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arrays[id(weight)] for name, weight in weights.items()}
 
 
-def blocks(tensor: Any) -> Iterator[npt.NDArray[Any]]:  # noqa: ANN401 (an array or a `StoredTensor`)
+def blocks(tensor: Any) -> Iterator[npt.NDArray[Any]]:
     """Yield some rows of a tensor after the other, read if they are still in the file: at most 1 MB, or one row.
 
     A `TransposedTensor` is yielded as a whole.
@@ -291,7 +293,7 @@ def blocks(tensor: Any) -> Iterator[npt.NDArray[Any]]:  # noqa: ANN401 (an array
         yield loaded(tensor[start : start + step])
 
 
-def equal(a: Any, b: Any) -> bool:  # noqa: ANN401 (arrays or `StoredTensor`s)
+def equal(a: Any, b: Any) -> bool:
     """Return whether two tensors have equal numbers, of whatever floating-point type."""
     if a is b:
         return True
@@ -317,10 +319,6 @@ def must_be_finite(bad: Mapping[str, int], where: str) -> None:
     """
     if bad:
         worst = ", ".join(f"{count} in {quoted(name)}" for name, count in list(bad.items())[:8])
-        message = f"{where}: {sum(bad.values())} weights are NaN or infinite, which int8 has no numbers for: {worst}"
-        raise CheckpointError(message)
-
-
-def _refuse(file: Path, what: str, cause: BaseException | None = None) -> NoReturn:
-    message = f"{file}: {what}"
-    raise CheckpointError(message) from cause
+        raise CheckpointError(
+            f"{where}: {sum(bad.values())} weights are NaN or infinite, which int8 has no numbers for: {worst}"
+        )

@@ -73,8 +73,7 @@ SALIENCY = ("occlusion", "gradient", "input_x_gradient", "integrated_gradients")
 def natural(value: str) -> int:
     """Convert an argument to a whole number, 0 or above."""
     if not (value.isascii() and value.isdigit()):
-        message = f"{value!r} is not a whole number"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{value!r} is not a whole number")
     return int(value)
 
 
@@ -82,8 +81,7 @@ def positive(value: str) -> int:
     """Convert an argument to a whole number above 0."""
     number = int(value) if value.isascii() and value.isdigit() else 0
     if number < 1:
-        message = f"{value!r} is not a whole number above 0"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{value!r} is not a whole number above 0")
     return number
 
 
@@ -97,8 +95,7 @@ def separator(value: str) -> str:
     escapes = {r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\0": "\0", r"\\": "\\"}
     text = re.sub(r"\\.", lambda escape: escapes.get(escape[0], escape[0]), value)
     if not text:
-        message = "is empty; to read each file as one text, use --whole"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError("is empty; to read each file as one text, use --whole")
     return text
 
 
@@ -210,8 +207,7 @@ def calibration_texts(options: argparse.Namespace) -> list[str] | None:
     try:
         lines = options.calibrate.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as cause:
-        message = f"--calibrate {options.calibrate}: the file is not UTF-8: {cause}"
-        raise InputError(message) from cause
+        raise InputError(f"--calibrate {options.calibrate}: the file is not UTF-8: {cause}") from cause
     return [line for line in lines if line.strip()]
 
 
@@ -262,8 +258,7 @@ def share(value: str) -> float:
     """Return a number from 0 to 1."""
     number = _number(value)
     if not 0 <= number <= 1:
-        message = f"{value!r} is not a number from 0 to 1"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number from 0 to 1")
     return number
 
 
@@ -271,8 +266,7 @@ def above_zero(value: str) -> float:
     """Return a finite number above 0."""
     number = _number(value)
     if not 0 < number < math.inf:
-        message = f"{value!r} is not a number above 0"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number above 0")
     return number
 
 
@@ -280,8 +274,7 @@ def not_negative(value: str) -> float:
     """Return a finite number of at least 0."""
     number = _number(value)
     if not 0 <= number < math.inf:
-        message = f"{value!r} is not a number of at least 0"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number of at least 0")
     return number
 
 
@@ -308,8 +301,7 @@ def input_files(given: list[str]) -> list[str]:
         mode = 0
     if stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode):
         return [STDIN]
-    message = "no text to read: give files, or - for standard input, or pipe texts in"
-    raise InputError(message)
+    raise InputError("no text to read: give files, or - for standard input, or pipe texts in")
 
 
 def reading_options(options: argparse.Namespace) -> ReadingOptions:
@@ -321,8 +313,7 @@ def reading_options(options: argparse.Namespace) -> ReadingOptions:
         ``--whole`` is given with ``--separator``, or a field or column more often than the command takes.
     """
     if options.whole and options.separator != "\n":
-        message = "give either --whole or --separator"
-        raise InputError(message)
+        raise InputError("give either --whole or --separator")
     return {
         "separator": None if options.whole else options.separator,
         "field": _one_or_two(options.jsonl_field, "--jsonl-field", options.most_columns),
@@ -334,8 +325,7 @@ def reading_options(options: argparse.Namespace) -> ReadingOptions:
 def _one_or_two(names: list[str], option: str, most: int) -> Fields | None:
     if len(names) > most:
         times = "once, as a vector belongs to one text" if most == 1 else "once or twice"
-        message = f"{option} is given {len(names)} times: give it {times}"
-        raise InputError(message)
+        raise InputError(f"{option} is given {len(names)} times: give it {times}")
     return (names[0], names[1]) if len(names) == 2 else names[0] if names else None
 
 
@@ -391,6 +381,5 @@ def load_tokenizer(name: str, *, cased: bool = False, download: bool = False) ->
     if is_file and not name.endswith(".json"):
         return Tokenizer.from_vocab(name, lowercase=not cased)
     if cased:
-        message = f"--cased applies to a vocab.txt; {name} has its own setting for case"
-        raise InputError(message)
+        raise InputError(f"--cased applies to a vocab.txt; {name} has its own setting for case")
     return Tokenizer.from_file(name) if is_file else Tokenizer.from_pretrained(name, download=download)

@@ -158,12 +158,10 @@ def _count_into_folder(options: argparse.Namespace, progress: Callable[..., None
     sources: dict[Path, str] = {}
     for name in options.files:
         if name == arguments.STDIN:
-            message = "standard input has no name for its counts in a folder: give a file as --output"
-            raise InputError(message)
+            raise InputError("standard input has no name for its counts in a folder: give a file as --output")
         path = folder / f"{Path(name).name}.{options.format}"
         if path in sources:
-            message = f"{sources[path]} and {name} have the same name, and so would their counts in {folder}"
-            raise InputError(message)
+            raise InputError(f"{sources[path]} and {name} have the same name, and so would their counts in {folder}")
         sources[path] = name
     folder.mkdir(parents=True, exist_ok=True)
     parts, reused = [], 0

@@ -70,8 +70,7 @@ def run(options: argparse.Namespace) -> None:
 
     start = time.perf_counter()
     if options.output.exists() and not options.output.is_dir():
-        message = f"{options.output}: is a file; give a folder"
-        raise InputError(message)
+        raise InputError(f"{options.output}: is a file; give a folder")
     words = None if options.vocabulary is None else options.vocabulary.read_text(encoding="utf-8").splitlines()
     encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads, download=options.download)
     static = distill_static(
@@ -98,15 +97,16 @@ def run(options: argparse.Namespace) -> None:
     )
 
 
-def _dims(value: str) -> Any:  # noqa: ANN401
+def _dims(value: str) -> Any:
     """Convert an argument to a width, a share of the variance, "auto" or None."""
     if value in ("auto", "none"):
         return None if value == "none" else value
     try:
         return arguments.positive(value) if value.isdigit() else float(value)
     except ValueError:
-        message = f"{value!r} is not a whole number, a number between 0 and 1, auto or none"
-        raise argparse.ArgumentTypeError(message) from None
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a whole number, a number between 0 and 1, auto or none"
+        ) from None
 
 
 def _coefficient(value: str) -> float | None:
@@ -116,5 +116,4 @@ def _coefficient(value: str) -> float | None:
     try:
         return float(value)
     except ValueError:
-        message = f"{value!r} is not a number between 0 and 1, or none"
-        raise argparse.ArgumentTypeError(message) from None
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number between 0 and 1, or none") from None

@@ -161,8 +161,9 @@ def _output(options: argparse.Namespace) -> tuple[Path | None, str]:
     if str(path) == "-":
         kind = options.format or "jsonl"
         if kind != "jsonl" and sys.stdout.isatty():
-            message = f"standard output is a terminal, and {kind} is not text: redirect it, or use --format jsonl"
-            raise InputError(message)
+            raise InputError(
+                f"standard output is a terminal, and {kind} is not text: redirect it, or use --format jsonl"
+            )
         return None, kind
     suffixes = [path.suffix] if options.format else [f".{kind}" for kind in FORMATS]
     check_output(path, suffixes, "vectors")

@@ -53,10 +53,9 @@ def run_lists(
     encoder: SparseEncoder | MultiVectorEncoder
     if model == "SparseEncoder":
         if options.normalize:
-            message = (
+            raise InputError(
                 "--normalize is for dense vectors: the vectors of a sparse model are compared by their dot product"
             )
-            raise InputError(message)
         encoder = SparseEncoder.from_pretrained(folder, **settings)
         columns, what = [ListColumn("indices", "int32"), ListColumn("values", "float32")], "sparse encoder"
     else:

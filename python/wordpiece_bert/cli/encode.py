@@ -77,18 +77,17 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Encode the texts or files, and report which were truncated or skipped."""
     if options.files and options.text:
-        message = "give either files or --text"
-        raise InputError(message)
+        raise InputError("give either files or --text")
     if not options.text:
         options.files = arguments.input_files(options.files)
     if str(options.output) == arguments.STDIN:  # "-" is standard output here, where rows go without --output
         options.output = None
     if options.output and (options.text or options.tokens):
-        message = "--output excludes --text and --tokens: print the rows, or redirect the printed rows into a file"
-        raise InputError(message)
+        raise InputError(
+            "--output excludes --text and --tokens: print the rows, or redirect the printed rows into a file"
+        )
     if options.padding and options.max_length is None:
-        message = "--padding fills rows up to --max-length: give that too"
-        raise InputError(message)
+        raise InputError("--padding fills rows up to --max-length: give that too")
     if options.output:
         from wordpiece_bert.corpus.writers import written_files
 

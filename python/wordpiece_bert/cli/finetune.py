@@ -130,14 +130,11 @@ def run(options: argparse.Namespace) -> None:
     files = [file for file in (options.train, options.eval) if file]
     refuse_input_as_output([options.output], files)
     if options.output.exists() and not options.output.is_dir():
-        message = f"{options.output}: is a file; give a folder"
-        raise InputError(message)
+        raise InputError(f"{options.output}: is a file; give a folder")
     if options.cache and not options.frozen:
-        message = "--cache keeps the vectors of --frozen, which is missing"
-        raise InputError(message)
+        raise InputError("--cache keeps the vectors of --frozen, which is missing")
     if options.eval_steps and not options.eval:
-        message = "--eval-steps is how often to evaluate on --eval, which is missing"
-        raise InputError(message)
+        raise InputError("--eval-steps is how often to evaluate on --eval, which is missing")
     with with_threads(options):
         (finetune_frozen if options.frozen else finetune_run).run(options)
 
@@ -158,6 +155,5 @@ def _checked(value: str, above: float) -> float:
     except ValueError:
         number = float("nan")
     if not above < number < float("inf"):
-        message = f"{value!r} is not a number {'above 0' if above == 0 else 'of at least 0'}"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number {'above 0' if above == 0 else 'of at least 0'}")
     return number

@@ -35,15 +35,14 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> None:
     """Compute the vectors, fit the head, evaluate it, and write the folder."""
     if options.task not in ("classify", "regress", "tokens"):
-        message = f"--frozen has no heads for --task {options.task}, only for classify, regress and tokens"
-        raise InputError(message)
+        raise InputError(f"--frozen has no heads for --task {options.task}, only for classify, regress and tokens")
     for flag in ("resume", "overwrite", "save_steps", "eval_steps", "bf16"):
         if getattr(options, flag):
-            message = f"--{flag.replace('_', '-')} is for a training in steps; a head on frozen vectors has none"
-            raise InputError(message)
+            raise InputError(
+                f"--{flag.replace('_', '-')} is for a training in steps; a head on frozen vectors has none"
+            )
     if options.cache and options.task == "tokens":
-        message = "--cache keeps vectors of texts; --task tokens has none"
-        raise InputError(message)
+        raise InputError("--cache keeps vectors of texts; --task tokens has none")
     start = perf_counter()
     count, found = _tokens(options) if options.task == "tokens" else _texts(options)
     seconds = perf_counter() - start

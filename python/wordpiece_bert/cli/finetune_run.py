@@ -236,8 +236,7 @@ def _choose(options: argparse.Namespace, tokenizer: Tokenizer) -> Task:
 def _sentence_trainer(options: argparse.Namespace, settings: TrainingArguments) -> SentenceTrainer:
     """Return the trainer of a sentence encoder."""
     if not options.pair:
-        message = "--task similar needs pairs of texts: give --pair COLUMN, the second text of each"
-        raise InputError(message)
+        raise InputError("--task similar needs pairs of texts: give --pair COLUMN, the second text of each")
     encoder = SentenceEncoder(options.model, download=options.download)
     if options.max_length:
         encoder.max_seq_length = min(options.max_length, encoder.max_seq_length)
@@ -256,6 +255,7 @@ def lists_of(file: str, column: str, values: list[Any]) -> list[list[str]]:
     """Return lists of words or labels; a string is divided at white space."""
     rows = [value.split() if isinstance(value, str) else value for value in values]
     if wrong := next((value for value in rows if not isinstance(value, list)), None):
-        message = f"{file}: the column {column!r} must hold lists of strings, or strings of words, not {wrong!r:.40}"
-        raise InputError(message)
+        raise InputError(
+            f"{file}: the column {column!r} must hold lists of strings, or strings of words, not {wrong!r:.40}"
+        )
     return rows

@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> None:
     wanted = None if options.views is None else options.views.split(",")
     for name in wanted or ():
         if name not in arguments.VIEWS:
-            message = f"--views: {name!r} is not one of {', '.join(arguments.VIEWS)}"
-            raise InputError(message)
+            raise InputError(f"--views: {name!r} is not one of {', '.join(arguments.VIEWS)}")
     text = sys.stdin.read() if options.text == "-" else options.text
     inputs = [path for name in (options.model, options.beside) for path in arguments.files_of(name)]
     refuse_input_as_output([options.output], inputs)
@@ -56,11 +55,9 @@ def run(options: argparse.Namespace) -> None:
     tokenizer = _tokenizer(options.model) if loaded is None else loaded.tokenizer
     possible = _possible(loaded)
     if wanted and (missing := [name for name in wanted if name not in possible]):
-        message = f"{options.model} does not allow {', '.join(missing)}: it allows {', '.join(possible)}"
-        raise InputError(message)
+        raise InputError(f"{options.model} does not allow {', '.join(missing)}: it allows {', '.join(possible)}")
     if options.saliency and "saliency" not in (wanted or possible):
-        message = f"--saliency {options.saliency}: the page has no view saliency, which needs a classifier"
-        raise InputError(message)
+        raise InputError(f"--saliency {options.saliency}: the page has no view saliency, which needs a classifier")
     views = _views(options, text, tokenizer, loaded, wanted or possible)
     title = f"{text[:60]}{'…' * (len(text) > 60)} · {options.model}"
     path = Page(views, " ".join(title.split())).save(options.output)

@@ -116,17 +116,16 @@ def run(options: argparse.Namespace) -> None:
     from wordpiece_bert.pretraining.build import fingerprint_of
 
     if options.output.exists() and not options.output.is_dir():
-        message = f"{options.output}: is a file; give a folder"
-        raise InputError(message)
+        raise InputError(f"{options.output}: is a file; give a folder")
     if options.output.resolve() == Path(options.data).resolve():
-        message = f"{options.output}: is the folder of examples; give another"
-        raise InputError(message)
+        raise InputError(f"{options.output}: is the folder of examples; give another")
     resume = resumes(options)
     tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
     dataset = PretrainingDataset(options.data)
     if dataset.tokenizer_fingerprint != fingerprint_of(tokenizer):
-        message = f"{options.data}: was made with another tokenizer than {options.vocab}; give that one with --vocab"
-        raise InputError(message)
+        raise InputError(
+            f"{options.data}: was made with another tokenizer than {options.vocab}; give that one with --vocab"
+        )
     masking = None
     if not dataset.masked:
         masking = Masking(
@@ -164,8 +163,7 @@ def _rows(options: argparse.Namespace, masking: Masking | None) -> tuple[Pretrai
     if options.eval:
         other = PretrainingDataset(options.eval)
         if other.tokenizer_fingerprint != data.tokenizer_fingerprint:
-            message = f"{options.eval}: was made with another tokenizer than {options.data}"
-            raise InputError(message)
+            raise InputError(f"{options.eval}: was made with another tokenizer than {options.data}")
         if not other.masked:
             other = PretrainingDataset(options.eval, masking=masking, seed=options.seed)
         return PretrainingRows(data), PretrainingRows(other)
@@ -188,8 +186,7 @@ def _model(options: argparse.Namespace, dataset: PretrainingDataset, tokenizer: 
     given = [name for name in (*_SIZES, "intermediate_size", "max_positions") if getattr(options, name) is not None]
     if given and (options.model or options.config):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        message = f"{flags}: the sizes are those of {options.model or options.config}; leave them out"
-        raise InputError(message)
+        raise InputError(f"{flags}: the sizes are those of {options.model or options.config}; leave them out")
     pairs = dataset.objective in PAIR_LABELS
     if options.model:
         # Only BERT itself has a head for pairs here.

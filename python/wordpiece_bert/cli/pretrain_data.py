@@ -153,19 +153,16 @@ def _add_masking(group: argparse._ArgumentGroup) -> None:
 def _part(value: str) -> tuple[int, int]:
     first, slash, count = value.partition("/")
     if not (slash and first.isascii() and first.isdigit() and count.isascii() and count.isdigit()):
-        message = f"{value!r} is not I/N, such as 0/8"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{value!r} is not I/N, such as 0/8")
     return int(first), int(count)
 
 
 def run(options: argparse.Namespace) -> None:
     """Make the store unless stores are given, then the examples, and print the report."""
     if options.output is None and options.tokens is None:
-        message = "nothing to write: give --output for examples, or --tokens for a token store alone"
-        raise InputError(message)
+        raise InputError("nothing to write: give --output for examples, or --tokens for a token store alone")
     if (options.whole_words or options.spans or options.max_predictions) and not options.mask:
-        message = "--whole-words, --spans and --max-predictions are options of --mask: give that too"
-        raise InputError(message)
+        raise InputError("--whole-words, --spans and --max-predictions are options of --mask: give that too")
     tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
     print_verbose(options, f"{options.vocab}: {len(tokenizer):,} tokens")
     store = _store(tokenizer, options)
@@ -185,14 +182,12 @@ def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
     folders = [Path(name).is_dir() for name in options.files]
     if any(folders) and not all(folders):
         name = options.files[folders.index(True)]
-        message = f"{name}: is a folder, but others are files: give text files, or token stores"
-        raise InputError(message)
+        raise InputError(f"{name}: is a folder, but others are files: give text files, or token stores")
     if all(folders) and len(folders) == 1:
         return TokenStore(options.files[0])
     if all(folders):
         if options.tokens is None:
-            message = "several stores are merged into the folder --tokens: give that too"
-            raise InputError(message)
+            raise InputError("several stores are merged into the folder --tokens: give that too")
         return merge_token_stores(options.files, options.tokens)
     given: dict[str, Any] = {}
     if options.shard_tokens is not None:

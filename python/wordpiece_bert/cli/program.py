@@ -162,7 +162,7 @@ class _Parser(argparse.ArgumentParser):
         print_error(f"{message} (see {self.prog} --help)")
         raise SystemExit(2)
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             choices = list(action.choices)
             message = f"invalid choice: {value!r} (choose from {', '.join(choices)}){closest(str(value), choices)}"

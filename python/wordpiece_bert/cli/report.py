@@ -56,8 +56,9 @@ def run(options: argparse.Namespace) -> None:
 
     files = arguments.input_files(options.files)
     if arguments.STDIN in files and len(options.vocab) > 1:
-        message = "standard input can be read only once, and each vocabulary reads the texts: save them to a file"
-        raise InputError(message)
+        raise InputError(
+            "standard input can be read only once, and each vocabulary reads the texts: save them to a file"
+        )
     if options.plot:
         vocabularies = (path for name in options.vocab for path in arguments.files_of(name))
         refuse_input_as_output([options.plot], [*files, *vocabularies])

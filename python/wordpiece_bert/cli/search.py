@@ -137,8 +137,9 @@ def run(options: argparse.Namespace) -> None:
     if options.rerank is not None:
         ranker = CrossEncoder.from_pretrained(options.rerank, download=options.download, **loading)
         if ranker.num_labels != 1:
-            message = f"{options.rerank}: has {ranker.num_labels} labels; --rerank needs a cross encoder with one"
-            raise InputError(message)
+            raise InputError(
+                f"{options.rerank}: has {ranker.num_labels} labels; --rerank needs a cross encoder with one"
+            )
     print_verbose(options, str(encoder.engine))
     if isinstance(encoder, SentenceEncoder):
         collection = _collect(options, reader, encoder)
@@ -160,12 +161,12 @@ def _encoder(options: argparse.Namespace, folder: Path, loading: dict[str, Any])
 
     kind = other_class(folder)
     if kind == "CrossEncoder":
-        message = f"{options.model}: is a cross encoder, which makes no vectors; give it to --rerank"
-        raise InputError(message)
+        raise InputError(f"{options.model}: is a cross encoder, which makes no vectors; give it to --rerank")
     if kind is not None and options.vectors is not None:
         what = "sparse vectors" if kind == "SparseEncoder" else "many vectors for a text"
-        message = f"{options.model}: makes {what}, which --vectors does not keep; leave it out, they are made each time"
-        raise InputError(message)
+        raise InputError(
+            f"{options.model}: makes {what}, which --vectors does not keep; leave it out, they are made each time"
+        )
     encoder: Encoder = getattr(sentence, kind or "SentenceEncoder").from_pretrained(folder, **loading)
     return encoder
 
@@ -174,17 +175,14 @@ def _check(options: argparse.Namespace, files: list[str]) -> None:
     """Refuse combinations of options that cannot work, before anything is loaded."""
     from_stdin = options.query is None and options.queries in (None, arguments.STDIN)
     if from_stdin and arguments.STDIN in files:
-        message = "no query: texts are read from standard input, so give queries with --query or --queries FILE"
-        raise InputError(message)
+        raise InputError("no query: texts are read from standard input, so give queries with --query or --queries FILE")
     if from_stdin and not options.interactive and options.queries is None and sys.stdin.isatty():
-        message = "no query: give --query TEXT, --queries FILE or --interactive, or pipe queries in"
-        raise InputError(message)
+        raise InputError("no query: give --query TEXT, --queries FILE or --interactive, or pipe queries in")
     path: Path | None = options.vectors
     if path is None:
         return
     if path.suffix.removeprefix(".") not in FORMATS:
-        message = f"{path}: --vectors ends in {', '.join('.' + kind for kind in FORMATS)}"
-        raise InputError(message)
+        raise InputError(f"{path}: --vectors ends in {', '.join('.' + kind for kind in FORMATS)}")
     from wordpiece_bert.corpus.fingerprint import sidecar_of
 
     refuse_input_as_output([path, sidecar_of(path)], [*files, *([options.queries] if options.queries else [])])
@@ -294,16 +292,14 @@ def _compare(
 
     path, count, (rows, width) = options.vectors, sum(map(len, blocks)), stored.vectors.shape
     if rows != count:
-        message = (
+        raise InputError(
             f"{path} has {counted(rows, 'vector')}, but there are {counted(count, 'text')}: it was made of other "
             "texts; delete it, or give another file to --vectors"
         )
-        raise InputError(message)
     if count and width != encoder.dimension:
-        message = (
+        raise InputError(
             f"{path} has vectors of {width} numbers, the model of {encoder.dimension}: give the --model that made them"
         )
-        raise InputError(message)
     digest = TextsDigest()
     for block in blocks:
         digest.add_utf8(*block.utf8())

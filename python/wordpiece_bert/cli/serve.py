@@ -83,8 +83,7 @@ def seconds(value: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        message = f"{value!r} is not a number of seconds"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number of seconds")
     return number
 
 
@@ -99,8 +98,7 @@ def run(options: argparse.Namespace) -> None:
         name, separator, model = given.partition("=")
         name, model = (name, model) if separator and not Path(given).exists() else (_shown_name(given), given)
         if name in models:
-            message = f"two models are named {name!r}: give one another name, as in NAME={model}"
-            raise InputError(message)
+            raise InputError(f"two models are named {name!r}: give one another name, as in NAME={model}")
         models[name] = load_model(
             model,
             backend=options.backend,
@@ -134,8 +132,7 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
     if options.api_key_file is not None:
         keys += options.api_key_file.read_text(encoding="utf-8").split()
         if not keys:
-            message = f"{options.api_key_file} has no key"
-            raise InputError(message)
+            raise InputError(f"{options.api_key_file} has no key")
     return ServerSettings(**{name: value for name, value in given.items() if value is not None}, api_keys=tuple(keys))
 
 

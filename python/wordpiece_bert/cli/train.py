@@ -42,8 +42,7 @@ def run(options: argparse.Namespace) -> None:
     options.files = arguments.input_files(options.files)
     as_file = options.output.suffix == ".txt"
     if not as_file and options.output.exists() and not options.output.is_dir():
-        message = f"{options.output}: is a file; give a folder, or a file that ends in .txt"
-        raise InputError(message)
+        raise InputError(f"{options.output}: is a file; give a folder, or a file that ends in .txt")
     names = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
     written = [options.output] if as_file else [options.output / name for name in names]
     written += [path for path in (options.token_counts, options.pieces) if path]
@@ -86,8 +85,7 @@ def _training_options(options: argparse.Namespace) -> dict[str, Any]:
             options.base, cased=options.cased and is_vocab_txt, download=options.download
         )
     elif options.pieces:
-        message = "--pieces writes the pieces of new tokens under --base: give that too"
-        raise InputError(message)
+        raise InputError("--pieces writes the pieces of new tokens under --base: give that too")
     for name in (
         "max_word_chars",
         "reserved",
@@ -111,8 +109,7 @@ def _training_options(options: argparse.Namespace) -> dict[str, Any]:
 def _load_counts(options: argparse.Namespace) -> WordCounts:
     """Load and add up files of counts, and check the normalizer options against theirs."""
     if options.max_distinct_words is not None:
-        message = "--max-distinct-words applies to counting, and with --counts the words are counted already"
-        raise InputError(message)
+        raise InputError("--max-distinct-words applies to counting, and with --counts the words are counted already")
     from wordpiece_bert.training import WordCounts
     from wordpiece_bert.training.options import settings_of
 

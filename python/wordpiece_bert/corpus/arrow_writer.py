@@ -60,7 +60,7 @@ class ArrowWriter:
             self._raised = error
             raise
 
-    def begin(self, file: BinaryIO, schema: Any) -> None:  # noqa: ANN401
+    def begin(self, file: BinaryIO, schema: Any) -> None:
         """Write what precedes the batches."""
         if self._kind == "parquet":
             self._writer = self.pyarrow.parquet.ParquetWriter(file, schema, compression="zstd")
@@ -70,7 +70,7 @@ class ArrowWriter:
         self._schema = schema
         self._raise_again()
 
-    def write(self, batch: Any) -> None:  # noqa: ANN401
+    def write(self, batch: Any) -> None:
         """Write a record batch: in Parquet, a row group."""
         self._writer.write_batch(batch)
         self._raise_again()

@@ -63,8 +63,7 @@ def column_blocks(
     """
     for name, _ in files:
         if suffix_of(name) in NO_TABLES:
-            message = f"{name}: only .csv, .tsv and Parquet files have columns"
-            raise InputError(message)
+            raise InputError(f"{name}: only .csv, .tsv and Parquet files have columns")
         if separator_format(name) is None:
             import_pyarrow("reading Parquet")
     return _column_blocks(files, columns, errors, block_texts)

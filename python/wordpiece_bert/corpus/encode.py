@@ -182,11 +182,10 @@ class FileEncoder:
         if self.row_length is not None and (longer := np.flatnonzero(batch.lengths != self.row_length)).size:
             row = int(longer[0])
             text = row if batch.overflow_to_sample is None else int(batch.overflow_to_sample[row])
-            message = (
+            raise InputError(
                 f"{block.location(text)}: {batch.lengths[row]} tokens, but rows are padded to {self.row_length}: "
                 f"pass truncation=True, max_length={self.row_length}, or padding=False"
             )
-            raise InputError(message)
         return batch
 
 
@@ -200,11 +199,10 @@ def _row_length(padding: PaddingSettings | None) -> int | None:
     if padding is None:
         return None
     if padding["length"] is None:
-        message = (
+        raise InputError(
             "padding to the longest row needs all rows at once, but files are read in blocks: pass "
             "padding='max_length' with a max_length, or padding=False"
         )
-        raise InputError(message)
     multiple = padding["pad_to_multiple_of"] or 1
     return -(-padding["length"] // multiple) * multiple
 

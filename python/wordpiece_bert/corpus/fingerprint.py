@@ -93,8 +93,7 @@ class Fingerprint:
         """
 
         def refuse(what: str) -> NoReturn:
-            message = f"{where}: the fingerprint of the vectors {what}"
-            raise InputError(message)
+            raise InputError(f"{where}: the fingerprint of the vectors {what}")
 
         content = parse_json(record, where, InputError)
         if not isinstance(content, dict):
@@ -221,6 +220,5 @@ def read_sidecar(path: Path) -> bytes | None:
     with sidecar.open("rb") as file:
         record = file.read(MAX_CONFIG_BYTES + 1)
     if len(record) > MAX_CONFIG_BYTES:
-        message = f"{sidecar}: larger than {MAX_CONFIG_BYTES:,} bytes, the limit for a fingerprint"
-        raise InputError(message)
+        raise InputError(f"{sidecar}: larger than {MAX_CONFIG_BYTES:,} bytes, the limit for a fingerprint")
     return record

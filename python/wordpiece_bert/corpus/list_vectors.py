@@ -72,8 +72,7 @@ class _JsonLines(ListWriter):
 
     def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
         if not all(np.isfinite(array).all() for array in values.values()):
-            message = "a value is not finite, which JSON cannot hold: choose another format"
-            raise InputError(message)
+            raise InputError("a value is not finite, which JSON cannot hold: choose another format")
         lines = []
         for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             lists = (f"{json.dumps(column.name)}: {_json(values[column.name][start:end])}" for column in self._columns)
@@ -98,7 +97,7 @@ class _Arrow(ListWriter, ArrowRowWriter):
         self._writer = ArrowWriter(kind)
         pyarrow = self._writer.pyarrow
 
-        def item(column: ListColumn) -> Any:  # noqa: ANN401
+        def item(column: ListColumn) -> Any:
             number = getattr(pyarrow, column.dtype)()
             return number if column.width is None else pyarrow.list_(number, column.width)
 
@@ -107,8 +106,9 @@ class _Arrow(ListWriter, ArrowRowWriter):
     def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
         pyarrow = self._writer.pyarrow
         if int(offsets[-1]) >= 2**31:
-            message = f"a block has {offsets[-1]} values, more than an Arrow list holds: use a smaller batch_size"
-            raise InputError(message)
+            raise InputError(
+                f"a block has {offsets[-1]} values, more than an Arrow list holds: use a smaller batch_size"
+            )
         starts = pyarrow.array(offsets.astype(np.int32))
         arrays = []
         for column in self._columns:
@@ -137,7 +137,8 @@ def list_writer(path: Path | None, columns: Sequence[ListColumn], kind: str) -> 
         The format is another one, or pyarrow is needed and not installed.
     """
     if kind not in LIST_FORMATS:
-        message = f"vectors of various lengths cannot be written as {kind}: the formats are {', '.join(LIST_FORMATS)}"
-        raise InputError(message)
+        raise InputError(
+            f"vectors of various lengths cannot be written as {kind}: the formats are {', '.join(LIST_FORMATS)}"
+        )
     output = open_output(path, collect=kind in ("arrow", "parquet"))
     return _JsonLines(output, columns) if kind == "jsonl" else _Arrow(output, columns, kind)

@@ -27,13 +27,12 @@ Strings = tuple["npt.NDArray[np.uint8]", "npt.NDArray[np.int64]", "npt.NDArray[n
 NO_BYTES = np.empty(0, np.uint8)
 
 
-def import_pyarrow(what: str) -> Any:  # noqa: ANN401
+def import_pyarrow(what: str) -> Any:
     """Import pyarrow, or raise InputError with the command that installs it."""
     try:
         import pyarrow.parquet
     except ImportError as cause:
-        message = f"{what} needs pyarrow: pip install 'wordpiece-bert[arrow]'"
-        raise InputError(message) from cause
+        raise InputError(f"{what} needs pyarrow: pip install 'wordpiece-bert[arrow]'") from cause
     return pyarrow
 
 
@@ -68,7 +67,7 @@ def parquet_blocks(
 
 
 def _blocks(
-    pyarrow: Any,  # noqa: ANN401
+    pyarrow: Any,
     files: Sequence[tuple[str, int]],
     columns: Sequence[str],
     errors: str,
@@ -85,7 +84,7 @@ def _blocks(
         before += size
 
 
-def opened(pyarrow: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN401
+def opened(pyarrow: Any, name: str, columns: Sequence[str]) -> Any:
     """Open a Parquet file, a context, and check its columns of texts.
 
     Parameters
@@ -106,8 +105,7 @@ def opened(pyarrow: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN
         # A small buffer instead of an entire row group, which may be of any size.
         file = pyarrow.parquet.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)
     except pyarrow.ArrowInvalid as cause:
-        message = f"{name}: not a Parquet file: {cause}"
-        raise InputError(message) from cause
+        raise InputError(f"{name}: not a Parquet file: {cause}") from cause
     try:
         _check_columns(pyarrow, name, file.schema_arrow, columns)
     except InputError:
@@ -116,7 +114,7 @@ def opened(pyarrow: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN
     return file
 
 
-def batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401
+def batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:
     """Yield some columns of an open Parquet file as record batches of the size of a block."""
     yield from file.iter_batches(_rows_per_block(file.metadata, columns), columns=list(dict.fromkeys(columns)))
 
@@ -128,20 +126,18 @@ def missing_column(column: str, names: Sequence[str]) -> str:
     )
 
 
-def _check_columns(pyarrow: Any, name: str, schema: Any, columns: Sequence[str]) -> None:  # noqa: ANN401
+def _check_columns(pyarrow: Any, name: str, schema: Any, columns: Sequence[str]) -> None:
     for column in columns:
         if schema.names.count(column) != 1:
-            message = f"{name}: {missing_column(column, schema.names)}"
-            raise InputError(message)
+            raise InputError(f"{name}: {missing_column(column, schema.names)}")
         kind = schema.field(column).type
         if pyarrow.types.is_dictionary(kind):
             kind = kind.value_type
         if kind not in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()):
-            message = f"{name}: the column {column!r} is {kind}, not text"
-            raise InputError(message)
+            raise InputError(f"{name}: the column {column!r} is {kind}, not text")
 
 
-def _rows_per_block(metadata: Any, columns: Sequence[str]) -> int:  # noqa: ANN401
+def _rows_per_block(metadata: Any, columns: Sequence[str]) -> int:
     """Return how many rows fill a block, by the average row of the row group with the longest rows."""
     most = 1.0
     for i in range(metadata.num_row_groups):
@@ -152,7 +148,7 @@ def _rows_per_block(metadata: Any, columns: Sequence[str]) -> int:  # noqa: ANN4
     return max(1, min(BLOCK_ROWS, int(BLOCK_BYTES / most)))
 
 
-def strings_of(pyarrow: Any, array: Any) -> Strings:  # noqa: ANN401
+def strings_of(pyarrow: Any, array: Any) -> Strings:
     """Return the buffers of an Arrow array of strings, of any string type."""
     array = array.cast(pyarrow.large_string())
     if not len(array):

@@ -88,19 +88,16 @@ def id_dtype(dtype_like: npt.DTypeLike, vocabulary: int) -> np.dtype[Any]:
     except TypeError:
         dtype = np.dtype(object)
     if dtype not in [np.dtype(name) for name in ID_DTYPES]:
-        message = f"dtype must be one of {', '.join(map(repr, ID_DTYPES))}, not {dtype_like!r}"
-        raise InputError(message)
+        raise InputError(f"dtype must be one of {', '.join(map(repr, ID_DTYPES))}, not {dtype_like!r}")
     if vocabulary - 1 > np.iinfo(dtype).max:
-        message = (
+        raise InputError(
             f"{dtype} holds ids up to {np.iinfo(dtype).max:,}, but the vocabulary has {vocabulary:,}: use 'uint32'"
         )
-        raise InputError(message)
     return dtype
 
 
 def _cast(ids: npt.NDArray[np.uint32], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     # The size of the vocabulary is not enough: its ids may have gaps, and a template may have any id.
     if dtype.itemsize <= ids.itemsize and dtype != ids.dtype and ids.size and ids.max() > np.iinfo(dtype).max:
-        message = f"the id {ids.max()} does not fit {dtype}: use 'uint32'"
-        raise InputError(message)
+        raise InputError(f"the id {ids.max()} does not fit {dtype}: use 'uint32'")
     return ids.astype(dtype, copy=False)

@@ -104,12 +104,10 @@ class TextReader:
         self._files = _listed(files)
         self.files = tuple(self._files)
         if separator is not None and not isinstance(separator, str):
-            message = f"separator must be a str, or None to read each file as one text, not {separator!r}"
-            raise InputError(message)
+            raise InputError(f"separator must be a str, or None to read each file as one text, not {separator!r}")
         fields, columns = _names("field", field), _names("column", column)
         if fields and columns:
-            message = "pass either field, for JSON lines, or column, for tables"
-            raise InputError(message)
+            raise InputError("pass either field, for JSON lines, or column, for tables")
         for name in self._files:
             _check_holder(name, given="field" if fields else "column" if columns else None)
         sizes = [_size(name) for name in self._files]
@@ -155,15 +153,14 @@ def _listed(files: object) -> list[str]:
     for file in files:
         path = os.fspath(file) if isinstance(file, str | os.PathLike) else None
         if not isinstance(path, str):
-            message = f"files must be paths, or - for standard input, not {type(file).__name__}: {repr(file)[:80]}"
-            raise InputError(message)
+            raise InputError(
+                f"files must be paths, or - for standard input, not {type(file).__name__}: {repr(file)[:80]}"
+            )
         listed.append(path)
     if not listed:
-        message = "files is empty: pass at least one path"
-        raise InputError(message)
+        raise InputError("files is empty: pass at least one path")
     if listed.count(STDIN) > 1:
-        message = "standard input (-) can be read only once"
-        raise InputError(message)
+        raise InputError("standard input (-) can be read only once")
     return listed
 
 
@@ -171,8 +168,7 @@ def _names(argument: str, given: Fields | None) -> list[str]:
     """Check the value of `field` or `column` and return its names."""
     names = [] if given is None else [given] if isinstance(given, str) else list(given)
     if given is not None and (not 1 <= len(names) <= 2 or not all(isinstance(name, str) for name in names)):
-        message = f"{argument} must be a name, or two names for pairs, not {given!r}"
-        raise InputError(message)
+        raise InputError(f"{argument} must be a name, or two names for pairs, not {given!r}")
     return names
 
 
@@ -194,7 +190,6 @@ def _size(name: str) -> int | None:
         return None
     path = Path(name)
     if path.is_dir():
-        message = f"{name}: is a folder; pass the files in it"
-        raise InputError(message)
+        raise InputError(f"{name}: is a folder; pass the files in it")
     size = path.stat().st_size
     return size if path.is_file() else None

@@ -53,34 +53,26 @@ def read_stored(path: Path) -> StoredVectors:
     """Read the vectors of a file and their fingerprint, as `read_vectors`."""
     kind = path.suffix.removeprefix(".")
     if kind not in FORMATS:
-        message = f"{path}: vectors are read from files that end in {', '.join('.' + one for one in FORMATS)}"
-        raise InputError(message)
+        raise InputError(f"{path}: vectors are read from files that end in {', '.join('.' + one for one in FORMATS)}")
     require_ordinary_file(path)
     try:
         stored = _READERS.get(kind, _from_arrow)(path)
     except _ContentError as cause:
-        message = f"{path}: {cause}"
-        raise InputError(message) from None
+        raise InputError(f"{path}: {cause}") from None
     except InputError:
         raise
     except Exception as cause:  # NumPy and pyarrow raise errors of any class for a damaged file
         if isinstance(cause, OSError) and cause.errno is not None:
             raise
-        message = f"{path}: is not a .{kind} file of vectors, or is damaged: {_first_line(cause)}"
-        raise InputError(message) from cause
+        raise InputError(f"{path}: is not a .{kind} file of vectors, or is damaged: {_first_line(cause)}") from cause
     vectors = stored.vectors
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        message = f"{path}: has {vectors.dtype} of shape {list(vectors.shape)}, not vectors [n, d]"
-        raise InputError(message)
+        raise InputError(f"{path}: has {vectors.dtype} of shape {list(vectors.shape)}, not vectors [n, d]")
     return stored
 
 
 class _ContentError(Exception):
     """The file is well formed, but does not have vectors of one width."""
-
-
-def _refuse(message: str) -> NoReturn:
-    raise _ContentError(message)
 
 
 def _first_line(error: Exception) -> str:
@@ -100,7 +92,7 @@ def _from_json_lines(path: Path) -> StoredVectors:
                 continue
             row = _row_of_line(line, number)
             if rows and len(row) != len(rows[0]):
-                _refuse(f"line {number} has {len(row)} numbers, the first vector {len(rows[0])}")
+                raise _ContentError(f"line {number} has {len(row)} numbers, the first vector {len(rows[0])}")
             rows.append(row)
     return StoredVectors(np.stack(rows) if rows else np.zeros((0, 0), np.float32), read_sidecar(path))
 
@@ -109,28 +101,28 @@ def _row_of_line(line: bytes, number: int) -> npt.NDArray[np.float32]:
     """Return the vector of a line of JSON."""
 
     def refuse_constant(name: str) -> NoReturn:
-        _refuse(f"line {number} has {name}, which is not a JSON number")
+        raise _ContentError(f"line {number} has {name}, which is not a JSON number")
 
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=refuse_constant)
     except (ValueError, RecursionError) as cause:
-        _refuse(f"line {number} is not JSON: {_first_line(cause)}")
+        raise _ContentError(f"line {number} is not JSON: {_first_line(cause)}") from cause
     if not isinstance(value, dict) or COLUMN not in value:
-        _refuse(f"is not a .jsonl file of vectors: line {number} is no object with {COLUMN!r}")
+        raise _ContentError(f"is not a .jsonl file of vectors: line {number} is no object with {COLUMN!r}")
     vector = value[COLUMN]
     if not isinstance(vector, list):
-        _refuse(f"line {number}: {COLUMN!r} is {str(vector)[:_SHOWN]!r}, not a list of numbers")
+        raise _ContentError(f"line {number}: {COLUMN!r} is {str(vector)[:_SHOWN]!r}, not a list of numbers")
     # Not left to NumPy, which makes numbers of strings and booleans, and NaN of null.
     if not set(map(type, vector)) <= {int, float}:
         other = next(item for item in vector if type(item) not in (int, float))
-        _refuse(f"line {number}: {COLUMN!r} has {json.dumps(other)[:_SHOWN]}, which is not a number")
+        raise _ContentError(f"line {number}: {COLUMN!r} has {json.dumps(other)[:_SHOWN]}, which is not a number")
     try:
         with np.errstate(over="ignore"):
             row = np.array(vector, np.float32)
     except OverflowError:
         row = np.array([np.inf], np.float32)
     if not np.isfinite(row).all():
-        _refuse(f"line {number}: {COLUMN!r} has a number that is too large for float32")
+        raise _ContentError(f"line {number}: {COLUMN!r} has a number that is too large for float32")
     return row
 
 
@@ -159,7 +151,7 @@ def _from_arrow(path: Path) -> StoredVectors:
     return StoredVectors(_stacked(kind, chunks), record)
 
 
-def _record_batches(reader: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+def _record_batches(reader: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the record batches of an Arrow file or stream, and the metadata of each."""
     if hasattr(reader, "num_record_batches"):
         yield from (reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches))
@@ -167,34 +159,38 @@ def _record_batches(reader: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
         yield from reader.iter_batches_with_custom_metadata()
 
 
-def _check_column(pyarrow: Any, schema: Any) -> None:  # noqa: ANN401
+def _check_column(pyarrow: Any, schema: Any) -> None:
     """Check that a schema has one column of vectors, which is a list of numbers."""
     if schema.names.count(COLUMN) != 1:
         names = ", ".join(map(repr, schema.names))
-        _refuse(f"has no column {COLUMN!r}, or several; its columns are {names}"[:500])
+        raise _ContentError(f"has no column {COLUMN!r}, or several; its columns are {names}"[:500])
     kind, types = schema.field(COLUMN).type, pyarrow.types
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     if not is_list or not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
-        _refuse(f"the column {COLUMN!r} is {str(kind)[:_SHOWN]}, not lists of numbers")
+        raise _ContentError(f"the column {COLUMN!r} is {str(kind)[:_SHOWN]}, not lists of numbers")
 
 
-def _stacked(kind: Any, chunks: list[Any]) -> npt.NDArray[Any]:  # noqa: ANN401
+def _stacked(kind: Any, chunks: list[Any]) -> npt.NDArray[Any]:
     """Return the lists of a column as an array, [n, d]."""
     width = getattr(kind, "list_size", None)
     count = 0
     parts = []
     for chunk in chunks:
         if chunk.null_count:
-            _refuse(f"row {count + _first(chunk.is_null())} of the column {COLUMN!r} is null")
+            raise _ContentError(f"row {count + _first(chunk.is_null())} of the column {COLUMN!r} is null")
         if len(chunk):
             lengths = chunk.value_lengths().to_numpy(zero_copy_only=False)
             width = int(lengths[0]) if width is None else width
             if (lengths != width).any():
                 row = int(np.flatnonzero(lengths != width)[0])
-                _refuse(f"row {count + row} of the column {COLUMN!r} has {lengths[row]} numbers, row 0 has {width}")
+                raise _ContentError(
+                    f"row {count + row} of the column {COLUMN!r} has {lengths[row]} numbers, row 0 has {width}"
+                )
             flat = chunk.flatten()
             if flat.null_count:
-                _refuse(f"row {count + _first(flat.is_null()) // max(1, width)} of the column {COLUMN!r} has a null")
+                raise _ContentError(
+                    f"row {count + _first(flat.is_null()) // max(1, width)} of the column {COLUMN!r} has a null"
+                )
             parts.append(flat.to_numpy(zero_copy_only=False))
         count += len(chunk)
     if not parts:
@@ -202,7 +198,7 @@ def _stacked(kind: Any, chunks: list[Any]) -> npt.NDArray[Any]:  # noqa: ANN401
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(count, width or 0)
 
 
-def _first(mask: Any) -> int:  # noqa: ANN401
+def _first(mask: Any) -> int:
     """Return the position of the first true value of an Arrow array of booleans."""
     return int(np.flatnonzero(mask.to_numpy(zero_copy_only=False))[0])
 

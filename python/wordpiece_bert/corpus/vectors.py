@@ -122,8 +122,7 @@ class _JsonLines(_WithSidecar):
     def _write(self, vectors: npt.NDArray[np.float32]) -> None:
         line = f'{{"{COLUMN}": [' + ", ".join(["%.9g"] * self.width) + "]}\n"
         if not np.isfinite(vectors).all():
-            message = "a vector has a number that is not finite, which JSON cannot hold: choose another format"
-            raise InputError(message)
+            raise InputError("a vector has a number that is not finite, which JSON cannot hold: choose another format")
         self._output.file.write("".join(line % tuple(row) for row in vectors.tolist()).encode())
 
 

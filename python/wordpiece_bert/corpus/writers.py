@@ -267,14 +267,13 @@ class _ArrowTable(_OneFile):
         super().begin()
         self._writer.begin(self._output.file, self._schema)
 
-    def _batch(self, table: Table) -> Any:  # noqa: ANN401
+    def _batch(self, table: Table) -> Any:
         pyarrow = self._writer.pyarrow
         if table.row_offsets[-1] > np.iinfo(np.int32).max:
-            message = (
+            raise InputError(
                 f"{self.path}: one text has rows of {table.row_offsets[-1]:,} tokens, more than an Arrow list holds; "
                 "divide the text, or use a smaller stride"
             )
-            raise InputError(message)
         offsets = pyarrow.array(table.row_offsets.astype(np.int32))
         arrays = {}
         for name, column in table.columns.items():

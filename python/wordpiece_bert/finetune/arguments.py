@@ -179,15 +179,13 @@ class TrainingArguments:
         object.__setattr__(self, "freeze", tuple(self.freeze))
         same = self.eval_strategy == self.save_strategy and self.eval_strategy != "no"
         if self.load_best_model_at_end and not (same and (self.eval_strategy == "epoch" or self._evaluates_at_saves())):
-            message = (
+            raise InputError(
                 "load_best_model_at_end needs an evaluation at every checkpoint: set eval_strategy and save_strategy "
                 f"alike, not to {self.eval_strategy!r} and {self.save_strategy!r}, and save_steps to a multiple of "
                 "eval_steps"
             )
-            raise InputError(message)
         if self.early_stopping_patience is not None and self.eval_strategy == "no":
-            message = "early_stopping_patience needs evaluations: set eval_strategy to 'steps' or 'epoch'"
-            raise InputError(message)
+            raise InputError("early_stopping_patience needs evaluations: set eval_strategy to 'steps' or 'epoch'")
 
     def _evaluates_at_saves(self) -> bool:
         return self.save_steps % self.eval_steps == 0

@@ -32,7 +32,7 @@ class Dataset(Protocol):
     def __len__(self) -> int:
         """Return the number of rows."""
 
-    def __getitem__(self, index: int) -> Any:  # noqa: ANN401
+    def __getitem__(self, index: int) -> Any:
         """Return one row."""
 
 
@@ -70,7 +70,7 @@ def batches_of_epoch(dataset: Dataset, args: TrainingArguments, epoch: int) -> I
         yield [int(row) for row in order[start : start + size]]
 
 
-def _length(row: Any) -> int:  # noqa: ANN401
+def _length(row: Any) -> int:
     """Return the number of tokens of a row, or of characters of its texts."""
     if isinstance(row, dict) and "input_ids" in row:
         return int(np.asarray(row["input_ids"]).shape[-1])
@@ -102,11 +102,11 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     keys = list(rows[0])
     for index, row in enumerate(rows):
         if list(row) != keys and set(row) != set(keys):
-            message = f"item {index} of the batch has {', '.join(map(str, row))}, the first one {', '.join(keys)}"
-            raise InputError(message)
+            raise InputError(
+                f"item {index} of the batch has {', '.join(map(str, row))}, the first one {', '.join(keys)}"
+            )
     if "input_ids" not in keys:
-        message = f"rows have {', '.join(keys)}, but no input_ids"
-        raise InputError(message)
+        raise InputError(f"rows have {', '.join(keys)}, but no input_ids")
     ids = [np.asarray(row["input_ids"]) for row in rows]
     batch: dict[str, npt.NDArray[Any]] = {"input_ids": _padded(ids, pad_token_id)}
     if "attention_mask" not in keys:
@@ -126,8 +126,9 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
 def _padded(rows: list[npt.NDArray[Any]], value: int) -> npt.NDArray[Any]:
     """[..., n] for each row -> [B, ..., S]."""
     if len({row.shape[:-1] for row in rows}) != 1:
-        message = f"rows have {sorted({row.shape[0] for row in rows})} choices; a batch needs one number of choices"
-        raise InputError(message)
+        raise InputError(
+            f"rows have {sorted({row.shape[0] for row in rows})} choices; a batch needs one number of choices"
+        )
     longest = max(row.shape[-1] for row in rows)
     padded = np.full((len(rows), *rows[0].shape[:-1], longest), value, rows[0].dtype)
     for index, row in enumerate(rows):
@@ -181,7 +182,7 @@ def fingerprint(dataset: Dataset) -> str:
     return digest.hexdigest()[:32]
 
 
-def _update(digest: Any, value: Any) -> None:  # noqa: ANN401
+def _update(digest: Any, value: Any) -> None:
     if isinstance(value, dict):
         for key in sorted(value):
             digest.update(json.dumps(str(key)).encode())

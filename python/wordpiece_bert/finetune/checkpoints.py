@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -102,12 +102,12 @@ def read(folder: Path) -> Checkpoint:
         It is incomplete, damaged, or of another version.
     """
     if not (folder / _STATE).is_file() or not (folder / _TENSORS).is_file():
-        _refuse(folder, f"it has no {_STATE} and {_TENSORS}, so it is no checkpoint of a training")
+        raise CheckpointError(f"{folder}: it has no {_STATE} and {_TENSORS}, so it is no checkpoint of a training")
     check_complete(folder)
     state = read_object(folder / _STATE, CheckpointError, max_bytes=1 << 30)
     if state.get("format") != _FORMAT or state.get("version") != _VERSION:
         found = f"{state.get('format')!r}, version {state.get('version')!r}"
-        _refuse(folder, f"its format is {found}, not {_FORMAT!r}, version {_VERSION}")
+        raise CheckpointError(f"{folder}: its format is {found}, not {_FORMAT!r}, version {_VERSION}")
     tensors = {name: np.array(array, np.float32) for name, array in read_tensors(folder / _TENSORS).items()}
     parameters, moments = {}, {}
     for name, array in tensors.items():
@@ -148,7 +148,7 @@ def newest(output: Path) -> Path:
     """
     complete = folders(output)
     if not complete:
-        _refuse(output, "there is no checkpoint to resume from")
+        raise CheckpointError(f"{output}: there is no checkpoint to resume from")
     return complete[-1]
 
 
@@ -166,11 +166,11 @@ def refuse_existing(output: Path) -> None:
         It has checkpoints; the message says how to go on from them, or to begin again.
     """
     if found := folders(output):
-        what = f"it has checkpoints of an earlier training, up to {found[-1].name}; go on from there with "
-        what += (
+        raise CheckpointError(
+            f"{output}: it has checkpoints of an earlier training, up to {found[-1].name}; go on from there with "
             "resume_from_checkpoint=True, begin again with overwrite_output_dir=True, which removes them, or choose "
+            "another folder"
         )
-        _refuse(output, what + "another folder")
 
 
 def remove_all(output: Path) -> None:
@@ -200,8 +200,3 @@ def remove_old(output: Path, limit: int, keep: Path | None) -> None:
     for path in folders(output)[:-limit]:
         if keep is None or path.name != keep.name:
             shutil.rmtree(path)
-
-
-def _refuse(folder: Path, what: str) -> NoReturn:
-    message = f"{folder}: {what}"
-    raise CheckpointError(message)

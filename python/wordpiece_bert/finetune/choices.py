@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,7 +60,9 @@ def choice_rows(
     cut = 0
     for number, (text, given, label) in enumerate(zip(texts, choices, labels, strict=True)):
         if isinstance(given, str) or len(given) < 2 or len(given) != len(choices[0]):
-            _refuse(f"row {number} has the choices {given!r:.80}: each row needs {max(2, len(choices[0]))} of them")
+            raise InputError(
+                f"row {number} has the choices {given!r:.80}: each row needs {max(2, len(choices[0]))} of them"
+            )
         options = [str(choice) for choice in given]
         encoded = tokenizer.encodings(
             [(str(text), option) for option in options], truncation=True, max_length=max_length, padding=True
@@ -80,16 +82,14 @@ def choice_rows(
     return rows
 
 
-def _index(row: int, label: Any, options: list[str]) -> int:  # noqa: ANN401
+def _index(row: int, label: Any, options: list[str]) -> int:
     if problem := class_problem(label):
-        _refuse(f"row {row}: {problem}")
+        raise InputError(f"row {row}: {problem}")
     name = class_name(label).strip()
     if isinstance(label, str) and options.count(label) == 1:
         return options.index(label)
     if name not in map(str, range(len(options))):
-        _refuse(f"row {row} has the label {label!r}: it must be a number from 0 to {len(options) - 1} or a choice")
+        raise InputError(
+            f"row {row} has the label {label!r}: it must be a number from 0 to {len(options) - 1} or a choice"
+        )
     return int(name)
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

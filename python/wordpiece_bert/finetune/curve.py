@@ -50,8 +50,7 @@ def draw_curve(history: Sequence[Mapping[str, float]], title: str = "Training") 
     losses = {name: points for name, points in series.items() if name in ("loss", "eval_loss")}
     others = {name: points for name, points in series.items() if name.startswith("eval_") and name != "eval_loss"}
     if not losses and not others:
-        message = f"the history has {len(history)} entries, and none with a loss: there is nothing to draw"
-        raise InputError(message)
+        raise InputError(f"the history has {len(history)} entries, and none with a loss: there is nothing to draw")
     panels = [(text, lines) for text, lines in (("loss", losses), ("evaluation", others)) if lines]
     drawing = Drawing(WIDTH, TOP + len(panels) * (HEIGHT + GAP), title)
     drawing.text(24, 34, title, size=18, bold=True)
@@ -90,8 +89,7 @@ def save_curve(
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in (".svg", ".png"):
-        message = f"{path}: the name must end in .svg or .png"
-        raise InputError(message)
+        raise InputError(f"{path}: the name must end in .svg or .png")
     drawing = draw_curve(history, title)
     return write_text(path, drawing.to_svg()) if suffix == ".svg" else write_bytes(path, drawing.to_png())
 

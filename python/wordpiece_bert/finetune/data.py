@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.losses import IGNORED
@@ -60,20 +60,20 @@ def read_columns(
     elif suffix == ".parquet":
         rows = _parquet(path, columns)
     else:
-        _refuse(f"{path}: the name must end in .csv, .tsv, .jsonl, .ndjson or .parquet")
+        raise InputError(f"{path}: the name must end in .csv, .tsv, .jsonl, .ndjson or .parquet")
     found: dict[str, list[Any]] = {name: [] for name in columns}
     for where, row in rows:
         for name in columns:
             if name not in row:
-                _refuse(f"{path}, {where}: {missing_column(name, list(map(str, row)))}")
+                raise InputError(f"{path}, {where}: {missing_column(name, list(map(str, row)))}")
             value = row[name]
             if value is None or (isinstance(value, float) and math.isnan(value)):
-                _refuse(f"{path}, {where}: the column {name!r} has no value")
+                raise InputError(f"{path}, {where}: the column {name!r} has no value")
             if checks and name in checks and (problem := checks[name](value)):
-                _refuse(f"{path}, {where}, column {name!r}: {problem}")
+                raise InputError(f"{path}, {where}, column {name!r}: {problem}")
             found[name].append(value)
     if not rows:
-        _refuse(f"{path}: there are no rows")
+        raise InputError(f"{path}: there are no rows")
     return found
 
 
@@ -96,11 +96,10 @@ def _json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
                     continue
                 row = json.loads(line)
                 if not isinstance(row, dict):
-                    _refuse(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}")
+                    raise InputError(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}")
                 rows.append((f"line {number}", row))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            message = f"{path}, line {len(rows) + 1}: {error}"
-            raise InputError(message) from None
+            raise InputError(f"{path}, line {len(rows) + 1}: {error}") from None
     return rows
 
 
@@ -108,17 +107,15 @@ def _parquet(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, An
     try:
         import pyarrow.parquet
     except ImportError as cause:
-        message = f"{path}: reading Parquet needs pyarrow: pip install 'wordpiece-bert[arrow]'"
-        raise InputError(message) from cause
+        raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'wordpiece-bert[arrow]'") from cause
     try:
         file = pyarrow.parquet.ParquetFile(path)
     except pyarrow.ArrowInvalid as error:
-        message = f"{path}: {error}"
-        raise InputError(message) from None
+        raise InputError(f"{path}: {error}") from None
     known = file.schema_arrow.names
     rows = file.read(columns=[name for name in columns if name in known]).to_pylist()
     if rows and not rows[0]:
-        _refuse(f"{path}: {missing_column(columns[0], known)}")
+        raise InputError(f"{path}: {missing_column(columns[0], known)}")
     return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
 
 
@@ -137,7 +134,7 @@ def label_names(labels: Sequence[Any]) -> list[str]:
     """
     found = sorted_names(class_name(label) for label in class_labels(labels).tolist())
     if len(found) < 2:
-        _refuse(
+        raise InputError(
             f"all {len(labels)} labels are {found[0]!r}: at least two are needed" if found else "there are no labels"
         )
     return found
@@ -235,7 +232,7 @@ def token_rows(
     values = []
     for number, (text, labels) in enumerate(zip(words, tags, strict=True)):
         if len(text) != len(labels):
-            _refuse(f"row {number} has {len(text)} words, but {len(labels)} labels")
+            raise InputError(f"row {number} has {len(text)} words, but {len(labels)} labels")
         values.append([_id(ids, label, f"row {number}, word {word}") for word, label in enumerate(labels)])
     texts = [list(map(str, text)) for text in words]
     encoded = tokenizer.encodings(texts, is_split_into_words=True, truncation=True, max_length=max_length)
@@ -256,15 +253,11 @@ def _warn(cut: int, rows: int, max_length: int) -> None:
         warn(message, TrainingWarning)
 
 
-def _id(ids: Mapping[str, int], label: Any, where: str) -> int:  # noqa: ANN401
+def _id(ids: Mapping[str, int], label: Any, where: str) -> int:
     """Return the id of a label."""
     if problem := class_problem(label):
-        _refuse(f"{where}: {problem}")
+        raise InputError(f"{where}: {problem}")
     name = class_name(label)
     if name not in ids:
-        _refuse(f"{where} has the label {name!r}, which is none of {', '.join(ids)}")
+        raise InputError(f"{where} has the label {name!r}, which is none of {', '.join(ids)}")
     return ids[name]
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

@@ -73,8 +73,7 @@ class GivenDropout:
     def _mask(self, site: str, shape: tuple[int, ...]) -> npt.NDArray[np.generic] | None:
         mask = self._masks.get(site)
         if mask is not None and mask.shape != shape:
-            message = f"dropout_masks[{site!r}] has shape {list(mask.shape)}, but the site has {list(shape)}"
-            raise InputError(message)
+            raise InputError(f"dropout_masks[{site!r}] has shape {list(mask.shape)}, but the site has {list(shape)}")
         return mask
 
 

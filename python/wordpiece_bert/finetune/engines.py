@@ -205,6 +205,7 @@ def engine_of(backend: str, *, bf16: bool = False) -> TrainingEngine:
     if backend != "numpy":
         return RustTraining(dtype="bfloat16" if bf16 else "float32")
     if bf16:
-        message = "bf16=True: products in bfloat16 need a model with backend='rust', not 'numpy'; or use bf16=False"
-        raise InputError(message)
+        raise InputError(
+            "bf16=True: products in bfloat16 need a model with backend='rust', not 'numpy'; or use bf16=False"
+        )
     return NumpyTraining()

@@ -17,7 +17,7 @@ class Estimator:
     underscore before it.
     """
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the signature of scikit-learn
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments of the constructor by name.
 
         Parameters
@@ -38,7 +38,7 @@ class Estimator:
                 found |= {f"{name}__{inner}": one for inner, one in value.get_params().items()}
         return found
 
-    def set_params(self, **params: Any) -> Self:  # noqa: ANN401
+    def set_params(self, **params: Any) -> Self:
         """Set arguments of the constructor; what was fitted is forgotten.
 
         Parameters
@@ -61,23 +61,21 @@ class Estimator:
         for key, value in params.items():
             name, _, rest = key.partition("__")
             if name not in own:
-                message = f"{type(self).__name__} has no parameter {name!r}, only {', '.join(own)}"
-                raise InputError(message)
+                raise InputError(f"{type(self).__name__} has no parameter {name!r}, only {', '.join(own)}")
             if rest:
                 inner.setdefault(name, {})[rest] = value
             else:
                 own[name] = value
         for name, values in inner.items():
             if not isinstance(own[name], Estimator):
-                message = f"the parameter {name} of {type(self).__name__} has no parameters of its own"
-                raise InputError(message)
+                raise InputError(f"the parameter {name} of {type(self).__name__} has no parameters of its own")
             own[name] = own[name].set_params(**values)
         if params:
             vars(self).clear()
             self.__init__(**own)  # type: ignore[misc]
         return self
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+    def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # it is the caller
 
         kind = self._kind()
@@ -97,5 +95,5 @@ class Estimator:
     def _names(cls) -> list[str]:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
-    def _argument(self, name: str) -> Any:  # noqa: ANN401
+    def _argument(self, name: str) -> Any:
         return vars(self).get(f"_{name}", vars(self).get(name))

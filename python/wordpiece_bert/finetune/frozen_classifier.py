@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -93,9 +93,9 @@ class FrozenClassifier(Estimator):
         self, encoder: SentenceEncoder | str | os.PathLike[str], head: LogisticRegression | Ridge | None = None
     ) -> None:
         if not isinstance(encoder, SentenceEncoder | str | os.PathLike):
-            _refuse(f"encoder must be a SentenceEncoder or the name of a model, not {type(encoder).__name__}")
+            raise InputError(f"encoder must be a SentenceEncoder or the name of a model, not {type(encoder).__name__}")
         if head is not None and not isinstance(head, LogisticRegression | Ridge):
-            _refuse(f"head must be a LogisticRegression or a Ridge, not {type(head).__name__}")
+            raise InputError(f"head must be a LogisticRegression or a Ridge, not {type(head).__name__}")
         self._encoder = encoder  # as it was passed, for get_params
         self.encoder = encoder if isinstance(encoder, SentenceEncoder) else SentenceEncoder(encoder)
         self.head = LogisticRegression() if head is None else head
@@ -121,8 +121,7 @@ class FrozenClassifier(Estimator):
         """The labels, sorted, of the type that `fit` got."""
         if isinstance(self.head, Ridge) or not self.labels:  # AttributeError, by which scikit-learn recognizes both
             what = "a regression" if isinstance(self.head, Ridge) else "a FrozenClassifier that is not fitted"
-            message = f"{what} has no classes_"
-            raise AttributeError(message)
+            raise AttributeError(f"{what} has no classes_")
         return self.head.classes_
 
     def _kind(self) -> str:
@@ -165,9 +164,9 @@ class FrozenClassifier(Estimator):
         firsts, seconds = _divided(texts)
         right = number_labels(labels) if self.is_regression else class_labels(labels)
         if len(right) != len(firsts):
-            _refuse(f"there are {len(firsts)} texts, but {len(right)} labels")
+            raise InputError(f"there are {len(firsts)} texts, but {len(right)} labels")
         if not self.is_regression and (right == right[0]).all():
-            _refuse(f"all {len(right)} labels are {right.tolist()[0]!r}: at least two classes are needed")
+            raise InputError(f"all {len(right)} labels are {right.tolist()[0]!r}: at least two classes are needed")
         self.head.fit(self._features(firsts, seconds, cache, show_progress_bar), right)
         self.labels = ["LABEL_0"] if isinstance(self.head, Ridge) else list(map(class_name, self.head.classes_))
         self.takes_pairs = seconds is not None
@@ -219,7 +218,7 @@ class FrozenClassifier(Estimator):
             It is a regression.
         """
         if self.is_regression:
-            _refuse("a regression has no probabilities: call predict")
+            raise InputError("a regression has no probabilities: call predict")
         z = self.scores(texts, batch_size=batch_size, cache=cache)
         e = np.exp(z - z.max(axis=1, keepdims=True))
         p: npt.NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
@@ -285,14 +284,16 @@ class FrozenClassifier(Estimator):
         """
         folder = find_model(name, download=download)
         if not (folder / SETTINGS).is_file():
-            message = f"{folder}: there is no {SETTINGS}, so it is no folder of FrozenClassifier.save_pretrained"
-            raise CheckpointError(message)
+            raise CheckpointError(
+                f"{folder}: there is no {SETTINGS}, so it is no folder of FrozenClassifier.save_pretrained"
+            )
         check_complete(folder)
         settings = read_object(folder / SETTINGS, CheckpointError)
         found = {key: settings.get(key) for key in ("format", "version")}
         if found != {"format": _FORMAT, "version": _VERSION}:
-            message = f"{folder / SETTINGS}: format and version are {found}, not {_FORMAT!r} and {_VERSION}"
-            raise CheckpointError(message)
+            raise CheckpointError(
+                f"{folder / SETTINGS}: format and version are {found}, not {_FORMAT!r} and {_VERSION}"
+            )
         classifier = cls(SentenceEncoder(folder), Ridge() if settings.get("head") == "Ridge" else LogisticRegression())
         classifier._restore(folder, settings, read_tensors(folder / WEIGHTS))
         return classifier
@@ -313,22 +314,21 @@ class FrozenClassifier(Estimator):
                     self.head.coef_, self.head.intercept_ = coefficients, intercept
                     self.head.classes_ = _classes(folder, labels, dtype)
                 return
-        message = (
+        raise CheckpointError(
             f"{folder}: the head has the labels {labels!r:.80} and the tensors {shapes}, which do not fit each other "
             f"and {width} features"
         )
-        raise CheckpointError(message)
 
     def _check_fitted(self) -> None:
         if not self.labels:
-            _refuse("this FrozenClassifier is not fitted yet: call fit first")
+            raise InputError("this FrozenClassifier is not fitted yet: call fit first")
 
     def _features(
         self,
         firsts: list[str],
         seconds: list[str] | None,
         cache: str | os.PathLike[str] | None,
-        show_progress_bar: bool | None,  # noqa: FBT001
+        show_progress_bar: bool | None,
     ) -> npt.NDArray[np.float32]:
         def vectors(texts: list[str]) -> npt.NDArray[np.float32]:
             if cache is not None:
@@ -347,7 +347,9 @@ class FrozenClassifier(Estimator):
         firsts, seconds = _divided(texts)
         if (seconds is not None) != self.takes_pairs:
             kinds = ("texts", "pairs of texts")
-            _refuse(f"this classifier was fitted to {kinds[self.takes_pairs]}, not to {kinds[not self.takes_pairs]}")
+            raise InputError(
+                f"this classifier was fitted to {kinds[self.takes_pairs]}, not to {kinds[not self.takes_pairs]}"
+            )
         if cache is not None:
             return self._head_scores(self._features(firsts, seconds, cache, None)), np.zeros(len(firsts), np.bool_)
         x, cut = self.encoder.encode(firsts, batch_size=batch_size, return_truncated=True)
@@ -428,7 +430,7 @@ def _divided(texts: Texts) -> tuple[list[str], list[str] | None]:
     """Return the texts, and the second texts if they are pairs."""
     _, items = one_or_many(texts)
     if not items:
-        _refuse("there are no texts")
+        raise InputError("there are no texts")
     pairs = [_pair(index, item) for index, item in enumerate(items)]
     firsts = [first for first, _ in pairs]
     seconds = [second for _, second in pairs if second is not None]
@@ -436,7 +438,7 @@ def _divided(texts: Texts) -> tuple[list[str], list[str] | None]:
         return firsts, None
     if len(seconds) != len(firsts):
         alone = next(index for index, (_, second) in enumerate(pairs) if second is None)
-        _refuse(f"texts[{alone}] is a text, others are pairs: pass one kind")
+        raise InputError(f"texts[{alone}] is a text, others are pairs: pass one kind")
     return firsts, seconds
 
 
@@ -447,7 +449,7 @@ def _pair(index: int, item: object) -> tuple[str, str | None]:
     if isinstance(item, Mapping) and isinstance(item.get("text"), str) and item.get("text_pair") is None:
         return item["text"], None
     if not isinstance(parts, tuple | list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
-        _refuse(f"texts[{index}] must be a str or a pair of two, not {item!r:.80}")
+        raise InputError(f"texts[{index}] must be a str or a pair of two, not {item!r:.80}")
     return parts[0], parts[1]
 
 
@@ -466,9 +468,4 @@ def _classes(folder: Path, names: list[str], dtype: object) -> npt.NDArray[Any]:
             return np.array([int(name) for name in names]).astype(dtype)
     except (ValueError, OverflowError):
         pass
-    message = f"{folder}: the head has the labels {names!r:.80}, which are not of the type {dtype!r:.40}"
-    raise CheckpointError(message)
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)
+    raise CheckpointError(f"{folder}: the head has the labels {names!r:.80}, which are not of the type {dtype!r:.40}")

@@ -5,7 +5,7 @@ The objectives and names are those of scikit-learn 1.9; everything is computed i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class LogisticRegression(Estimator):
 
     def __init__(self, C: float = 1.0, class_weight: Literal["balanced"] | None = None) -> None:
         if class_weight not in (None, "balanced"):
-            _refuse(f"class_weight is {class_weight!r}: it must be None or 'balanced'")
+            raise InputError(f"class_weight is {class_weight!r}: it must be None or 'balanced'")
         finite_number("C", C, above=0)
         self.C = C
         self.class_weight = class_weight
@@ -90,10 +90,10 @@ class LogisticRegression(Estimator):
         x = _features(X)
         labels = class_labels(y)
         if labels.shape != (len(x),):
-            _refuse(f"y must have shape [{len(x)}], one label for each row of X, not {list(labels.shape)}")
+            raise InputError(f"y must have shape [{len(x)}], one label for each row of X, not {list(labels.shape)}")
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            _refuse(f"all {len(x)} labels are {self.classes_[0].item()!r}: at least two classes are needed")
+            raise InputError(f"all {len(x)} labels are {self.classes_[0].item()!r}: at least two classes are needed")
         count = len(self.classes_)
         weights = np.ones(len(x))
         if self.class_weight == "balanced":
@@ -162,7 +162,7 @@ class LogisticRegression(Estimator):
 
     def _width(self) -> int:
         if not hasattr(self, "coef_"):
-            _refuse("this LogisticRegression is not fitted yet: call fit first")
+            raise InputError("this LogisticRegression is not fitted yet: call fit first")
         return int(self.coef_.shape[1])
 
 
@@ -214,12 +214,11 @@ class Ridge(Estimator):
         try:
             targets = np.asarray(y, np.float64)
         except (TypeError, ValueError) as error:
-            message = f"y must be an array of numbers [n] or [n, targets]: {error}"
-            raise InputError(message) from None
+            raise InputError(f"y must be an array of numbers [n] or [n, targets]: {error}") from None
         if targets.ndim not in (1, 2) or len(targets) != len(x):
-            _refuse(f"y must have shape [{len(x)}] or [{len(x)}, targets], not {list(targets.shape)}")
+            raise InputError(f"y must have shape [{len(x)}] or [{len(x)}, targets], not {list(targets.shape)}")
         if not np.isfinite(targets).all():
-            _refuse(f"y[{int(np.argwhere(~np.isfinite(targets))[0][0])}] is NaN or infinite")
+            raise InputError(f"y[{int(np.argwhere(~np.isfinite(targets))[0][0])}] is NaN or infinite")
         x_mean, y_mean = x.mean(axis=0), targets.mean(axis=0)
         x, targets = x - x_mean, targets - y_mean
         if self.alpha == 0:
@@ -242,7 +241,7 @@ class Ridge(Estimator):
             Features, numbers [n, D].
         """
         if not hasattr(self, "coef_"):
-            _refuse("this Ridge is not fitted yet: call fit first")
+            raise InputError("this Ridge is not fitted yet: call fit first")
         y: npt.NDArray[np.float64] = _features(X, self.coef_.shape[-1]) @ self.coef_.T + self.intercept_
         return y
 
@@ -297,7 +296,7 @@ def _newton(
     return theta, _MOST_STEPS
 
 
-def _conjugate_gradients(product: Any, b: npt.NDArray[np.float64], tolerance: float) -> npt.NDArray[np.float64]:  # noqa: ANN401
+def _conjugate_gradients(product: Any, b: npt.NDArray[np.float64], tolerance: float) -> npt.NDArray[np.float64]:
     """Solve product(d) = b, to a residual of `tolerance`·‖b‖."""
     d = np.zeros_like(b)
     r = b.copy()
@@ -344,14 +343,10 @@ def _probabilities(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _features(value: npt.ArrayLike, width: int | None = None) -> npt.NDArray[np.float64]:
     x = as_numbers("X", value, "an array of numbers [n, D]").astype(np.float64, copy=False)
     if x.ndim != 2 or x.size == 0:
-        _refuse(f"X must have shape [n, D] and at least one row, not {list(x.shape)}")
+        raise InputError(f"X must have shape [n, D] and at least one row, not {list(x.shape)}")
     if width is not None and x.shape[1] != width:
-        _refuse(f"X has {x.shape[1]} columns, but was fitted with {width}")
+        raise InputError(f"X has {x.shape[1]} columns, but was fitted with {width}")
     if not np.isfinite(x).all():
         row, column = (int(i) for i in np.argwhere(~np.isfinite(x))[0])
-        _refuse(f"X[{row}, {column}] is {x[row, column]}: features must be finite")
+        raise InputError(f"X[{row}, {column}] is {x[row, column]}: features must be finite")
     return x
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,9 +52,9 @@ def fit_token_head(
         The model is of another class, there are no rows, or a label of the configuration has no token.
     """
     if not isinstance(model, TokenClassification) or not isinstance(model, HeadModel):
-        _refuse(f"fit_token_head needs a model for token classification, not {type(model).__name__}")
+        raise InputError(f"fit_token_head needs a model for token classification, not {type(model).__name__}")
     if len(dataset) == 0:
-        _refuse("there are no rows")
+        raise InputError("there are no rows")
     features, labels = [], []
     with shown_progress(len(dataset), "row", show_progress_bar) as bar:
         for start in range(0, len(dataset), batch_size):
@@ -69,7 +69,7 @@ def fit_token_head(
     found = np.concatenate(labels)
     for index in range(model.config.num_labels):
         if not (found == index).any():
-            _refuse(f"no token has the label {model.config.label(index)!r}")
+            raise InputError(f"no token has the label {model.config.label(index)!r}")
     head = LogisticRegression(C=C).fit(np.concatenate(features), found)
     weight, bias = head.coef_, head.intercept_
     if len(weight) == 1:  # two labels: softmax([0, z]) = [1 − σ(z), σ(z)]
@@ -78,7 +78,3 @@ def fit_token_head(
     tensors |= {"classifier.weight": weight.astype(np.float32), "classifier.bias": bias.astype(np.float32)}
     make = type(model)
     return make(model.config, tensors, backend=model.backend, dtype=model.dtype, source=model.source)
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

@@ -154,16 +154,15 @@ def compute(
     engine = NumpyTraining() if engine is None else engine
     head = head_of(network.model_class, network)
     if missing := [name for name in head.label_names if name not in batch]:
-        message = f"{network.model_class.__name__} needs {' and '.join(missing)} for its loss"
-        raise InputError(message)
+        raise InputError(f"{network.model_class.__name__} needs {' and '.join(missing)} for its loss")
     if unknown := [name for name in batch if name not in (*_INPUTS, *head.label_names)]:
-        message = f"{network.model_class.__name__} takes no {unknown[0]}; its labels are {', '.join(head.label_names)}"
-        raise InputError(message)
+        raise InputError(
+            f"{network.model_class.__name__} takes no {unknown[0]}; its labels are {', '.join(head.label_names)}"
+        )
     flat = _flat(batch) if issubclass(network.model_class, MultipleChoice) else batch
     inputs = check_inputs(network.config, *(flat.get(name) for name in _INPUTS))
     if inputs.shape[0] == 0:
-        message = "the batch has no rows: the loss is not defined"
-        raise InputError(message)
+        raise InputError("the batch has no rows: the loss is not defined")
     mask = np.ones(inputs.shape, np.bool_) if inputs.mask is None else inputs.mask  # [B, S]
     labels = {name: batch[name] for name in head.label_names}
     tokens = lay_out(inputs, head.read(mask, labels))
@@ -189,8 +188,7 @@ def _flat(batch: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
         array = as_array(name, value)
         if name in _INPUTS:
             if array.ndim != (4 if name == "inputs_embeds" else 3):
-                message = f"{name} must have shape [batch, choices, length], not {list(array.shape)}"
-                raise InputError(message)
+                raise InputError(f"{name} must have shape [batch, choices, length], not {list(array.shape)}")
             array = array.reshape(-1, *array.shape[2:])
         flat[name] = array
     return flat

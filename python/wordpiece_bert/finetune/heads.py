@@ -9,7 +9,7 @@ that are not ignored, C the classes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -105,8 +105,9 @@ def head_of(model_class: type[Model], network: Network) -> Head:
         return _QuestionAnsweringHead(network)
     if issubclass(model_class, ElectraForPreTraining):
         return _DiscriminatorHead(network)
-    message = f"{model_class.__name__} has no head with a loss; train a model with a head, such as BertForMaskedLM"
-    raise InputError(message)
+    raise InputError(
+        f"{model_class.__name__} has no head with a loss; train a model with a head, such as BertForMaskedLM"
+    )
 
 
 # --- losses and their gradients
@@ -120,8 +121,7 @@ def _cross_entropy(logits: Array, labels: Ids, name: str, ignored: int = IGNORED
     counted = labels != ignored
     n = int(counted.sum())
     if n == 0:
-        message = f"all {labels.size} {name} of the batch are ignored ({ignored}): the loss is not defined"
-        raise InputError(message)
+        raise InputError(f"all {labels.size} {name} of the batch are ignored ({ignored}): the loss is not defined")
     loss, rows = gradients.cross_entropy(logits[counted], labels[counted])
     dlogits = np.zeros_like(logits)
     dlogits[counted] = rows
@@ -190,8 +190,7 @@ class _MaskedLMHead(_Head):
         decoder_bias = f"{names.decoder}.bias" if f"{names.decoder}.bias" in parameters else names.bias
         logits = given.engine.linear(t, parameters[decoder], parameters[decoder_bias])  # [n, V]
         if not len(chosen):
-            message = f"all {targets.size} labels of the batch are ignored ({IGNORED}): the loss is not defined"
-            raise InputError(message)
+            raise InputError(f"all {targets.size} labels of the batch are ignored ({IGNORED}): the loss is not defined")
         loss, dlogits = given.engine.cross_entropy(logits, targets[chosen])
         dt, dw, db = given.engine.linear_backward(dlogits, t, parameters[decoder])
         gradient.add(decoder, dw)
@@ -267,7 +266,7 @@ class _FirstTokenHead(_Head):
         if self._kind == "choice":
             rows = len(as_array("labels", labels))
             if rows == 0 or batch % rows:
-                _refuse(f"labels has {rows} entries for {batch} choices in total")
+                raise InputError(f"labels has {rows} entries for {batch} choices in total")
             scores = logits.reshape(rows, -1)  # [B, choices]
             classes = check_labels("labels", labels, (rows,), scores.shape[1], IGNORED)
             loss, dscores = _cross_entropy(scores, classes, "labels")
@@ -359,7 +358,9 @@ class _QuestionAnsweringHead(_Head):
         batch, length = logits.shape
         positions = as_array(name, value)
         if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
-            _refuse(f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}")
+            raise InputError(
+                f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}"
+            )
         return _cross_entropy(logits, np.clip(positions.reshape(batch), 0, length), name, ignored=length)
 
 
@@ -390,7 +391,3 @@ def _first_column(mask: Mask) -> Mask:
     first = np.zeros_like(mask)
     first[:, 0] = True
     return first
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

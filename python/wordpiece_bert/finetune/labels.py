@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ _OF_ROWS = ("label", "labels", "next_sentence_label", "start_positions", "end_po
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
-def class_problem(value: Any) -> str | None:  # noqa: ANN401
+def class_problem(value: Any) -> str | None:
     """Return what is wrong with a value as the label of a class; None if nothing is.
 
     A label is a name, a whole number or a boolean. A whole number may be a float, as scikit-learn has it.
@@ -72,7 +72,7 @@ def class_problem(value: Any) -> str | None:  # noqa: ANN401
     return f"the label {value!r:.80} is of type {type(value).__name__}: a class is a str, a whole number or a bool"
 
 
-def number_problem(value: Any) -> str | None:  # noqa: ANN401
+def number_problem(value: Any) -> str | None:
     """Return what is wrong with a value as the label of a regression; None if nothing is.
 
     A label is a finite number, or a string of one.
@@ -92,7 +92,7 @@ def number_problem(value: Any) -> str | None:  # noqa: ANN401
     return None if finite else f"the label {value!r:.80} is no finite number"
 
 
-def tags_problem(value: Any) -> str | None:  # noqa: ANN401
+def tags_problem(value: Any) -> str | None:
     """Return what is wrong with the labels of a text's words; None if nothing is.
 
     Parameters
@@ -108,7 +108,7 @@ def tags_problem(value: Any) -> str | None:  # noqa: ANN401
     return None
 
 
-def class_labels(labels: Any) -> npt.NDArray[Any]:  # noqa: ANN401
+def class_labels(labels: Any) -> npt.NDArray[Any]:
     """Return the labels of classes as an array that has the type they are given in.
 
     Parameters
@@ -133,11 +133,11 @@ def class_labels(labels: Any) -> npt.NDArray[Any]:  # noqa: ANN401
     kinds: dict[str, int] = {}
     for row, value in enumerate(values):
         if problem := class_problem(value):
-            _refuse(f"row {row}: {problem}")
+            raise InputError(f"row {row}: {problem}")
         kinds.setdefault(_KINDS.get(type(_plain(value)), "a str"), row)
         if len(kinds) > 1:
             (kind, first), (other, second) = kinds.items()
-            _refuse(
+            raise InputError(
                 f"row {second}: the label {values[second]!r:.80} is {other}, but that of row {first}, "
                 f"{values[first]!r:.80}, is {kind}: labels must be of one type"
             )
@@ -149,7 +149,7 @@ def class_labels(labels: Any) -> npt.NDArray[Any]:  # noqa: ANN401
     return plain
 
 
-def number_labels(labels: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401
+def number_labels(labels: Any) -> npt.NDArray[np.float64]:
     """Return the labels of a regression, float64 [n].
 
     Parameters
@@ -165,11 +165,11 @@ def number_labels(labels: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401
     values = _listed(labels)
     for row, value in enumerate(values):
         if problem := number_problem(value):
-            _refuse(f"row {row}: {problem}")
+            raise InputError(f"row {row}: {problem}")
     return np.array([float(_plain(value)) for value in values], np.float64)
 
 
-def class_name(value: Any) -> str:  # noqa: ANN401
+def class_name(value: Any) -> str:
     """Return the name of a class: that of 1 and of 1.0 is ``"1"``.
 
     Parameters
@@ -195,7 +195,7 @@ def sorted_names(names: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def check_row(row: Any, number: int) -> None:  # noqa: ANN401
+def check_row(row: Any, number: int) -> None:
     """Check that no label of a trainer's row is missing.
 
     Parameters
@@ -217,16 +217,16 @@ def check_row(row: Any, number: int) -> None:  # noqa: ANN401
             continue
         value = _plain(value)
         if problem := _missing(value):
-            _refuse(f"row {number} of the data set, {name}: {problem}")
+            raise InputError(f"row {number} of the data set, {name}: {problem}")
         if not isinstance(value, str) and isinstance(value, Iterable):
             parts = np.asarray(value)
             if parts.dtype.kind in "fO":
                 for index, part in enumerate(parts.reshape(-1).tolist()):
                     if problem := _missing(part):
-                        _refuse(f"row {number} of the data set, {name}, at {index}: {problem}")
+                        raise InputError(f"row {number} of the data set, {name}, at {index}: {problem}")
 
 
-def _missing(value: Any) -> str | None:  # noqa: ANN401
+def _missing(value: Any) -> str | None:
     """Return that a plain value stands for none: None, NaN, NaT, pandas' NA, or an empty cell."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return f"the label is missing ({value!r})"
@@ -239,14 +239,14 @@ def _missing(value: Any) -> str | None:  # noqa: ANN401
     return f"the label is missing ({value!r})" if differs else None
 
 
-def _several(value: Any) -> str | None:  # noqa: ANN401
+def _several(value: Any) -> str | None:
     """Return that a plain value is a list or an array instead of one label."""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return f"the label {value!r:.80} is a {type(value).__name__}: {_SEVERAL}"
     return None
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401
+def _plain(value: Any) -> Any:
     """Return a scalar of NumPy, torch or Arrow as Python's own; anything else as it is."""
     if isinstance(value, np.generic) or (getattr(value, "ndim", None) == 0 and hasattr(value, "item")):
         return value.item()
@@ -255,18 +255,14 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
     return value
 
 
-def _listed(labels: Any) -> list[Any]:  # noqa: ANN401
+def _listed(labels: Any) -> list[Any]:
     """Return labels as a list with one entry for each row, which is not checked."""
     shape = getattr(labels, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 1:
-        _refuse(f"labels have shape {list(shape)}: {_SEVERAL}")
+        raise InputError(f"labels have shape {list(shape)}: {_SEVERAL}")
     if isinstance(labels, str | bytes | Mapping | AbstractSet) or not isinstance(labels, Iterable):
-        _refuse(f"labels must be a list, an array or a column, not {type(labels).__name__}")
+        raise InputError(f"labels must be a list, an array or a column, not {type(labels).__name__}")
     if hasattr(labels, "to_pylist"):  # Arrow
         found: list[Any] = labels.to_pylist()
         return found
     return list(labels)
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

@@ -112,8 +112,7 @@ class TrainingLoop(Generic[Trained]):
         self._trained_from = network.lowest_trained(self._frozen)
         unmatched = [pattern for pattern in args.freeze if not any(_matches(name, [pattern]) for name in parameters)]
         if unmatched:
-            message = f"freeze has {unmatched[0]!r}, but no parameter has this in its name"
-            raise InputError(message)
+            raise InputError(f"freeze has {unmatched[0]!r}, but no parameter has this in its name")
         self._optimizer = engine.optimizer(
             {name: array for name, array in parameters.items() if name not in self._frozen},
             lr=args.learning_rate,
@@ -131,11 +130,11 @@ class TrainingLoop(Generic[Trained]):
 
     # --- what the two trainers define
 
-    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:  # noqa: ANN401
+    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:
         """Return loss and gradients of one micro-batch."""
         raise NotImplementedError
 
-    def _batch(self, rows: Sequence[Any]) -> Any:  # noqa: ANN401
+    def _batch(self, rows: Sequence[Any]) -> Any:
         """Make a micro-batch of rows."""
         raise NotImplementedError
 
@@ -181,15 +180,15 @@ class TrainingLoop(Generic[Trained]):
             A loss or a gradient is NaN or infinite; the message names the step and the parameter. Nothing has changed.
         """
         if not micro_batches:
-            message = "a step needs at least one micro-batch"
-            raise InputError(message)
+            raise InputError("a step needs at least one micro-batch")
         step, count = self.global_step, len(micro_batches)
         total, gradients = 0.0, dict[str, Any]()
         for number, batch in enumerate(micro_batches):
             loss, found = self._gradients(batch, KeyedDropout(self.args.seed, step, number))
             if not math.isfinite(loss):
-                message = f"step {step}, micro-batch {number}: the loss is {loss}; the last checkpoint is kept"
-                raise NonFiniteError(message)
+                raise NonFiniteError(
+                    f"step {step}, micro-batch {number}: the loss is {loss}; the last checkpoint is kept"
+                )
             total += loss / count
             for name, gradient in found.items():
                 if name in self._frozen:
@@ -199,15 +198,14 @@ class TrainingLoop(Generic[Trained]):
         try:
             norm = self._engine.norm({name: gradients[name] for name in sorted(gradients)})
         except NonFiniteError as error:
-            message = f"step {step}: {error}; the last checkpoint is kept"
-            raise NonFiniteError(message) from None
+            raise NonFiniteError(f"step {step}: {error}; the last checkpoint is kept") from None
         rate = self.args.learning_rate * self._schedule(step)
         self._optimizer.step(gradients, lr=rate, scale=clip_factor(norm, self.args.max_grad_norm))
         self.global_step += 1
         self._changed()
         return StepOutput(total, norm, rate)
 
-    def train(self, resume_from_checkpoint: str | os.PathLike[str] | bool | None = None) -> TrainOutput:  # noqa: FBT001
+    def train(self, resume_from_checkpoint: str | os.PathLike[str] | bool | None = None) -> TrainOutput:
         """Train to the end.
 
         Parameters
@@ -232,8 +230,7 @@ class TrainingLoop(Generic[Trained]):
             There is no data, a row has no label, or a batch needs more memory than is free.
         """
         if self.train_dataset is None or len(self.train_dataset) == 0:
-            message = "there is nothing to train on: train_dataset is empty or missing"
-            raise InputError(message)
+            raise InputError("there is nothing to train on: train_dataset is empty or missing")
         output = Path(self.args.output_dir)
         if resume_from_checkpoint:
             known = isinstance(resume_from_checkpoint, bool)
@@ -351,8 +348,7 @@ class TrainingLoop(Generic[Trained]):
         name = self.args.metric_for_best_model
         key = name if name.startswith("eval_") else f"eval_{name}"
         if key not in metrics:
-            message = f"metric_for_best_model is {name!r}, but the metrics are {', '.join(metrics)}"
-            raise InputError(message)
+            raise InputError(f"metric_for_best_model is {name!r}, but the metrics are {', '.join(metrics)}")
         value = metrics[key] if not key.endswith("loss") else -metrics[key]
         if self._best is None or value > self._best["value"]:
             self._best = {"value": value, "step": self.global_step, "checkpoint": f"checkpoint-{self.global_step}"}
@@ -369,12 +365,10 @@ class TrainingLoop(Generic[Trained]):
 
     def _set_parameters(self, values: Mapping[str, Array]) -> None:
         if values.keys() != self._parameters.keys():
-            message = "the checkpoint has other parameters than the model"
-            raise CheckpointError(message)
+            raise CheckpointError("the checkpoint has other parameters than the model")
         for name, array in values.items():
             if array.shape != self._parameters[name].shape:
-                message = f"the checkpoint's {name} has shape {list(array.shape)}, the model's another"
-                raise CheckpointError(message)
+                raise CheckpointError(f"the checkpoint's {name} has shape {list(array.shape)}, the model's another")
             self._parameters[name][...] = array
         self._changed()
 
@@ -445,12 +439,11 @@ class TrainingLoop(Generic[Trained]):
     def _refuse_data(self, folder: str | os.PathLike[str], rows: int | None) -> NoReturn:
         own = self._rows()
         change = f"{rows:,} rows then, {own:,} now" if rows not in (None, own) else f"{own:,} rows with other content"
-        message = (
+        raise CheckpointError(
             f"{folder}: the checkpoint is of other training data: {change}; to go on from it, give the data of then, "
             "with the same tokenizer, columns, lengths and masks; to train on these, begin again with "
             "overwrite_output_dir=True"
         )
-        raise CheckpointError(message)
 
     def _save(self) -> None:
         output = Path(self.args.output_dir)
@@ -468,7 +461,7 @@ class _Silent(Progress):
         """Do nothing."""
 
 
-def shown_progress(total: int, unit: str, show: bool | None, *, done: int = 0) -> Progress:  # noqa: FBT001
+def shown_progress(total: int, unit: str, show: bool | None, *, done: int = 0) -> Progress:
     """Return progress that is shown if `show` is true, or if it is None and there is a terminal or a notebook.
 
     Parameters
@@ -487,12 +480,11 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(f".{pattern}." in f".{name}." for pattern in patterns)
 
 
-def _compare(folder: str | os.PathLike[str], part: str, stored: Any, own: Any) -> None:  # noqa: ANN401
+def _compare(folder: str | os.PathLike[str], part: str, stored: Any, own: Any) -> None:
     """Raise an error that names the first difference."""
     if isinstance(stored, dict) and isinstance(own, dict):
         for name in [*own, *stored]:
             _compare(folder, f"{part}.{name}" if part != "arguments" else name, stored.get(name), own.get(name))
         return
     if stored != own:
-        message = f"{folder}: the checkpoint has {part} {stored!r}, but this training has {own!r}"
-        raise CheckpointError(message)
+        raise CheckpointError(f"{folder}: the checkpoint has {part} {stored!r}, but this training has {own!r}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class _Loss:
             `state` is not empty.
         """
         if state:
-            _refuse(f"{type(self).__name__} has no parameters, but the state has {', '.join(state)}")
+            raise InputError(f"{type(self).__name__} has no parameters, but the state has {', '.join(state)}")
 
 
 class MultipleNegativesRankingLoss(_Loss):
@@ -157,7 +157,7 @@ class MultipleNegativesRankingLoss(_Loss):
         for direction in self.directions:
             _choice("directions", direction, self._DIRECTIONS)
         if "query_to_doc" not in self.directions:
-            _refuse(f"directions is {list(self.directions)}: 'query_to_doc' must be one of them")
+            raise InputError(f"directions is {list(self.directions)}: 'query_to_doc' must be one of them")
         self.partition_mode = _choice("partition_mode", partition_mode, ("joint", "per_direction"))
         self.hardness_mode = _choice("hardness_mode", hardness_mode, self._HARDNESS)
         self.hardness_strength = finite_number("hardness_strength", hardness_strength)
@@ -325,9 +325,9 @@ class SoftmaxLoss(_Loss):
         self,
         embedding_dimension: int,
         num_labels: int,
-        concatenation_sent_rep: bool = True,  # noqa: FBT001, FBT002 (sentence-transformers' signature)
-        concatenation_sent_difference: bool = True,  # noqa: FBT001, FBT002
-        concatenation_sent_multiplication: bool = False,  # noqa: FBT001, FBT002
+        concatenation_sent_rep: bool = True,
+        concatenation_sent_difference: bool = True,
+        concatenation_sent_multiplication: bool = False,
         *,
         seed: int = 0,
     ) -> None:
@@ -338,7 +338,7 @@ class SoftmaxLoss(_Loss):
         parts = 2 * bool(concatenation_sent_rep) + bool(concatenation_sent_difference)
         parts += bool(concatenation_sent_multiplication)
         if parts == 0:
-            _refuse("SoftmaxLoss has no features: at least one concatenation must be True")
+            raise InputError("SoftmaxLoss has no features: at least one concatenation must be True")
         self._dimension, self._labels = int(embedding_dimension), int(num_labels)
         width = parts * self._dimension
         bound = 1 / math.sqrt(width)
@@ -358,7 +358,7 @@ class SoftmaxLoss(_Loss):
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
         if u.shape[1] != self._dimension:
-            _refuse(f"vectors have {u.shape[1]} dimensions, but embedding_dimension is {self._dimension}")
+            raise InputError(f"vectors have {u.shape[1]} dimensions, but embedding_dimension is {self._dimension}")
         y = _classes(labels, len(u), self._labels)
         features = self._features(u, v)  # [B, width]
         logits = features @ self._weight.T + self._bias  # [B, C]
@@ -411,11 +411,11 @@ class SoftmaxLoss(_Loss):
         """
         own = self.state_dict()
         if state.keys() != own.keys():
-            _refuse(f"the state has {', '.join(state) or 'nothing'}, not {', '.join(own)}")
+            raise InputError(f"the state has {', '.join(state) or 'nothing'}, not {', '.join(own)}")
         for name, value in state.items():
             array = np.asarray(value, np.float32)
             if array.shape != own[name].shape:
-                _refuse(f"{name} has shape {list(array.shape)}, not {list(own[name].shape)}")
+                raise InputError(f"{name} has shape {list(array.shape)}, not {list(own[name].shape)}")
             own[name][...] = array
 
 
@@ -478,7 +478,7 @@ class ContrastiveLoss(_Loss):
         self,
         distance_metric: Literal["cosine", "euclidean", "manhattan"] = "cosine",
         margin: float = 0.5,
-        size_average: bool = True,  # noqa: FBT001, FBT002 (sentence-transformers' signature)
+        size_average: bool = True,
     ) -> None:
         self._distance = _distance(distance_metric, _PAIRWISE, _COSINE_LEAST)
         self.distance_metric = distance_metric
@@ -528,7 +528,7 @@ class MatryoshkaLoss(_Loss):
     ) -> None:
         weights = [1.0] * len(matryoshka_dims) if matryoshka_weights is None else [*matryoshka_weights]
         if len(weights) != len(matryoshka_dims) or not weights:
-            _refuse(f"{len(weights)} matryoshka_weights for {len(matryoshka_dims)} matryoshka_dims")
+            raise InputError(f"{len(weights)} matryoshka_weights for {len(matryoshka_dims)} matryoshka_dims")
         for d in matryoshka_dims:
             whole_number("matryoshka_dims", d, 1)
         self.loss = loss
@@ -549,7 +549,7 @@ class MatryoshkaLoss(_Loss):
         vectors = _columns(columns, 1, None, type(self).__name__)
         width = vectors[0].shape[1]
         if self.matryoshka_dims[0] > width:
-            _refuse(f"matryoshka_dims has {self.matryoshka_dims[0]}, but vectors have {width} dimensions")
+            raise InputError(f"matryoshka_dims has {self.matryoshka_dims[0]}, but vectors have {width} dimensions")
         total, dvectors = 0.0, [np.zeros_like(v) for v in vectors]
         gradients: dict[str, Array] = {}
         for d, weight in zip(self.matryoshka_dims, self.matryoshka_weights, strict=True):
@@ -636,44 +636,42 @@ def _columns(columns: Sequence[npt.ArrayLike], least: int, most: int | None, los
     vectors = [as_numbers(f"columns[{index}]", column) for index, column in enumerate(columns)]
     if len(vectors) < least or (most is not None and len(vectors) > most):
         wanted = f"{least}" if most == least else f"at least {least}"
-        _refuse(f"{loss} takes {wanted} columns, not {len(vectors)}")
+        raise InputError(f"{loss} takes {wanted} columns, not {len(vectors)}")
     shape = vectors[0].shape
     for index, v in enumerate(vectors):
         if v.ndim != 2 or v.shape != shape or v.dtype.kind != "f":
-            _refuse(f"column {index} has {v.dtype} of shape {list(v.shape)}; all must be floats [B, D] of one shape")
+            raise InputError(
+                f"column {index} has {v.dtype} of shape {list(v.shape)}; all must be floats [B, D] of one shape"
+            )
     if shape[0] == 0:
-        _refuse("the batch has no examples: the loss is not defined")
+        raise InputError("the batch has no examples: the loss is not defined")
     return [v if v.dtype in (np.float32, np.float64) else v.astype(np.float32) for v in vectors]
 
 
 def _numbers(labels: npt.ArrayLike | None, batch: int) -> Array:
     if labels is None:
-        _refuse("this loss needs labels, numbers [B]")
+        raise InputError("this loss needs labels, numbers [B]")
     y = np.asarray(labels)
     if y.shape != (batch,) or y.dtype.kind not in "fiub":
-        _refuse(f"labels must be numbers [{batch}], not {y.dtype} of shape {list(y.shape)}")
+        raise InputError(f"labels must be numbers [{batch}], not {y.dtype} of shape {list(y.shape)}")
     if not np.isfinite(y).all():
-        _refuse(f"labels[{int(np.argmin(np.isfinite(y)))}] is not finite")
+        raise InputError(f"labels[{int(np.argmin(np.isfinite(y)))}] is not finite")
     return y.astype(np.float32)
 
 
 def _classes(labels: npt.ArrayLike | None, batch: int, count: int) -> npt.NDArray[np.int64]:
     if labels is None:
-        _refuse("this loss needs labels, integers [B]")
+        raise InputError("this loss needs labels, integers [B]")
     y = np.asarray(labels)
     if y.shape != (batch,) or y.dtype.kind not in "iu":
-        _refuse(f"labels must be integers [{batch}], not {y.dtype} of shape {list(y.shape)}")
+        raise InputError(f"labels must be integers [{batch}], not {y.dtype} of shape {list(y.shape)}")
     if ((y < 0) | (y >= count)).any():
         bad = int(np.argmax((y < 0) | (y >= count)))
-        _refuse(f"labels[{bad}] is {y[bad]}, outside 0 to {count - 1}")
+        raise InputError(f"labels[{bad}] is {y[bad]}, outside 0 to {count - 1}")
     return y.astype(np.int64)
 
 
-def _choice(name: str, value: Any, choices: Sequence[Any]) -> Any:  # noqa: ANN401
+def _choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
     if value not in choices:
-        _refuse(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
+        raise InputError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
     return value
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

@@ -67,11 +67,10 @@ def check_memory(
         remedies = "a smaller per_device_train_batch_size (with gradient_accumulation_steps)"
         if not args.gradient_checkpointing:
             remedies += " or gradient_checkpointing=True"
-        message = (
+        raise InputError(
             f"a batch of {rows} rows and {largest:,} tokens needs about {needed / 1e9:.2f} GB for its activations and "
             f"gradients, but {free / 1e9:.2f} GB are free: use {remedies}"
         )
-        raise InputError(message)
 
 
 def needed_memory(

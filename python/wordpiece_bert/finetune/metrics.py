@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int 
     found, right = _pair(predictions, labels)
     counted = right != ignored
     if not counted.any():
-        _refuse(f"all {right.size} labels are ignored ({ignored}): the metric is not defined")
+        raise InputError(f"all {right.size} labels are ignored ({ignored}): the metric is not defined")
     return float((found == right)[counted].mean())
 
 
@@ -71,7 +71,7 @@ def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[st
         The tags of each text, in the scheme B-TYPE, I-TYPE, O; I-TYPE after another type begins an entity.
     """
     if [len(row) for row in predictions] != [len(row) for row in labels]:
-        _refuse("predictions and labels have different numbers of tags")
+        raise InputError("predictions and labels have different numbers of tags")
     found = {(i, *entity) for i, row in enumerate(predictions) for entity in _entities(row)}
     right = {(i, *entity) for i, row in enumerate(labels) for entity in _entities(row)}
     return 2 * len(found & right) / (len(found) + len(right)) if found or right else 0.0
@@ -121,7 +121,7 @@ def _mean_best(
     predictions: Sequence[str], answers: Sequence[Sequence[str]], score: Callable[[list[str], list[str]], float]
 ) -> float:
     if len(predictions) != len(answers) or not answers:
-        _refuse(f"there are {len(predictions)} predictions for {len(answers)} questions")
+        raise InputError(f"there are {len(predictions)} predictions for {len(answers)} questions")
     total = 0.0
     for prediction, accepted in zip(predictions, answers, strict=True):
         right = [words for words in map(_words, accepted) if words] or [[]]
@@ -177,9 +177,7 @@ def _ranks(x: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
 def _pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
     a, b = np.asarray(x), np.asarray(y)
     if a.shape != b.shape or a.size == 0:
-        _refuse(f"the arrays must have one shape and at least one element, not {list(a.shape)} and {list(b.shape)}")
+        raise InputError(
+            f"the arrays must have one shape and at least one element, not {list(a.shape)} and {list(b.shape)}"
+        )
     return a, b
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

@@ -58,12 +58,12 @@ class Network:
         elif isinstance(model, BertModel):
             base, prefix = type(model), ""
         else:
-            message = f"a model of this package is needed, not {type(model).__name__}"
-            raise InputError(message)
+            raise InputError(f"a model of this package is needed, not {type(model).__name__}")
         training = family_of(self.config).training
         if training is None:
-            message = f"{type(model).__name__} cannot be trained here; models that can: {', '.join(trainable())}"
-            raise ConfigError(message)
+            raise ConfigError(
+                f"{type(model).__name__} cannot be trained here; models that can: {', '.join(trainable())}"
+            )
         self.training: Training = training
         names = [*bert_shapes(self.config), *POOLER]
         self._names = {name: prefix + base._name_in_checkpoint(name, self.config) for name in names}
@@ -123,8 +123,7 @@ def dropout_rate(config: BertConfig, *names: str) -> float:
     try:
         return finite_number(name, value, least=0, below=1)
     except InputError as error:
-        message = f"{error}; it is the configuration's dropout rate"
-        raise ConfigError(message) from None
+        raise ConfigError(f"{error}; it is the configuration's dropout rate") from None
 
 
 def affine(parameters: Mapping[str, Array], name: str) -> tuple[Array, Array]:

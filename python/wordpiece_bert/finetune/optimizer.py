@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class AdamW:
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.01,
-        correct_bias: bool = True,  # noqa: FBT001, FBT002 (transformers' signature)
+        correct_bias: bool = True,
     ) -> None:
         self.lr = finite_number("lr", lr, least=0)
         beta1, beta2 = (finite_number(f"betas[{i}]", beta, least=0, below=1) for i, beta in enumerate(betas))
@@ -112,7 +112,7 @@ class AdamW:
         self.parameters = dict(parameters)
         for name, parameter in self.parameters.items():
             if not parameter.flags.writeable or parameter.dtype.kind != "f":
-                _refuse(f"parameter {name!r} must be a writable array of floats, not {parameter.dtype}")
+                raise InputError(f"parameter {name!r} must be a writable array of floats, not {parameter.dtype}")
         self.steps = 0
         self._moments: dict[str, tuple[Array, Array]] = {}
 
@@ -135,10 +135,10 @@ class AdamW:
         """
         for name, gradient in gradients.items():
             if name not in self.parameters:
-                _refuse(f"there is no parameter {name!r}, but a gradient of this name")
+                raise InputError(f"there is no parameter {name!r}, but a gradient of this name")
             if gradient.shape != self.parameters[name].shape:
                 expected = list(self.parameters[name].shape)
-                _refuse(f"the gradient of {name!r} has shape {list(gradient.shape)}, the parameter {expected}")
+                raise InputError(f"the gradient of {name!r} has shape {list(gradient.shape)}, the parameter {expected}")
         rate = self.lr if lr is None else finite_number("lr", lr, least=0)
         self.steps += 1
         for name in gradients:
@@ -187,7 +187,7 @@ class AdamW:
         """
         for name, (m, v) in state["moments"].items():
             if name not in self.parameters or not m.shape == v.shape == self.parameters[name].shape:
-                _refuse(f"the moments of {name!r} do not fit a parameter")
+                raise InputError(f"the moments of {name!r} do not fit a parameter")
         self.steps = int(state["steps"])
         self._moments = {name: (m.copy(), v.copy()) for name, (m, v) in state["moments"].items()}
 
@@ -237,8 +237,7 @@ def clip_factor(norm: float, max_norm: float) -> float:
 
 def _check_finite(name: str, square: float) -> None:
     if not math.isfinite(square):
-        message = f"the gradient of {name} is not finite"
-        raise NonFiniteError(message)
+        raise NonFiniteError(f"the gradient of {name} is not finite")
 
 
 def clip_grad_norm_(gradients: Mapping[str, Array] | Iterable[Array], max_norm: float) -> float:
@@ -333,7 +332,3 @@ def get_cosine_schedule_with_warmup(num_warmup_steps: int, num_training_steps: i
         return max(0.0, 0.5 * (1.0 + math.cos(math.pi * min(1.0, (step - w) / max(1, total - w)))))
 
     return factor
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

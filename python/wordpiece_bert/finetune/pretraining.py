@@ -93,13 +93,11 @@ class PretrainingRows:
 
     def __init__(self, dataset: PretrainingDataset, rows: npt.NDArray[np.int64] | None = None) -> None:
         if not dataset.masked and dataset.masking is None:
-            message = f"{dataset.path}: its rows are not masked; pass masking= to PretrainingDataset"
-            raise InputError(message)
+            raise InputError(f"{dataset.path}: its rows are not masked; pass masking= to PretrainingDataset")
         if dataset.packed:
-            message = (
+            raise InputError(
                 f"{dataset.path}: its rows are packed; build examples with packing=False, which costs nothing here"
             )
-            raise InputError(message)
         self.dataset = dataset
         self.rows = np.arange(len(dataset)) if rows is None else rows
 
@@ -166,8 +164,7 @@ def held_out_rows(dataset: PretrainingDataset, share: float) -> tuple[npt.NDArra
         end += count
         held[end - math.ceil(share * count) : end] = True
     if held.all():
-        message = f"{dataset.path}: {len(dataset):,} rows, of which {share:g} held out leaves none to train on"
-        raise InputError(message)
+        raise InputError(f"{dataset.path}: {len(dataset):,} rows, of which {share:g} held out leaves none to train on")
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -210,8 +207,9 @@ class PretrainingTrainer(Trainer):
         tokenizer: Tokenizer | None = None,
     ) -> None:
         if not hasattr(model, "predict"):
-            message = f"{type(model).__name__} has no head for masked tokens; use BertForPreTraining or BertForMaskedLM"
-            raise ConfigError(message)
+            raise ConfigError(
+                f"{type(model).__name__} has no head for masked tokens; use BertForPreTraining or BertForMaskedLM"
+            )
         self._pairs = isinstance(model, BertForPreTraining)
         for rows in (train_dataset, eval_dataset):
             if rows is not None:
@@ -250,7 +248,7 @@ class PretrainingTrainer(Trainer):
             batch["next_sentence_label"] = label
         return batch
 
-    def evaluate(self, eval_dataset: Any = None) -> dict[str, float]:  # noqa: ANN401
+    def evaluate(self, eval_dataset: Any = None) -> dict[str, float]:
         """Compute the loss of masked tokens and its parts over a data set, and add them to the history.
 
         The head for masked tokens runs at masked positions only, so that memory is bounded by a batch.
@@ -274,8 +272,7 @@ class PretrainingTrainer(Trainer):
         """
         dataset = self.eval_dataset if eval_dataset is None else eval_dataset
         if dataset is None or len(dataset) == 0:
-            message = "there is nothing to evaluate: the data set is empty or missing"
-            raise InputError(message)
+            raise InputError("there is nothing to evaluate: the data set is empty or missing")
         words, pairs = _Sums(), _Sums()
         model: Any = self.model
         size = self.args.per_device_eval_batch_size
@@ -326,23 +323,20 @@ class _Sums:
 def _check_fits(model: Model, dataset: PretrainingDataset, *, pairs: bool) -> None:
     config = model.config
     if dataset.row_length > config.longest_row:
-        message = (
+        raise InputError(
             f"{dataset.path}: rows have up to {dataset.row_length} tokens, the model's at most {config.longest_row}; "
             "choose a model with more positions, or build examples with a smaller max_length"
         )
-        raise InputError(message)
     if dataset.vocab_size > config.vocab_size:
-        message = (
+        raise InputError(
             f"{dataset.path}: was made with a tokenizer of {dataset.vocab_size:,} tokens, but the model has "
             f"{config.vocab_size:,}; build it with the model's tokenizer, or extend the model"
         )
-        raise InputError(message)
     if pairs and dataset.objective not in PAIR_LABELS:
-        message = (
+        raise InputError(
             f"{dataset.path}: its objective is {dataset.objective!r}, without labels of pairs, which "
             f"{type(model).__name__} needs; use BertForMaskedLM"
         )
-        raise InputError(message)
 
 
 def _stacked(rows: Sequence[Any]) -> dict[str, npt.NDArray[Any]]:

@@ -7,7 +7,7 @@ contain the answer is labelled with [CLS].
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -94,7 +94,7 @@ class QuestionWindows:
             There are not as many rows as windows.
         """
         if len(start_logits) != len(self) or len(end_logits) != len(self):
-            _refuse(f"there are {len(self)} windows, but logits of {len(start_logits)} and {len(end_logits)}")
+            raise InputError(f"there are {len(self)} windows, but logits of {len(start_logits)} and {len(end_logits)}")
         longest = whole_number("longest", longest, 1)
         best = [(-np.inf, "")] * len(self.answers)
         null = [np.inf] * len(self.answers)
@@ -184,7 +184,7 @@ def question_windows(
     """
     sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}
     if len(sizes) != 1:
-        _refuse(f"there are {len(questions)} questions, {len(contexts)} contexts and {len(answers)} answers")
+        raise InputError(f"there are {len(questions)} questions, {len(contexts)} contexts and {len(answers)} answers")
     special = tokenizer.num_special_tokens_to_add(pair=True)
     max_length = whole_number("max_length", max_length, special + 2)
     doc_stride = whole_number("doc_stride", doc_stride, 0)
@@ -249,10 +249,11 @@ def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
                     columns["answers"].append({"text": texts, "answer_start": starts})
     except (KeyError, TypeError, AttributeError) as error:
         number = len(columns["question"])
-        message = f"{path}: question {number} is not as in SQuAD's files: {type(error).__name__}: {error}"
-        raise InputError(message) from None
+        raise InputError(
+            f"{path}: question {number} is not as in SQuAD's files: {type(error).__name__}: {error}"
+        ) from None
     if not columns["question"]:
-        _refuse(f"{path}: there are no questions")
+        raise InputError(f"{path}: there are no questions")
     return columns
 
 
@@ -266,7 +267,7 @@ def _cut(tokenizer: Tokenizer, questions: list[str], longest: int) -> tuple[list
     return cut, sum(len(encoding) > longest for encoding in encoded)
 
 
-def _answers(row: int, context: str, value: Any, start: Any) -> list[tuple[str, int]]:  # noqa: ANN401
+def _answers(row: int, context: str, value: Any, start: Any) -> list[tuple[str, int]]:
     """Return the accepted answers of a row, with their first characters; checked against the context."""
     texts, starts = _parts(row, value)
     if start is not None and texts:
@@ -278,17 +279,19 @@ def _answers(row: int, context: str, value: Any, start: Any) -> list[tuple[str, 
         place = context.find(text) if given is None else _place(row, given)
         if place < 0 or context[place : place + len(text)] != text:
             where = "does not occur in its context" if given is None else f"is not at character {place} of its context"
-            _refuse(f"row {row}: the answer {text[:80]!r} {where}")
+            raise InputError(f"row {row}: the answer {text[:80]!r} {where}")
         found.append((text, place))
     return found
 
 
-def _parts(row: int, value: Any) -> tuple[list[str], list[Any]]:  # noqa: ANN401
+def _parts(row: int, value: Any) -> tuple[list[str], list[Any]]:
     if isinstance(value, dict):
         return _squad_parts(row, value)
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        _refuse(f"row {row}: an answer is a str, a list of str or a dict with text and answer_start, not {value!r:.80}")
+        raise InputError(
+            f"row {row}: an answer is a str, a list of str or a dict with text and answer_start, not {value!r:.80}"
+        )
     return list(texts), [None] * len(texts)
 
 
@@ -297,19 +300,17 @@ def _squad_parts(row: int, value: Mapping[str, Any]) -> tuple[list[str], list[An
     texts = [texts] if isinstance(texts, str) else texts
     starts = starts if isinstance(starts, list | tuple) or starts is None else [starts]
     if not isinstance(texts, list | tuple) or (starts is not None and len(starts) != len(texts)):
-        _refuse(f"row {row}: answers need a list text and a list answer_start of its length, not {dict(value)!r:.80}")
+        raise InputError(
+            f"row {row}: answers need a list text and a list answer_start of its length, not {dict(value)!r:.80}"
+        )
     return [str(text) for text in texts], list(starts) if starts is not None else [None] * len(texts)
 
 
-def _place(row: int, value: Any) -> int:  # noqa: ANN401
+def _place(row: int, value: Any) -> int:
     try:
         place = int(value)
     except (TypeError, ValueError):
         place = -1
     if place < 0:
-        _refuse(f"row {row}: the start of an answer is {value!r}, not a whole number of at least 0")
+        raise InputError(f"row {row}: the start of an answer is {value!r}, not a whole number of at least 0")
     return place
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(message)

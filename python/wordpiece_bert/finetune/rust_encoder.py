@@ -189,7 +189,7 @@ class RustEncoderPass:
         name = self._network.name("encoder.relative_attention_bias.weight")
         gradient.add(name, np.stack(sums, axis=1).astype(np.float32))  # [32, N]
 
-    def _embeddings_backward(self, embeddings: Any, gradient: Gradients) -> None:  # noqa: ANN401
+    def _embeddings_backward(self, embeddings: Any, gradient: Gradients) -> None:
         words, (positions, _), types, norm, projection = embeddings
         if words is not None:
             gradient.add(self._table_name("word"), words[0])

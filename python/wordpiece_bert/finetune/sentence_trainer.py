@@ -99,8 +99,7 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         """
         dataset = self.eval_dataset if eval_dataset is None else eval_dataset
         if dataset is None or len(dataset) == 0:
-            message = "there is nothing to evaluate: the data set is empty or missing"
-            raise InputError(message)
+            raise InputError("there is nothing to evaluate: the data set is empty or missing")
         size, total = self.args.per_device_eval_batch_size, 0.0
         cosines, labels = list[float](), list[float]()
         for start in range(0, len(dataset), size):
@@ -154,7 +153,7 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         names = [name for name in rows[0] if name != "label"]
         return {"columns": [[row[name] for row in rows] for name in names], "labels": labels}
 
-    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:  # noqa: ANN401
+    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:
         return self._network.compute(
             self._parameters,
             batch["columns"],

@@ -49,13 +49,11 @@ class SentenceNetwork:
     def __init__(self, encoder: SentenceEncoder) -> None:
         folder = encoder._folder
         if folder.layers is not None:
-            message = "an encoder that pools a weighted mean of layers cannot be trained here"
-            raise ConfigError(message)
+            raise ConfigError("an encoder that pools a weighted mean of layers cannot be trained here")
         self._normalizes = 0
         for module in folder.modules:
             if not isinstance(module, Normalize):
-                message = f"an encoder with a module {type(module).__name__} cannot be trained here"
-                raise ConfigError(message)
+                raise ConfigError(f"an encoder with a module {type(module).__name__} cannot be trained here")
             self._normalizes += 1
         self.encoder = encoder
         self.network = Network(encoder._model)
@@ -97,8 +95,9 @@ class SentenceNetwork:
         columns = [list(column) for column in columns]
         sizes = {len(column) for column in columns}
         if len(sizes) != 1 or sizes == {0}:
-            message = f"columns must be lists of texts of one length above 0, not of {[len(c) for c in columns]}"
-            raise InputError(message)
+            raise InputError(
+                f"columns must be lists of texts of one length above 0, not of {[len(c) for c in columns]}"
+            )
         (batch,) = sizes
         texts = [text for column in columns for text in column]
         inputs = self.encoder.tokenizer(texts, truncation=True, max_length=self.encoder.max_seq_length, padding=True)

@@ -71,14 +71,12 @@ def model_for(
     config = read_config(folder)
     family = family_of(config)
     if family.training is None:
-        message = (
+        raise ConfigError(
             f"{folder}: a model of type {config.model_type!r} cannot be trained here, only {', '.join(trainable())}"
         )
-        raise ConfigError(message)
     found = class_named(family.head_name(kind))
     if found is None:
-        message = f"{folder}: there is no {family.head_name(kind)}"
-        raise ConfigError(message)
+        raise ConfigError(f"{folder}: there is no {family.head_name(kind)}")
     model_class = cast("type[HeadModel]", found)
     tensors = dict(read_tensors(find_weights(folder)))
     own = config

@@ -187,8 +187,7 @@ class Trainer(TrainingLoop["Model"]):
             There are no rows.
         """
         if test_dataset is None or len(test_dataset) == 0:
-            message = "there is nothing to evaluate: the data set is empty or missing"
-            raise InputError(message)
+            raise InputError("there is nothing to evaluate: the data set is empty or missing")
         model, size = self.model, self.args.per_device_eval_batch_size
         losses, weights, logits, labels = [], [], [], []
         for start in range(0, len(test_dataset), size):
@@ -242,7 +241,7 @@ class Trainer(TrainingLoop["Model"]):
     def _batch(self, rows: Sequence[Any]) -> Mapping[str, npt.ArrayLike]:
         return self._collate(rows)
 
-    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:  # noqa: ANN401
+    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:
         found = compute(
             self._network,
             self._parameters,
@@ -255,12 +254,11 @@ class Trainer(TrainingLoop["Model"]):
         return found.loss, found.gradients
 
 
-def _logits(out: Any) -> list[Array]:  # noqa: ANN401
+def _logits(out: Any) -> list[Array]:
     for names in (("logits",), ("start_logits", "end_logits"), ("prediction_logits", "seq_relationship_logits")):
         if hasattr(out, names[0]):
             return [getattr(out, name) for name in names]
-    message = f"{type(out).__name__} has no logits"
-    raise InputError(message)
+    raise InputError(f"{type(out).__name__} has no logits")
 
 
 def _joined(batches: list[list[npt.NDArray[Any]]]) -> list[npt.NDArray[Any]]:
@@ -280,5 +278,5 @@ def _joined(batches: list[list[npt.NDArray[Any]]]) -> list[npt.NDArray[Any]]:
     return joined
 
 
-def _one(arrays: list[npt.NDArray[Any]]) -> Any:  # noqa: ANN401
+def _one(arrays: list[npt.NDArray[Any]]) -> Any:
     return arrays[0] if len(arrays) == 1 else tuple(arrays) or None

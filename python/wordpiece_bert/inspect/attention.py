@@ -83,12 +83,10 @@ def attention(
     norms = None if value_norms is None else as_finite("value_norms", value_norms, (3,))
     names = checked_tokens(tokens, weights.shape[-1])
     if norms is not None and norms.shape != weights.shape[:3]:
-        message = f"value_norms must have the shape {list(weights.shape[:3])}, not {list(norms.shape)}"
-        raise InputError(message)
+        raise InputError(f"value_norms must have the shape {list(weights.shape[:3])}, not {list(norms.shape)}")
     if norms is not None and norms.min() < 0:
         index = np.argwhere(norms < 0)[0].tolist()
-        message = f"value_norms{index} is {norms[tuple(index)]}: a norm is not negative"
-        raise InputError(message)
+        raise InputError(f"value_norms{index} is {norms[tuple(index)]}: a norm is not negative")
     arrays = {"attention": weights, "rollout": rollout(weights), "thumbnails": _thumbnails(weights)}
     encodings: dict[str, Encoding] = {"attention": "rows", "rollout": "rows", "thumbnails": "rows"}
     if norms is not None:
@@ -173,14 +171,12 @@ def neurons(
         queries, keys, tokens, bias = source.queries, source.keys, source.tokens, source.position_bias
     q, k = as_finite("queries", queries, (4,)), as_finite("keys", keys, (4,))
     if q.shape != k.shape:
-        message = f"queries and keys must have one shape, not {list(q.shape)} and {list(k.shape)}"
-        raise InputError(message)
+        raise InputError(f"queries and keys must have one shape, not {list(q.shape)} and {list(k.shape)}")
     names = checked_tokens(tokens, q.shape[2])
     chosen = list(range(len(q))) if layers is None else [_index("layers", one, len(q)) for one in layers]
     layer = _index("layer", layer, len(q))
     if layer not in chosen:
-        message = f"layer {layer} is not among the layers to show, {chosen}"
-        raise InputError(message)
+        raise InputError(f"layer {layer} is not among the layers to show, {chosen}")
     focus = {
         "layer": chosen.index(layer),
         "head": _index("head", head, q.shape[1]),
@@ -208,25 +204,23 @@ def checked_weights(value: npt.ArrayLike | None) -> Array:
     weights = as_finite("attentions", value, (4, 5))
     if weights.ndim == 5:
         if weights.shape[1] != 1:
-            message = f"attentions have {weights.shape[1]} rows: pass those of one text, [a[i] for a in attentions]"
-            raise InputError(message)
+            raise InputError(
+                f"attentions have {weights.shape[1]} rows: pass those of one text, [a[i] for a in attentions]"
+            )
         weights = weights[:, 0]
     if 0 in weights.shape or weights.shape[2] != weights.shape[3]:
-        message = f"attentions must be [layers, heads, tokens, tokens], not {list(weights.shape)}"
-        raise InputError(message)
+        raise InputError(f"attentions must be [layers, heads, tokens, tokens], not {list(weights.shape)}")
     if weights.min() < 0:
         index = np.argwhere(weights < 0)[0].tolist()
-        message = f"attentions{index} is {weights[tuple(index)]}: pass the weights after the softmax"
-        raise InputError(message)
+        raise InputError(f"attentions{index} is {weights[tuple(index)]}: pass the weights after the softmax")
     sums = weights.sum(axis=-1)  # [L, N, S]
     wrong = np.abs(sums - 1) > SUM_TOLERANCE
     if wrong.any():
         index = np.argwhere(wrong)[0].tolist()
-        message = (
+        raise InputError(
             f"attentions{index} adds up to {sums[tuple(index)]:.4g}, not 1: pass the weights after the softmax, those "
             "of all keys, of a model without dropout"
         )
-        raise InputError(message)
     return weights
 
 
@@ -240,8 +234,7 @@ def checked_tokens(tokens: Sequence[str] | None, count: int) -> list[str]:
     """
     names = [] if tokens is None else list(tokens)
     if len(names) != count or not all(isinstance(token, str) for token in names):
-        message = f"tokens must be {count} strings, one for each position, not {len(names)}: {names[:4]!r}"
-        raise InputError(message)
+        raise InputError(f"tokens must be {count} strings, one for each position, not {len(names)}: {names[:4]!r}")
     return names
 
 
@@ -259,8 +252,7 @@ def _sentences(tokens: list[str], ids: Sequence[int | None] | None) -> list[int]
         return [-1 if one else 0 for one in special]
     listed: list[Any] = list(ids)
     if len(listed) != len(tokens) or not all(one is None or one in (-1, 0, 1) for one in listed):
-        message = f"sentence_ids must be {len(tokens)} values, each 0, 1 or None, not {listed[:6]!r}"
-        raise InputError(message)
+        raise InputError(f"sentence_ids must be {len(tokens)} values, each 0, 1 or None, not {listed[:6]!r}")
     return [-1 if one is None else int(one) for one in listed]
 
 

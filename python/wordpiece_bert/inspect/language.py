@@ -73,8 +73,7 @@ def predictions(
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
     if mask_each:
         if tokenizer.mask_token_id is None:
-            message = "mask_each needs a tokenizer with a mask token"
-            raise InputError(message)
+            raise InputError("mask_each needs a tokenizer with a mask token")
         vectors = _masked_one_by_one(model, encoding, tokenizer.mask_token_id)
     else:
         out = model.base_model([encoding.ids], token_type_ids=[encoding.token_type_ids])
@@ -123,8 +122,7 @@ def logit_lens(
 def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, Tokenizer]:
     model, tokenizer = loaded(source)
     if not isinstance(model, (MaskedLM, BertForPreTraining)):
-        message = f"this view needs a model with a masked-language head, not {type(model).__name__}"
-        raise InputError(message)
+        raise InputError(f"this view needs a model with a masked-language head, not {type(model).__name__}")
     return model, tokenizer
 
 

@@ -81,12 +81,10 @@ def as_finite(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, ..
     array = as_numbers(name, values)
     if array.ndim not in dimensions:
         allowed = " or ".join(map(str, dimensions))
-        message = f"{name} must have {allowed} dimensions, not the shape {list(array.shape)}"
-        raise InputError(message)
+        raise InputError(f"{name} must have {allowed} dimensions, not the shape {list(array.shape)}")
     if not np.isfinite(array).all():
         index = np.argwhere(~np.isfinite(array))[0].tolist()
-        message = f"{name}{index} is {array[tuple(index)]}: only finite numbers can be shown"
-        raise InputError(message)
+        raise InputError(f"{name}{index} is {array[tuple(index)]}: only finite numbers can be shown")
     return as_float32(name, array)
 
 

@@ -73,8 +73,7 @@ def patterns(
         found = [_measures(checked_weights(t.attentions), t.tokens, t.sentence_ids, t.word_ids) for t in traces]
         pair = any(1 in t.sentence_ids for t in traces)
         if len({one.shape for one in found}) > 1:
-            message = "traces of models with different layers or heads cannot be averaged"
-            raise InputError(message)
+            raise InputError("traces of models with different layers or heads cannot be averaged")
     else:
         weights = checked_weights(source)  # type: ignore[arg-type]
         names = checked_tokens(tokens, weights.shape[-1])

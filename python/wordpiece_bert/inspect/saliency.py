@@ -106,21 +106,18 @@ def saliency(
     """
     model, tokenizer = loaded(source)
     if not isinstance(model, SequenceClassification):
-        message = f"saliency needs a model for sequence classification, not {type(model).__name__}"
-        raise InputError(message)
+        raise InputError(f"saliency needs a model for sequence classification, not {type(model).__name__}")
     method = checked_choice("method", method, METHODS)
     replace = checked_choice("replace", replace, _REPLACE)
     steps = whole_number("steps", steps, 1, 10_000)
     replaces = method in ("occlusion", "integrated_gradients")
     if replaces and replace == "mask" and tokenizer.mask_token_id is None:
-        message = "the tokenizer has no mask token: pass replace='remove'"
-        raise InputError(message)
+        raise InputError("the tokenizer has no mask token: pass replace='remove'")
     if method != "occlusion" and family_of(model.config).training is None:
-        message = (
+        raise InputError(
             f"method={method!r} needs a backward pass, which {type(model).__name__} does not have here, only models of "
             f"the types {', '.join(trainable())}: pass method='occlusion'"
         )
-        raise InputError(message)
     encoding = encode(model, tokenizer, text, pair, max_length)
     scores = _class_scores(model, [(encoding.ids, encoding.token_type_ids)])[0]  # [labels]
     labels = [model.config.label(i) for i in range(len(scores))]
@@ -198,8 +195,7 @@ def _label_index(label: str | int | None, labels: list[str], scores: Array) -> i
         return labels.index(label)
     if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(labels):
         return label
-    message = f"label must be one of {', '.join(labels)}, or an index below {len(labels)}, not {label!r}"
-    raise InputError(message)
+    raise InputError(f"label must be one of {', '.join(labels)}, or an index below {len(labels)}, not {label!r}")
 
 
 # --- gradients

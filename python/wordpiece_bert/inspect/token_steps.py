@@ -77,8 +77,7 @@ def tokens(
     tokenizers = [tokenizer] if beside is None else [tokenizer, beside]
     for one in tokenizers:
         if not isinstance(one, Tokenizer | SubwordTokenizer):
-            message = f"tokens needs a Tokenizer, not {type(one).__name__}"
-            raise InputError(message)
+            raise InputError(f"tokens needs a Tokenizer, not {type(one).__name__}")
     called = names or ("first tokenizer", "second tokenizer")
     entries = [_entry(one, name, text, pair, max_length) for one, name in zip(tokenizers, called, strict=False)]
     return View("tokens", title, {"texts": [text] if pair is None else [text, pair], "tokenizers": entries})

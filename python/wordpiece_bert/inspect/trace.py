@@ -107,8 +107,7 @@ def encode(model: Model, tokenizer: Tokenizer, text: str, pair: str | None, max_
         limit = min(whole_number("max_length", max_length, 1), limit)
     encoding = tokenizer.encode(text, pair, truncation=True, max_length=limit, padding=False)
     if not len(encoding):
-        message = f"the text has no token: {text[:80]!r}"
-        raise InputError(message)
+        raise InputError(f"the text has no token: {text[:80]!r}")
     return encoding
 
 
@@ -122,8 +121,7 @@ def encoder_of(model: Model) -> BertModel:
     """
     base = model.base_model if isinstance(model, HeadModel) else model
     if not isinstance(base, BertModel):
-        message = f"cannot look inside {type(model).__name__}: it has no encoder of BERT's kind"
-        raise InputError(message)
+        raise InputError(f"cannot look inside {type(model).__name__}: it has no encoder of BERT's kind")
     return base
 
 

@@ -59,8 +59,7 @@ def similarity(
     rows = checked_tokens(labels, len(a))
     columns = rows if others is None else checked_tokens(other_labels, len(b))
     if a.shape[1] != b.shape[1]:
-        message = f"vectors and others must have the same width, not {a.shape[1]} and {b.shape[1]}"
-        raise InputError(message)
+        raise InputError(f"vectors and others must have the same width, not {a.shape[1]} and {b.shape[1]}")
     values = _cosines(a, b)
     return View("similarity", title, {"rows": rows, "columns": columns}, {"similarity": values}, {"similarity": "unit"})
 
@@ -83,8 +82,7 @@ def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token
         The array ``similarity``, tokens of `a` by tokens of `b`.
     """
     if not -len(a.hidden_states) <= layer < len(a.hidden_states):
-        message = f"layer must be from 0 to {len(a.hidden_states) - 1}, not {layer}"
-        raise InputError(message)
+        raise InputError(f"layer must be from 0 to {len(a.hidden_states) - 1}, not {layer}")
     return similarity(a.hidden_states[layer], a.tokens, b.hidden_states[layer], b.tokens, title=title)
 
 
@@ -133,14 +131,12 @@ def embedding_map(
     else:
         reduce = _reducer(method)
         if len(x) < FEWEST_NEIGHBOURS:
-            message = (
+            raise InputError(
                 f"method={method!r} needs at least {FEWEST_NEIGHBOURS} texts, not {len(x)}; 'pca' takes any number"
             )
-            raise InputError(message)
         points = as_finite("points", reduce(x), (2,))
     if points.shape != (len(x), 2):
-        message = f"method must give {len(x)} points in the plane, not {list(points.shape)}"
-        raise InputError(message)
+        raise InputError(f"method must give {len(x)} points in the plane, not {list(points.shape)}")
     if groups is not None:
         groups = checked_tokens(groups, len(x))
     called = method if isinstance(method, str) else getattr(method, "__name__", "points")
@@ -172,14 +168,12 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
     if isinstance(source, Model):
         encoder = encoder_of(source)
         if not encoder.config.has_position_table:
-            message = f"{type(source).__name__} has no table of positions: it rotates queries and keys instead"
-            raise InputError(message)
+            raise InputError(f"{type(source).__name__} has no table of positions: it rotates queries and keys instead")
         table = stored_weight(encoder, "embeddings.position_embeddings.weight")
     else:
         table = as_finite("positions", source, (2,))
     if 0 in table.shape:
-        message = f"the table of positions is empty: {list(table.shape)}"
-        raise InputError(message)
+        raise InputError(f"the table of positions is empty: {list(table.shape)}")
     table = table[:most]
     waves = sinusoids(*table.shape)
     columns = np.unique(np.linspace(0, table.shape[1] - 1, min(64, table.shape[1])).astype(int))
@@ -235,16 +229,13 @@ def _reducer(method: str) -> Callable[[Array], Any]:
         try:
             import umap
         except ImportError as cause:
-            message = "method='umap' needs umap-learn: pip install umap-learn"
-            raise InputError(message) from cause
+            raise InputError("method='umap' needs umap-learn: pip install umap-learn") from cause
         # One job, because a seed allows no more; neighbours, because umap warns of more than there are.
         return lambda x: umap.UMAP(random_state=0, n_jobs=1, n_neighbors=min(15, len(x) - 1)).fit_transform(x)
     if method == "tsne":
         try:
             from sklearn.manifold import TSNE
         except ImportError as cause:
-            message = "method='tsne' needs scikit-learn: pip install scikit-learn"
-            raise InputError(message) from cause
+            raise InputError("method='tsne' needs scikit-learn: pip install scikit-learn") from cause
         return lambda x: TSNE(random_state=0, perplexity=min(30, max(1, (len(x) - 1) / 3))).fit_transform(x)
-    message = f"method must be 'pca', 'umap', 'tsne' or a function, not {method!r}"
-    raise InputError(message)
+    raise InputError(f"method must be 'pca', 'umap', 'tsne' or a function, not {method!r}")

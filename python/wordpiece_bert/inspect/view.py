@@ -219,11 +219,9 @@ class Page:
         self.title = title
         for index, view in enumerate(self.views):
             if not isinstance(view, View):
-                message = f"views[{index}] must be a View, not {type(view).__name__}"
-                raise InputError(message)
+                raise InputError(f"views[{index}] must be a View, not {type(view).__name__}")
         if not self.views:
-            message = "a page needs at least one view"
-            raise InputError(message)
+            raise InputError("a page needs at least one view")
 
     def to_html(self) -> str:
         """Return the page: one file that needs no network, and whose content security policy allows none."""
@@ -345,8 +343,7 @@ def page(*views: View, title: str = "Looking inside") -> Page:
 def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
     suffix = path.suffix.lower()
     if suffix not in allowed:
-        message = f"{path}: the name must end in one of {', '.join(allowed)}"
-        raise InputError(message)
+        raise InputError(f"{path}: the name must end in one of {', '.join(allowed)}")
     return suffix
 
 
@@ -373,8 +370,7 @@ def _json(content: object, *, ascii_only: bool = True, separators: tuple[str, st
     try:
         text = json.dumps(content, ensure_ascii=ascii_only, allow_nan=False, separators=separators)
     except (TypeError, ValueError, RecursionError) as error:
-        message = f"the data of a view must be values of JSON, finite numbers among them: {error}"
-        raise InputError(message) from error
+        raise InputError(f"the data of a view must be values of JSON, finite numbers among them: {error}") from error
     return SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

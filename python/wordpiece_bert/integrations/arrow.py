@@ -276,13 +276,11 @@ def vectors_to_arrow(vectors: npt.NDArray[Any], null: npt.NDArray[np.bool_] | No
     """
     pa = import_package("pyarrow", "arrow")
     if np.ndim(vectors) != 2:
-        message = f"vectors must be an array [n, d], not one of shape {np.shape(vectors)}"
-        raise InputError(message)
+        raise InputError(f"vectors must be an array [n, d], not one of shape {np.shape(vectors)}")
     values = pa.array(np.ascontiguousarray(vectors).reshape(-1))
     mask = None if null is None or not null.any() else pa.array(null)
     if not vectors.shape[1]:
-        message = "vectors must have at least one number each"
-        raise InputError(message)
+        raise InputError("vectors must have at least one number each")
     return pa.FixedSizeListArray.from_arrays(values, vectors.shape[1], mask=mask)
 
 
@@ -305,15 +303,15 @@ def check_columns(names: Sequence[str], needed: Sequence[str | None], added: Seq
     """
     for name in needed:
         if name is not None and name not in names:
-            message = f"no column {name!r}; the data have {', '.join(names) or 'none'}"
-            raise InputError(message)
+            raise InputError(f"no column {name!r}; the data have {', '.join(names) or 'none'}")
     for name in added:
         if name in names:
-            message = f"the data have a column {name!r} already, which the result would have twice: rename it first"
-            raise InputError(message)
+            raise InputError(
+                f"the data have a column {name!r} already, which the result would have twice: rename it first"
+            )
 
 
-def checked_texts(column: Any, called: str) -> Any:  # noqa: ANN401
+def checked_texts(column: Any, called: str) -> Any:
     """Return a column of texts; one that has nulls alone, and so no type, as a column of strings.
 
     Parameters
@@ -360,7 +358,7 @@ def _valid(columns: list[Any]) -> tuple[npt.NDArray[np.bool_] | None, list[Any]]
     return valid, [_filterable(column).filter(valid) for column in columns]
 
 
-def _filterable(column: Any) -> Any:  # noqa: ANN401
+def _filterable(column: Any) -> Any:
     """Return a column that pyarrow can filter, which it cannot for string views."""
     pa = import_package("pyarrow", "arrow")
     return column.cast(pa.large_string()) if column.type == pa.string_view() else column
@@ -375,12 +373,11 @@ def _spread(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> np
     return spread
 
 
-def _lists(values: npt.NDArray[Any], lengths: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None) -> Any:  # noqa: ANN401
+def _lists(values: npt.NDArray[Any], lengths: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None) -> Any:
     """Return consecutive lists of some lengths as list<...>."""
     pa = import_package("pyarrow", "arrow")
     if len(values) > _MOST_VALUES:
-        message = f"{len(values)} ids do not fit one column of list<int32>: encode the rows in several batches"
-        raise InputError(message)
+        raise InputError(f"{len(values)} ids do not fit one column of list<int32>: encode the rows in several batches")
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     mask = None if null is None or not null.any() else pa.array(null)

@@ -88,8 +88,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         if not isinstance(self.model, SentenceEncoder):
             return {"model": os.fspath(self.model)}
         if self.model._source is None:
-            message = "the encoder comes from no folder, which Chroma stores: save it, and pass the folder"
-            raise InputError(message)
+            raise InputError("the encoder comes from no folder, which Chroma stores: save it, and pass the folder")
         return {"model": self.model._source.folder}
 
     @staticmethod

@@ -20,7 +20,7 @@ __all__ = ["register"]
 
 
 def register(
-    connection: Any,  # noqa: ANN401
+    connection: Any,
     *,
     tokenizer: Tokenizer | str | os.PathLike[str] | None = None,
     model: SentenceEncoder | str | os.PathLike[str] | None = None,
@@ -62,13 +62,12 @@ def register(
     duckdb = import_package("duckdb", "duckdb")
     import_package("pyarrow", "arrow")
     if tokenizer is None and model is None:
-        message = "give a tokenizer, a model or both: they determine the functions"
-        raise InputError(message)
+        raise InputError("give a tokenizer, a model or both: they determine the functions")
     functions: dict[str, tuple[Any, str]] = {}
     if tokenizer is not None:
         loaded = tokenizer_of(tokenizer)
 
-        def encoded(texts: Any) -> Any:  # noqa: ANN401
+        def encoded(texts: Any) -> Any:
             return encode_texts(
                 texts,
                 loaded,
@@ -83,7 +82,7 @@ def register(
         encoder = encoder_of(model)
         width = encoder.dimension if truncate_dim is None else truncate_dim
 
-        def embedded(texts: Any) -> Any:  # noqa: ANN401
+        def embedded(texts: Any) -> Any:
             return embed_texts(
                 texts,
                 encoder,

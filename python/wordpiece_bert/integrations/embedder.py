@@ -37,7 +37,7 @@ class TextEmbedder:
         super().__init__()
         self.embedding_model = encoder_of(given_model(model, model_name))
 
-    def embed(self, documents: Any, verbose: bool = False) -> npt.NDArray[np.float32]:  # noqa: ANN401, FBT001, FBT002
+    def embed(self, documents: Any, verbose: bool = False) -> npt.NDArray[np.float32]:
         """Return the vectors of documents or words.
 
         Parameters

@@ -42,8 +42,7 @@ class _Embedder:
             The model is an object; only a name can be saved.
         """
         if isinstance(self.model, SentenceEncoder):
-            message = "only a component with the name of a model can be saved, not one with an encoder"
-            raise InputError(message)
+            raise InputError("only a component with the name of a model can be saved, not one with an encoder")
         options = {name: value for name, value in vars(self).items() if name in self._saved}
         saved: dict[str, Any] = _haystack.default_to_dict(self, model=os.fspath(self.model), **options)
         return saved
@@ -52,7 +51,7 @@ class _Embedder:
     _saved: tuple[str, ...] = ()
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Any:  # noqa: ANN401
+    def from_dict(cls, data: dict[str, Any]) -> Any:
         """Create the component of a saved pipeline.
 
         Parameters
@@ -111,8 +110,9 @@ class WordPieceTextEmbedder(_Embedder):
             It is no text.
         """
         if not isinstance(text, str):
-            message = f"text must be a text, not {type(text).__name__}: documents go to WordPieceDocumentEmbedder"
-            raise InputError(message)
+            raise InputError(
+                f"text must be a text, not {type(text).__name__}: documents go to WordPieceDocumentEmbedder"
+            )
         return {"embedding": encoder_of(self.model).encode_query(f"{self.prefix}{text}{self.suffix}").tolist()}
 
     @_haystack.component.output_types(embedding=list[float])  # type: ignore[untyped-decorator]
@@ -198,8 +198,7 @@ class WordPieceDocumentEmbedder(_Embedder):
         """
         given: Any = documents
         if not isinstance(given, list) or not all(isinstance(one, _haystack.Document) for one in given):
-            message = "documents must be a list of Haystack's documents: a text goes to WordPieceTextEmbedder"
-            raise InputError(message)
+            raise InputError("documents must be a list of Haystack's documents: a text goes to WordPieceTextEmbedder")
         vectors = encoder_of(self.model).encode_document(
             list(map(self._text, documents)), batch_size=self.batch_size, show_progress_bar=self.progress_bar
         )

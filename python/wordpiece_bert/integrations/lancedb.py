@@ -47,17 +47,16 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
     ) -> None:
         given = given_model(name, model_name)
         if not isinstance(given, str | os.PathLike):
-            message = (
+            raise InputError(
                 f"name must be the name or the folder of a model, which LanceDB stores, not {type(given).__name__}"
             )
-            raise InputError(message)
         super().__init__(name=os.fspath(given), max_retries=max_retries)
 
     def ndims(self) -> int:
         """Return the dimension of the vectors."""
         return encoder_of(self.name).dimension
 
-    def generate_embeddings(self, texts: Any, *args: Any) -> list[npt.NDArray[np.float32]]:  # noqa: ANN401
+    def generate_embeddings(self, texts: Any, *args: Any) -> list[npt.NDArray[np.float32]]:
         """Return the vectors of documents.
 
         Parameters
@@ -69,7 +68,7 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         """
         return list(encoder_of(self.name).encode_document(list(texts)))
 
-    def compute_query_embeddings(self, query: str, *args: Any) -> list[npt.NDArray[np.float32]]:  # noqa: ANN401
+    def compute_query_embeddings(self, query: str, *args: Any) -> list[npt.NDArray[np.float32]]:
         """Return the vector of a query.
 
         Parameters

@@ -44,17 +44,16 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
         *,
         model_name: str | os.PathLike[str] | None = None,
         embed_batch_size: int = 256,
-        callback_manager: Any = None,  # noqa: ANN401
+        callback_manager: Any = None,
         num_workers: int | None = None,
-        embeddings_cache: Any = None,  # noqa: ANN401
-        rate_limiter: Any = None,  # noqa: ANN401
+        embeddings_cache: Any = None,
+        rate_limiter: Any = None,
     ) -> None:
         if model_name == _UNNAMED:
-            message = (
+            raise InputError(
                 "the embedding was made of an encoder, which a dict does not hold: make it of the name or the folder "
                 "of a model, and it can be restored"
             )
-            raise InputError(message)
         given = given_model(model, model_name)
         encoder = encoder_of(given)
         name = _UNNAMED if isinstance(given, SentenceEncoder) else os.fspath(given)

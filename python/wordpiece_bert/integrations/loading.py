@@ -20,7 +20,7 @@ _KEPT = 4
 _lock = threading.Lock()
 
 
-def import_package(module: str, extra: str) -> Any:  # noqa: ANN401
+def import_package(module: str, extra: str) -> Any:
     """Import a module of another package.
 
     Parameters
@@ -38,8 +38,9 @@ def import_package(module: str, extra: str) -> Any:  # noqa: ANN401
     try:
         return importlib.import_module(module)
     except ImportError as cause:
-        message = f"{module.partition('.')[0]} is not installed: pip install 'wordpiece-bert[{extra}]'"
-        raise MissingPackageError(message) from cause
+        raise MissingPackageError(
+            f"{module.partition('.')[0]} is not installed: pip install 'wordpiece-bert[{extra}]'"
+        ) from cause
 
 
 def given_model(
@@ -53,8 +54,9 @@ def given_model(
         Both are given.
     """
     if model is not None and model_name is not None:
-        message = f"model and model_name are two names of one argument: give one of {model!r} and {model_name!r}"
-        raise InputError(message)
+        raise InputError(
+            f"model and model_name are two names of one argument: give one of {model!r} and {model_name!r}"
+        )
     return model if model is not None else model_name if model_name is not None else "minilm"
 
 
@@ -63,8 +65,7 @@ def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
     if isinstance(tokenizer, Tokenizer):
         return tokenizer
     if not isinstance(tokenizer, str | os.PathLike):
-        message = f"tokenizer must be a Tokenizer or the name of a model, not {type(tokenizer).__name__}"
-        raise InputError(message)
+        raise InputError(f"tokenizer must be a Tokenizer or the name of a model, not {type(tokenizer).__name__}")
     with _lock:
         return _load_tokenizer(os.fspath(tokenizer))
 
@@ -82,8 +83,7 @@ def encoder_of(model: SentenceEncoder | str | os.PathLike[str], threads: int | N
     if isinstance(model, SentenceEncoder):
         return model
     if not isinstance(model, str | os.PathLike):
-        message = f"model must be a SentenceEncoder or the name of a model, not {type(model).__name__}"
-        raise InputError(message)
+        raise InputError(f"model must be a SentenceEncoder or the name of a model, not {type(model).__name__}")
     with _lock:
         return _load_encoder(os.fspath(model), threads)
 

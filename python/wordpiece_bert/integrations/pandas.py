@@ -33,7 +33,7 @@ class WordPieceAccessor:
         The texts.
     """
 
-    def __init__(self, series: Any) -> None:  # noqa: ANN401
+    def __init__(self, series: Any) -> None:
         self._series = series
 
     def encode(
@@ -44,7 +44,7 @@ class WordPieceAccessor:
         truncation: bool | Strategy | None = None,
         add_special_tokens: bool = True,
         threads: int | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Encode texts to ids.
 
         Parameters
@@ -82,7 +82,7 @@ class WordPieceAccessor:
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn texts into sentence vectors.
 
         Parameters
@@ -112,21 +112,20 @@ class WordPieceAccessor:
         )
         return self._frame(dict(zip(("vector", "truncated"), fields, strict=True)))
 
-    def _texts(self) -> Any:  # noqa: ANN401
+    def _texts(self) -> Any:
         pa = import_package("pyarrow", "arrow")
         called = f"the series {self._series.name!r}"
         try:
             texts = pa.array(self._series, from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as cause:
-            message = f"{called} has values that are no texts: {cause}"
-            raise InputError(message) from cause
+            raise InputError(f"{called} has values that are no texts: {cause}") from cause
         return checked_texts(texts, called)
 
-    def _frame(self, columns: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _frame(self, columns: dict[str, Any]) -> Any:
         return _pandas.DataFrame({name: _column(values) for name, values in columns.items()}, index=self._series.index)
 
 
-def _column(values: Any) -> Any:  # noqa: ANN401
+def _column(values: Any) -> Any:
     """Return an Arrow array as a column: of lists as a NumPy array for each row, which share the memory of the lists.
 
     A column of Arrow's own lists would be written to Parquet, but pandas cannot read its type again from the file.

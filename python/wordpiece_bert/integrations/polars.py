@@ -41,7 +41,7 @@ class WordPieceNamespace:
         A column of texts.
     """
 
-    def __init__(self, texts: Any) -> None:  # noqa: ANN401
+    def __init__(self, texts: Any) -> None:
         self._texts = texts
 
     def encode(
@@ -52,7 +52,7 @@ class WordPieceNamespace:
         truncation: bool | Strategy | None = None,
         add_special_tokens: bool = True,
         threads: int | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Encode texts to ids.
 
         Parameters
@@ -84,7 +84,7 @@ class WordPieceNamespace:
         truncation: bool | Strategy | None = None,
         add_special_tokens: bool = True,
         threads: int | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Encode texts to ids, with their number and whether the text was truncated.
 
         Parameters
@@ -116,7 +116,7 @@ class WordPieceNamespace:
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn texts into sentence vectors.
 
         Parameters
@@ -141,7 +141,7 @@ class WordPieceNamespace:
         function = partial(_embed, encoder=encoder, width=width, options=options)
         return self._map(function, _polars.Array(_polars.Float32, width))
 
-    def _map(self, function: Callable[[Any], Any], dtype: Any) -> Any:  # noqa: ANN401
+    def _map(self, function: Callable[[Any], Any], dtype: Any) -> Any:
         """Apply a function of texts without null: to a series now, to an expression when it is computed."""
         with_nulls = partial(_with_nulls, function=function)
         if isinstance(self._texts, _polars.Series):
@@ -149,7 +149,7 @@ class WordPieceNamespace:
         return self._texts.map_batches(with_nulls, return_dtype=dtype, is_elementwise=True)
 
 
-def _with_nulls(texts: Any, function: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+def _with_nulls(texts: Any, function: Callable[[Any], Any]) -> Any:
     """Apply a function to the texts that are not null.
 
     Raises
@@ -170,11 +170,11 @@ def _with_nulls(texts: Any, function: Callable[[Any], Any]) -> Any:  # noqa: ANN
     return found.gather(_polars.select(_polars.when(valid).then(place)).to_series()).alias(texts.name)
 
 
-def _encode(texts: Any, tokenizer: Tokenizer, options: dict[str, Any]) -> Any:  # noqa: ANN401
+def _encode(texts: Any, tokenizer: Tokenizer, options: dict[str, Any]) -> Any:
     return _polars.Series(tokenizer.encode_batch(texts, **options))
 
 
-def _encode_fields(texts: Any, tokenizer: Tokenizer, options: dict[str, Any]) -> Any:  # noqa: ANN401
+def _encode_fields(texts: Any, tokenizer: Tokenizer, options: dict[str, Any]) -> Any:
     rows = tokenizer.encode_batch(texts, **options)
     columns = {
         "ids": _polars.Series(rows),
@@ -184,7 +184,7 @@ def _encode_fields(texts: Any, tokenizer: Tokenizer, options: dict[str, Any]) ->
     return _polars.DataFrame(columns).to_struct()
 
 
-def _embed(texts: Any, encoder: SentenceEncoder, width: int, options: dict[str, Any]) -> Any:  # noqa: ANN401
+def _embed(texts: Any, encoder: SentenceEncoder, width: int, options: dict[str, Any]) -> Any:
     vectors = encoder.encode(texts, **options)
     return _polars.Series(vectors, dtype=_polars.Array(_polars.Float32, width))
 

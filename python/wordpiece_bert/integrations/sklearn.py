@@ -29,7 +29,7 @@ __all__ = ["SentenceEmbedder", "WordPieceVectorizer"]
 class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
     """A transformer of texts that learns nothing from them."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ANN401
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Load what is named and check the options; the texts are not used.
 
         Parameters
@@ -47,10 +47,10 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
         self._load()
         return self
 
-    def _load(self) -> Any:  # noqa: ANN401
+    def _load(self) -> Any:
         raise NotImplementedError
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -106,7 +106,7 @@ class WordPieceVectorizer(_TextTransformer):
     def _load(self) -> Tokenizer:
         return tokenizer_of(self.tokenizer)
 
-    def transform(self, X: Any) -> Any:  # noqa: ANN401
+    def transform(self, X: Any) -> Any:
         """Count the tokens of texts.
 
         Parameters
@@ -136,7 +136,7 @@ class WordPieceVectorizer(_TextTransformer):
             counts.data.fill(1)
         return counts
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:  # noqa: ANN401
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the token of each column.
 
         Parameters
@@ -189,7 +189,7 @@ class SentenceEmbedder(_TextTransformer):
     def _load(self) -> SentenceEncoder:
         return encoder_of(self.model, self.threads)
 
-    def transform(self, X: Any) -> npt.NDArray[Any]:  # noqa: ANN401
+    def transform(self, X: Any) -> npt.NDArray[Any]:
         """Turn texts into vectors.
 
         Parameters
@@ -211,7 +211,7 @@ class SentenceEmbedder(_TextTransformer):
             stride=self.stride,
         )
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:  # noqa: ANN401
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the name of each number of a vector.
 
         Parameters
@@ -233,15 +233,13 @@ def _columns(tokenizer: Tokenizer) -> int:
     return max(tokenizer.get_vocab().values()) + 1
 
 
-def _texts(X: Any) -> Any:  # noqa: ANN401
+def _texts(X: Any) -> Any:
     """Return the texts of an argument of scikit-learn: it may be a data frame or an array with one column."""
     if isinstance(X, str):
-        message = "X must be an iterable of texts, not one str"
-        raise InputError(message)
+        raise InputError("X must be an iterable of texts, not one str")
     shape: Any = getattr(X, "shape", ())
     if len(shape) == 2:
         if shape[1] != 1:
-            message = f"X must be texts, or have one column of texts; it has {shape[1]} columns"
-            raise InputError(message)
+            raise InputError(f"X must be texts, or have one column of texts; it has {shape[1]} columns")
         return X[:, 0] if isinstance(X, np.ndarray) else X[X.columns[0]]
     return X

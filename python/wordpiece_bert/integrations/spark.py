@@ -130,10 +130,9 @@ def embed(
     name = model
     if isinstance(model, SentenceEncoder):
         if model._source is None:
-            message = (
+            raise InputError(
                 "the encoder comes from no folder, and tasks have none of its weights: save it, and pass the folder"
             )
-            raise InputError(message)
         name = model._source.folder
     options = {
         "prompt_name": prompt_name,
@@ -244,7 +243,7 @@ def _check_frame(frame: DataFrame, texts: Sequence[str | None], added: Sequence[
     check_text_columns(frame, texts)
 
 
-def _mapped(frame: DataFrame, function: Any, columns: dict[str, str]) -> DataFrame:  # noqa: ANN401
+def _mapped(frame: DataFrame, function: Any, columns: dict[str, str]) -> DataFrame:
     """Map the batches of a frame to batches with more columns."""
     types = import_package("pyspark.sql.types", "spark")
     schema = types.StructType(list(frame.schema.fields))

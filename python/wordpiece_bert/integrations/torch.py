@@ -132,8 +132,9 @@ class TextCollator:
             try:
                 texts.append((example[self.column], None if self.pair is None else example[self.pair]))
             except KeyError as cause:
-                message = f"item {index} has no {cause.args[0]!r}; it has {', '.join(map(str, example))}"
-                raise InputError(message) from None
+                raise InputError(
+                    f"item {index} has no {cause.args[0]!r}; it has {', '.join(map(str, example))}"
+                ) from None
             labels += [example[name] for name in ("labels", "label") if name in example][:1]
         seconds = [second for _, second in texts]
         inputs = self.tokenizer(

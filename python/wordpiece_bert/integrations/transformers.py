@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["accelerate"]
 
 
-def accelerate(tokenizer: Any) -> Any:  # noqa: ANN401
+def accelerate(tokenizer: Any) -> Any:
     """Return a copy of a tokenizer of transformers that encodes with this package.
 
     The copy is an instance of the class of `tokenizer` and has all its methods. Calls, ``tokenizer(texts, ...)``,
@@ -53,11 +53,9 @@ def accelerate(tokenizer: Any) -> Any:  # noqa: ANN401
     """
     import_package("transformers", "transformers")
     if getattr(tokenizer, "backend_tokenizer", None) is None:
-        message = f"accelerate takes a fast tokenizer of transformers, not {type(tokenizer).__name__}"
-        raise InputError(message)
+        raise InputError(f"accelerate takes a fast tokenizer of transformers, not {type(tokenizer).__name__}")
     if getattr(tokenizer, "pad_token_type_id", 0) != 0:
-        message = f"the tokenizer pads with the token type {tokenizer.pad_token_type_id}; only 0 is supported"
-        raise InputError(message)
+        raise InputError(f"the tokenizer pads with the token type {tokenizer.pad_token_type_id}; only 0 is supported")
     cls: Any = type(tokenizer)
     accelerated = copy.deepcopy(tokenizer)
     accelerated.__class__ = cls if getattr(cls, "_is_accelerated", False) else _accelerated_class(cls)
@@ -67,7 +65,7 @@ def accelerate(tokenizer: Any) -> Any:  # noqa: ANN401
 
 
 @lru_cache
-def _accelerated_class(cls: Any) -> Any:  # noqa: ANN401
+def _accelerated_class(cls: Any) -> Any:
     """Return a subclass of a class of transformers that encodes with this package."""
 
     class Accelerated(cls):  # type: ignore[misc]
@@ -80,7 +78,7 @@ def _accelerated_class(cls: Any) -> Any:  # noqa: ANN401
                 self._accelerator = _convert(self)
             return self._accelerator
 
-        def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002
+        def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> Any:
             self._accelerator = None
             return super()._add_tokens(new_tokens, special_tokens)
 
@@ -89,21 +87,21 @@ def _accelerated_class(cls: Any) -> Any:  # noqa: ANN401
             super().update_post_processor()
 
         @property
-        def backend_tokenizer(self) -> Any:  # noqa: ANN401
+        def backend_tokenizer(self) -> Any:
             self._accelerator = None  # the caller may change it
             return self._tokenizer
 
-        def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401
+        def __setattr__(self, name: str, value: Any) -> None:
             if name != "_accelerator":
                 object.__setattr__(self, "_accelerator", None)
             super().__setattr__(name, value)
 
-        def __reduce__(self) -> Any:  # noqa: ANN401
+        def __reduce__(self) -> Any:
             plain = object.__new__(cls)
             plain.__dict__.update({name: value for name, value in vars(self).items() if name != "_accelerator"})
             return accelerate, (plain,)
 
-        def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> Any:
             if options.get("sanitize_control_tokens") or not _is_plain(text, text_pair, options):
                 return super()._encode_plus(text, text_pair, **options)
             return _encode(self, text, text_pair, options)
@@ -112,15 +110,14 @@ def _accelerated_class(cls: Any) -> Any:  # noqa: ANN401
     return Accelerated
 
 
-def _convert(tokenizer: Any) -> Tokenizer:  # noqa: ANN401
+def _convert(tokenizer: Any) -> Tokenizer:
     """Return a tokenizer of transformers as one of this package."""
     # What the last call of theirs has set is no part of the tokenizer.
     content = json.loads(tokenizer._tokenizer.to_str()) | {"truncation": None, "padding": None}
     try:
         core = _core.Tokenizer.restore(json.dumps(content))
     except (TokenizerFormatError, VocabError) as error:
-        message = f"{type(tokenizer).__name__} cannot be accelerated: {error}"
-        raise type(error)(message) from error
+        raise type(error)(f"{type(tokenizer).__name__} cannot be accelerated: {error}") from error
     roles = {role: getattr(tokenizer, role, None) for role in SPECIAL_TOKEN_ROLES}
     limit = tokenizer.model_max_length
     settings = FolderSettings(
@@ -134,7 +131,7 @@ def _convert(tokenizer: Any) -> Tokenizer:  # noqa: ANN401
     return Tokenizer._build(core, settings)
 
 
-def _is_plain(text: Any, text_pair: Any, options: dict[str, Any]) -> bool:  # noqa: ANN401
+def _is_plain(text: Any, text_pair: Any, options: dict[str, Any]) -> bool:
     """Whether the texts have the usual forms; others are left to transformers, which knows what it makes of them."""
     if options.get("is_split_into_words"):
         return False
@@ -148,7 +145,7 @@ def _is_plain(text: Any, text_pair: Any, options: dict[str, Any]) -> bool:  # no
     return is_batch and all(isinstance(one, str) for one in (*text, *text_pair))
 
 
-def _encode(tokenizer: Any, text: Any, text_pair: Any, options: dict[str, Any]) -> Any:  # noqa: ANN401
+def _encode(tokenizer: Any, text: Any, text_pair: Any, options: dict[str, Any]) -> Any:
     """Encode texts with this package, and return transformers' own result."""
     from transformers import BatchEncoding as TheirBatchEncoding
 
@@ -189,7 +186,7 @@ def _encode(tokenizer: Any, text: Any, text_pair: Any, options: dict[str, Any]) 
     )
 
 
-def _named(strategy: Any, do_not: str) -> Any:  # noqa: ANN401
+def _named(strategy: Any, do_not: str) -> Any:
     """Return the name of a strategy, or False for none."""
     name = getattr(strategy, "value", strategy)
     return False if name is None or name == do_not else name
@@ -206,7 +203,7 @@ class _Encodings(Sequence[Any]):
         assert found is not None
         return found
 
-    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401
+    def __getitem__(self, index: Any) -> Any:
         return self._all()[index]
 
     def __len__(self) -> int:
@@ -215,5 +212,5 @@ class _Encodings(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._all())
 
-    def __reduce__(self) -> Any:  # noqa: ANN401
+    def __reduce__(self) -> Any:
         return list, (self._all(),)

@@ -63,8 +63,9 @@ def load_folder(folder: Path) -> LoadedFolder:
     json_path, vocab_path = folder / TOKENIZER_FILE, folder / VOCAB_FILE
     if not json_path.is_file() and not vocab_path.is_file():
         what = "it has" if folder.is_dir() else "there is no such folder, so"
-        message = f"no tokenizer in the folder {str(folder)!r}: {what} neither {TOKENIZER_FILE} nor {VOCAB_FILE}"
-        raise ModelNotFoundError(message)
+        raise ModelNotFoundError(
+            f"no tokenizer in the folder {str(folder)!r}: {what} neither {TOKENIZER_FILE} nor {VOCAB_FILE}"
+        )
 
     settings = Settings.read(folder)
     json: str | None = None
@@ -75,12 +76,11 @@ def load_folder(folder: Path) -> LoadedFolder:
         file = _peek(json)
         model = file.get("model")
         if isinstance(model, dict) and model.get("type") in SUBWORD_MODELS:
-            message = (
+            raise TokenizerFormatError(
                 f'{json_path}: model: "{model["type"]}" is not supported by Tokenizer, which is for WordPiece; '
                 "SentenceEncoder, CrossEncoder and wordpiece_bert.tasks run such models with the package tokenizers: "
                 "pip install 'wordpiece-bert[tokenizers]'"
             )
-            raise TokenizerFormatError(message)
     else:
         settings.check_vocab_class()
         vocab = VocabFile(
@@ -150,19 +150,19 @@ def _read_text(path: Path) -> str:
         with path.open("rb") as stream:
             data = stream.read(_MAX_TOKENIZER_BYTES + 1)
     except OSError as cause:
-        message = f"{path}: cannot be read: {cause.strerror or cause}"
-        raise TokenizerFormatError(message) from cause
+        raise TokenizerFormatError(f"{path}: cannot be read: {cause.strerror or cause}") from cause
     if len(data) > _MAX_TOKENIZER_BYTES:
-        message = f"{path}: larger than {_MAX_TOKENIZER_BYTES:,} bytes, the limit for a file of this kind"
-        raise TokenizerFormatError(message)
+        raise TokenizerFormatError(
+            f"{path}: larger than {_MAX_TOKENIZER_BYTES:,} bytes, the limit for a file of this kind"
+        )
     if is_git_lfs_pointer(data):
-        message = f"{path}: is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`"
-        raise TokenizerFormatError(message)
+        raise TokenizerFormatError(f"{path}: is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as cause:
-        message = f"{path}: not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
-        raise TokenizerFormatError(message) from cause
+        raise TokenizerFormatError(
+            f"{path}: not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
+        ) from cause
 
 
 def _peek(json: str) -> dict[str, Any]:

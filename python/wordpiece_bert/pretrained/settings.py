@@ -37,8 +37,7 @@ def read_optional_object(path: Path) -> dict[str, Any] | None:
         return None
     value = read_json(path, TokenizerFormatError, max_bytes=_MAX_BYTES)
     if not isinstance(value, dict):
-        message = f"{path}: holds {quoted(value)}, expected a JSON object"
-        raise TokenizerFormatError(message)
+        raise TokenizerFormatError(f"{path}: holds {quoted(value)}, expected a JSON object")
     return value
 
 
@@ -114,5 +113,4 @@ class Settings:
 
     def refuse(self, key: str, expected: str) -> NoReturn:
         """Raise TokenizerFormatError for the value of an option."""
-        message = f"{self.path}: {key!r} is {quoted(self.values[key])}; expected {expected}"
-        raise TokenizerFormatError(message)
+        raise TokenizerFormatError(f"{self.path}: {key!r} is {quoted(self.values[key])}; expected {expected}")

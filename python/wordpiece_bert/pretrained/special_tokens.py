@@ -174,14 +174,14 @@ def parse_token(value: object, where: str) -> StatedToken:
     if isinstance(value, str):
         return special_token(value)
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
-        message = f"{where} is {quoted(value)}; expected a token: a string, or an object with its content and flags"
-        raise TokenizerFormatError(message)
+        raise TokenizerFormatError(
+            f"{where} is {quoted(value)}; expected a token: a string, or an object with its content and flags"
+        )
     flags: dict[str, bool] = {}
     for flag in _FLAGS:
         if flag in value:
             if not isinstance(value[flag], bool):
-                message = f"{where}: {flag!r} is {quoted(value[flag])}; expected true or false"
-                raise TokenizerFormatError(message)
+                raise TokenizerFormatError(f"{where}: {flag!r} is {quoted(value[flag])}; expected true or false")
             flags[flag] = value[flag]
     return StatedToken(content=value["content"], **flags)
 
@@ -205,8 +205,7 @@ def _check_lists(values: dict[str, Any], source: dict[str, Path]) -> None:
     for key, expected in {"extra_special_tokens": list | dict, "additional_special_tokens": list}.items():
         value = values.get(key)
         if value is not None and not isinstance(value, expected):
-            message = f"{source[key]}: {key!r} is {quoted(value)}; expected a list of tokens"
-            raise TokenizerFormatError(message)
+            raise TokenizerFormatError(f"{source[key]}: {key!r} is {quoted(value)}; expected a list of tokens")
 
 
 def _names_of_extra(values: dict[str, Any], source: dict[str, Path]) -> dict[str, Any]:
@@ -230,16 +229,15 @@ def _is_token(value: object) -> bool:
 def _decoder(value: object, path: Path) -> dict[int, StatedToken]:
     where = f"{path}: 'added_tokens_decoder'"
     if not isinstance(value, dict):
-        message = f"{where} is {quoted(value)}; expected an object that maps ids to tokens"
-        raise TokenizerFormatError(message)
+        raise TokenizerFormatError(f"{where} is {quoted(value)}; expected an object that maps ids to tokens")
     decoder = {}
     for key, token in value.items():
         if not (key.isascii() and key.isdecimal() and int(key[:11]) <= _MAX_ID):
-            message = f"{where} has the key {quoted(key)}; expected an id, 0 to {_MAX_ID}"
-            raise TokenizerFormatError(message)
+            raise TokenizerFormatError(f"{where} has the key {quoted(key)}; expected an id, 0 to {_MAX_ID}")
         if not isinstance(token, dict):
-            message = f"{where}: {key} is {quoted(token)}; expected an object with a token's content and flags"
-            raise TokenizerFormatError(message)
+            raise TokenizerFormatError(
+                f"{where}: {key} is {quoted(token)}; expected an object with a token's content and flags"
+            )
         decoder[int(key)] = parse_token(token, f"{where}: {key}")
     return decoder
 
@@ -251,8 +249,9 @@ def _read_added_tokens(path: Path, special: set[str], declared: DeclaredTokens) 
         return []
     for content, token_id in ids.items():
         if isinstance(token_id, bool) or not isinstance(token_id, int) or not 0 <= token_id <= _MAX_ID:
-            message = f"{path}: {quoted(content)} has {quoted(token_id)}; expected an id, 0 to {_MAX_ID}"
-            raise TokenizerFormatError(message)
+            raise TokenizerFormatError(
+                f"{path}: {quoted(content)} has {quoted(token_id)}; expected an id, 0 to {_MAX_ID}"
+            )
         is_special = content in special
         declared.by_id[token_id] = StatedToken(content=content, special=is_special, normalized=not is_special)
     declared.stated_ids = dict(ids)

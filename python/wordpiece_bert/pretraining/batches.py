@@ -122,8 +122,9 @@ def _store_of(mapper: StoreBatches | ExampleBatches, batches: Iterable[Any]) -> 
         rows = 0
         for batch in batches:
             if batch.num_columns != 2:
-                message = f"the columns must be an id and a text, not {', '.join(batch.schema.names)}: select them"
-                raise InputError(message)
+                raise InputError(
+                    f"the columns must be an id and a text, not {', '.join(batch.schema.names)}: select them"
+                )
             ids, texts = ids_of_column(batch.column(0), "ids"), batch.column(1)
             block = _core.TextBlock.from_arrow("batch", rows, [strings_of(pyarrow, texts)], mapper.errors)
             if len(block) < len(ids):  # nulls were skipped

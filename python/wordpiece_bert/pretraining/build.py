@@ -178,14 +178,11 @@ def build_token_store(
 def _check_fields(field: object, column: object, id_field: object, id_column: object) -> None:
     for name, value in (("field", field), ("column", column), ("id_field", id_field), ("id_column", id_column)):
         if value is not None and not isinstance(value, str):
-            message = f"{name} must be a name, not {value!r:.80}"
-            raise InputError(message)
+            raise InputError(f"{name} must be a name, not {value!r:.80}")
     if id_field is not None and field is None:
-        message = f"id_field={id_field!r} is for JSON lines: pass field, the one with the texts, too"
-        raise InputError(message)
+        raise InputError(f"id_field={id_field!r} is for JSON lines: pass field, the one with the texts, too")
     if id_column is not None and column is None:
-        message = f"id_column={id_column!r} is for tables: pass column, the one with the texts, too"
-        raise InputError(message)
+        raise InputError(f"id_column={id_column!r} is for tables: pass column, the one with the texts, too")
 
 
 def _part_of(files: StrPath | Iterable[StrPath], part: object) -> tuple[list[int], list[str]]:
@@ -196,16 +193,13 @@ def _part_of(files: StrPath | Iterable[StrPath], part: object) -> tuple[list[int
     if part is not None:
         given: list[Any] = list(part) if isinstance(part, tuple | list) else []
         if len(given) != 2:
-            message = f"part must be (i, n) with whole numbers i below n, not {part!r:.80}"
-            raise InputError(message)
+            raise InputError(f"part must be (i, n) with whole numbers i below n, not {part!r:.80}")
         first, count = whole_number("part[0]", given[0], 0), whole_number("part[1]", given[1], 1)
         if first >= count:
-            message = f"part must be (i, n) with i below n, not {part!r:.80}"
-            raise InputError(message)
+            raise InputError(f"part must be (i, n) with i below n, not {part!r:.80}")
         numbers = numbers[first::count]
         if not numbers and listed:
-            message = f"part {first} of {count} has no file: there are {len(listed)}"
-            raise InputError(message)
+            raise InputError(f"part {first} of {count} has no file: there are {len(listed)}")
     return numbers, [listed[number] for number in numbers]
 
 

@@ -197,8 +197,7 @@ class PretrainingDataset:
             self.report = ExamplesReport.from_dict({"output": str(self.path), **index["report"], **known})
             self.tokenizer_fingerprint = str(index.get("tokenizer", ""))
         except (InputError, KeyError, TypeError, ValueError) as cause:
-            message = f"{where}: {cause} is missing or has the wrong type; make the examples again"
-            raise InputError(message) from cause
+            raise InputError(f"{where}: {cause} is missing or has the wrong type; make the examples again") from cause
         self._ids = ids_dtype(where, index)
         counts = [whole(where, entry, "rows") for entry in self._shards]
         pad_id = None if index.get("pad_token_id") is None else whole(where, index, "pad_token_id", _LARGEST_ID)
@@ -209,8 +208,9 @@ class PretrainingDataset:
         self.packed = "sequence_offsets" in names
         self.masked = "masked_offsets" in names
         if masking is not None and self.masked:
-            message = f"{self.path}: its rows are masked already (masking= of build_examples); leave masking out"
-            raise InputError(message)
+            raise InputError(
+                f"{self.path}: its rows are masked already (masking= of build_examples); leave masking out"
+            )
         for entry in self._shards:
             for file in entry["files"].values():
                 check_file(self.path, file)
@@ -247,11 +247,9 @@ class PretrainingDataset:
         try:
             number = operator.index(row)
         except TypeError:
-            message = f"a row is selected by its number, not {row!r:.80}; batch() takes several"
-            raise InputError(message) from None
+            raise InputError(f"a row is selected by its number, not {row!r:.80}; batch() takes several") from None
         if not -len(self) <= number < len(self):
-            message = f"index {number} is out of range for {len(self)} rows"
-            raise IndexError(message)
+            raise IndexError(f"index {number} is out of range for {len(self)} rows")
         batch = self._batch(np.array([number % len(self)]), None, 1, flatten=False)
         batch.pop("cu_seqlens", None)
         batch.pop("max_seqlen", None)
@@ -286,8 +284,7 @@ class PretrainingDataset:
         if numbers.size == 0 and numbers.ndim <= 1:
             numbers = np.empty(0, np.int64)
         if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
-            message = f"rows must be a list of row numbers, not {numbers.dtype} {list(numbers.shape)}"
-            raise InputError(message)
+            raise InputError(f"rows must be a list of row numbers, not {numbers.dtype} {list(numbers.shape)}")
         length = (
             None if self.pad_to is None else -(-self.row_length // self.pad_to_multiple_of) * self.pad_to_multiple_of
         )
@@ -448,11 +445,11 @@ def _check_names(path: Path, files: JsonObject, rows: int) -> None:
     fit = names >= {"input_ids", "row_offsets"} and names <= set(_ARRAYS)
     fit = fit and all(len(names & group) in (0, len(group)) for group in _TOGETHER)
     if not fit:
-        message = f"{path}: the files of a shard do not go together: {', '.join(files):.200}; make the examples again"
-        raise InputError(message)
+        raise InputError(
+            f"{path}: the files of a shard do not go together: {', '.join(files):.200}; make the examples again"
+        )
     if rows >= files["row_offsets"]["bytes"] // 8:
-        message = f"{path}: {rows:,} rows do not fit {files['row_offsets']['name']}; make the examples again"
-        raise InputError(message)
+        raise InputError(f"{path}: {rows:,} rows do not fit {files['row_offsets']['name']}; make the examples again")
 
 
 def _open_shard(folder: Path, shards: list[JsonObject], ids: np.dtype[Any], number: int) -> _core.ExampleShard:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["column_ids", "ids_of_column"]
 
 
-def ids_of_column(values: Any, where: str, first_row: int = 0) -> npt.NDArray[np.uint64]:  # noqa: ANN401
+def ids_of_column(values: Any, where: str, first_row: int = 0) -> npt.NDArray[np.uint64]:
     """Return the document ids in an Arrow array: integers as they are, negative ones as 2⁶⁴ less; strings hashed.
 
     Parameters
@@ -47,16 +47,16 @@ def ids_of_column(values: Any, where: str, first_row: int = 0) -> npt.NDArray[np
         values, kind = values.dictionary_decode(), kind.value_type
     if values.null_count:
         row = int(np.flatnonzero(np.asarray(values.is_null()))[0])
-        message = f"{where}: the id in row {first_row + row + 1} is null; give each document one, or leave the ids out"
-        raise InputError(message)
+        raise InputError(
+            f"{where}: the id in row {first_row + row + 1} is null; give each document one, or leave the ids out"
+        )
     if pa.types.is_unsigned_integer(kind):
         return values.cast(pa.uint64()).to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)  # type: ignore[no-any-return]
     if pa.types.is_signed_integer(kind):
         return values.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)  # type: ignore[no-any-return]
     if kind in (pa.string(), pa.large_string(), pa.string_view()):
         return np.array([_core.text_document_id(value) for value in values.to_pylist()], np.uint64)
-    message = f"{where}: ids are {kind}, but must be integers or strings"
-    raise InputError(message)
+    raise InputError(f"{where}: ids are {kind}, but must be integers or strings")
 
 
 def column_ids(
@@ -91,8 +91,7 @@ def column_ids(
     rows = 0
     with parquet.opened(pyarrow, name, [column]) as file:
         if file.schema_arrow.names.count(id_column) != 1:
-            message = f"{name}: {parquet.missing_column(id_column, file.schema_arrow.names)}"
-            raise InputError(message)
+            raise InputError(f"{name}: {parquet.missing_column(id_column, file.schema_arrow.names)}")
         total = max(file.metadata.num_rows, 1)
         for batch in parquet.batches(file, [column, id_column]):
             texts = batch.column(column)

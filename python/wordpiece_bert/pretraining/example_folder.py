@@ -151,8 +151,9 @@ class ExampleFolder:
                 check_file(self._path, named)
         tallies: Any = index.get("tallies")
         if not isinstance(tallies, list) or len(tallies) != len(steps_of(self._store, self._options)):
-            message = f"{self._path / INDEX}: tallies must have the counts of each pass over each shard; make it again"
-            raise InputError(message)
+            raise InputError(
+                f"{self._path / INDEX}: tallies must have the counts of each pass over each shard; make it again"
+            )
         for tally in tallies:
             self._tally.merge(tally)
         self._journal.remove()

@@ -136,12 +136,12 @@ class _RowFile:
         self._file = os.fdopen(os.open(self._part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
         if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
             self._file.close()
-            message = f"{self._part}: is no regular file; remove it, or choose another output"
-            raise InputError(message)
+            raise InputError(f"{self._part}: is no regular file; remove it, or choose another output")
         if not hold(self._file.fileno(), self._part):
             self._file.close()
-            message = f"{self._part}: is being written by another process; wait for it, or choose another output"
-            raise InputError(message)
+            raise InputError(
+                f"{self._part}: is being written by another process; wait for it, or choose another output"
+            )
         return self
 
     def finished(self, journal: Journal) -> list[JsonObject] | None:
@@ -240,16 +240,16 @@ class _MdsFolder:
             return None
         header, entries = journal.read()
         if header != journal.header:
-            message = f"{self._path}: has a data set already; choose another output, or delete it"
-            raise InputError(message)
+            raise InputError(f"{self._path}: has a data set already; choose another output, or delete it")
         index = read_object(where, InputError, max_bytes=MAX_INDEX_BYTES)
         shards = index.get("shards")
         for number, shard in enumerate(shards if isinstance(shards, list) else [None]):
             data = shard.get("raw_data") if isinstance(shard, dict) else None
             data = data if isinstance(data, dict) else {}
             if data.get("basename") != _shard_name(number) or not isinstance(data.get("bytes"), int):
-                message = f"{where}: shard {number} is not as it was written; delete the folder, and make it again"
-                raise InputError(message)
+                raise InputError(
+                    f"{where}: shard {number} is not as it was written; delete the folder, and make it again"
+                )
             check_file(self._path, {"name": data["basename"], "bytes": data["bytes"]})
         return [entry for entry in entries if "tally" in entry]
 
@@ -361,8 +361,7 @@ class ExampleStream:
     def _merge(self, tallies: list[JsonObject]) -> None:
         """Take the counts of all rows from an earlier run."""
         if len(tallies) != len(steps_of(self._store, self._options)):
-            message = f"{self._journal.path}: is damaged; delete {self._path}, and make it again"
-            raise InputError(message)
+            raise InputError(f"{self._journal.path}: is damaged; delete {self._path}, and make it again")
         for entry in tallies:
             self._tally.merge(entry["tally"])
 

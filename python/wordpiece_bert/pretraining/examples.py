@@ -163,8 +163,7 @@ def _format_of(path: Path, given: object) -> str:
     if given is None:
         return _SUFFIXES.get(path.suffix, "npy")
     if given not in FORMATS:
-        message = f"format must be one of {', '.join(map(repr, FORMATS))}, not {given!r:.80}"
-        raise InputError(message)
+        raise InputError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {given!r:.80}")
     return str(given)
 
 
@@ -172,49 +171,42 @@ def _check_format(kind: str, options: RowOptions) -> None:
     if kind != "tfrecord":
         return
     if options.masking is None or options.masking._options["max_predictions"] is None:
-        message = (
+        raise InputError(
             "format='tfrecord' has the features of BERT's own script, which are masked: pass "
             "masking=Masking(tokenizer, max_predictions=20), or choose another format"
         )
-        raise InputError(message)
     if options.packing is not None:
-        message = "format='tfrecord' has one sequence a row: pass packing=False, or choose another format"
-        raise InputError(message)
+        raise InputError("format='tfrecord' has one sequence a row: pass packing=False, or choose another format")
 
 
 def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, path: Path) -> None:
     fingerprint = fingerprint_of(tokenizer)
     if store.fingerprint != fingerprint:
-        message = (
+        raise InputError(
             f"{store.path}: was made with another tokenizer (fingerprint {store.fingerprint[:12]}…, that of this "
             f"tokenizer is {fingerprint[:12]}…); pass the same, or make the store again"
         )
-        raise InputError(message)
     masking = options.masking
     if (
         masking is not None
         and masking._tokenizer is not tokenizer
         and fingerprint_of(masking._tokenizer) != fingerprint
     ):
-        message = "masking has another tokenizer than the examples; make it with the same"
-        raise InputError(message)
+        raise InputError("masking has another tokenizer than the examples; make it with the same")
     if os.path.realpath(path) == os.path.realpath(store.path):
-        message = f"{path}: is the token store itself; choose another output"
-        raise InputError(message)
+        raise InputError(f"{path}: is the token store itself; choose another output")
     if options.objective not in PAIR_LABELS:
         return
     if store.sentences == store.documents:
-        message = (
+        raise InputError(
             f"{store.path}: every document has one sentence, but {options.objective!r} needs pairs of them; build "
             "the store with sentences='split' or documents='blank-line', or use objective='doc-sentences'"
         )
-        raise InputError(message)
     if options.objective == "nsp" and store.documents == 1:
-        message = (
+        raise InputError(
             f"{store.path}: has one document, but a random second segment comes from another one; build "
             "the store with documents='line' or documents='file', or use objective='sop'"
         )
-        raise InputError(message)
     alone = sum(shard.documents == 1 for shard in store.shards)
     if options.objective == "nsp" and alone:
         message = (

@@ -74,26 +74,21 @@ def read_index(folder: Path, kind: str) -> JsonObject:
     """
     path = folder / INDEX
     if not folder.is_dir():
-        message = f"{folder}: no such folder; pass the folder of {_WHAT[kind]}"
-        raise InputError(message)
+        raise InputError(f"{folder}: no such folder; pass the folder of {_WHAT[kind]}")
     if not path.is_file():
         unfinished = (folder / JOURNAL).exists()
         problem = "its making was interrupted: run the same call again to finish it" if unfinished else "pass another"
-        message = f"{folder}: no {INDEX}, so this is no finished folder of {_WHAT[kind]}; {problem}"
-        raise InputError(message)
+        raise InputError(f"{folder}: no {INDEX}, so this is no finished folder of {_WHAT[kind]}; {problem}")
     index = read_object(path, InputError, max_bytes=MAX_INDEX_BYTES)
     if index.get("format") != kind:
-        message = f"{path}: its format is {index.get('format')!r:.80}, but {kind!r} is needed"
-        raise InputError(message)
+        raise InputError(f"{path}: its format is {index.get('format')!r:.80}, but {kind!r} is needed")
     if index.get("version") != VERSION:
-        message = (
+        raise InputError(
             f"{path}: version {index.get('version')!r:.20} was written by a newer release; this one reads {VERSION}"
         )
-        raise InputError(message)
     shards = index.get("shards")
     if not isinstance(shards, list) or not all(isinstance(one, dict) and _files(one) is not None for one in shards):
-        message = f"{path}: shards must be a list of objects, each with its files: their names, bytes and crc32"
-        raise InputError(message)
+        raise InputError(f"{path}: shards must be a list of objects, each with its files: their names, bytes and crc32")
     return index
 
 
@@ -107,8 +102,9 @@ def whole(path: Path, content: JsonObject, name: str, most: int = (1 << 63) - 1)
     """
     value = content.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        message = f"{path}: {name} must be a whole number from 0 to {most}, not {quoted(value)}; the index is damaged"
-        raise InputError(message)
+        raise InputError(
+            f"{path}: {name} must be a whole number from 0 to {most}, not {quoted(value)}; the index is damaged"
+        )
     return value
 
 
@@ -122,8 +118,7 @@ def ids_dtype(path: Path, index: JsonObject) -> np.dtype[Any]:
     """
     name = index.get("dtype")
     if name not in ("uint16", "uint32"):
-        message = f"{path}: dtype {quoted(name)} is none of uint16, uint32"
-        raise InputError(message)
+        raise InputError(f"{path}: dtype {quoted(name)} is none of uint16, uint32")
     return np.dtype(str(name))
 
 
@@ -165,15 +160,18 @@ def check_file(folder: Path, file: JsonObject) -> None:
     try:
         found = path.stat()
     except OSError as cause:
-        message = f"{path}: {cause.strerror}, but {folder / INDEX} names it; restore it, or make the folder again"
-        raise InputError(message) from cause
+        raise InputError(
+            f"{path}: {cause.strerror}, but {folder / INDEX} names it; restore it, or make the folder again"
+        ) from cause
     if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait for ever
-        message = f"{path}: is no regular file, but {folder / INDEX} names it; restore it, or make the folder again"
-        raise InputError(message)
+        raise InputError(
+            f"{path}: is no regular file, but {folder / INDEX} names it; restore it, or make the folder again"
+        )
     size = found.st_size
     if size != file["bytes"]:
-        message = f"{path}: {size:,} bytes, but {folder / INDEX} says {file['bytes']:,}; the file is cut or was changed"
-        raise InputError(message)
+        raise InputError(
+            f"{path}: {size:,} bytes, but {folder / INDEX} says {file['bytes']:,}; the file is cut or was changed"
+        )
 
 
 def verify_file(folder: Path, file: JsonObject) -> None:
@@ -191,11 +189,11 @@ def verify_file(folder: Path, file: JsonObject) -> None:
             while chunk := stream.read(_CHUNK):
                 crc = zlib.crc32(chunk, crc)
     except OSError as cause:
-        message = f"{path}: cannot be read: {cause.strerror}"
-        raise InputError(message) from cause
+        raise InputError(f"{path}: cannot be read: {cause.strerror}") from cause
     if f"{crc:08x}" != file["crc32"]:
-        message = f"{path}: its CRC-32 is {crc:08x}, but {folder / INDEX} says {file['crc32']}; the file was changed"
-        raise InputError(message)
+        raise InputError(
+            f"{path}: its CRC-32 is {crc:08x}, but {folder / INDEX} says {file['crc32']}; the file was changed"
+        )
 
 
 def open_array(folder: Path, file: JsonObject, dtype: npt.DTypeLike, length: int | None = None) -> npt.NDArray[Any]:
@@ -223,28 +221,25 @@ def open_array(folder: Path, file: JsonObject, dtype: npt.DTypeLike, length: int
         with path.open("rb") as stream:
             head = stream.read(256)
     except OSError as cause:
-        message = f"{path}: cannot be read: {cause.strerror}"
-        raise InputError(message) from cause
+        raise InputError(f"{path}: cannot be read: {cause.strerror}") from cause
     header = _NPY_HEADER.match(head)
     offset = 0 if header is None else 10 + int.from_bytes(header[1], "little")
     if header is None or header.end() != offset:
-        message = f"{path}: is no .npy file with one dimension; the file was changed"
-        raise InputError(message)
+        raise InputError(f"{path}: is no .npy file with one dimension; the file was changed")
     found, count = header[2].decode(), int(header[3])
     if found not in (needed.str, needed.newbyteorder("<").str) or (length is not None and count != length):
         promised = f"{needed} [{'n' if length is None else length}]"
-        message = f"{path}: {found} [{count}], but {folder / INDEX} promises {promised}"
-        raise InputError(message)
+        raise InputError(f"{path}: {found} [{count}], but {folder / INDEX} promises {promised}")
     if offset + count * needed.itemsize != file["bytes"]:
-        message = f"{path}: {count:,} elements and {file['bytes']:,} bytes do not fit together; the file was changed"
-        raise InputError(message)
+        raise InputError(
+            f"{path}: {count:,} elements and {file['bytes']:,} bytes do not fit together; the file was changed"
+        )
     if count == 0:  # nothing can be mapped
         return np.empty(0, needed)
     try:
         return np.memmap(path, needed.newbyteorder("<"), "r", offset, (count,))
     except (OSError, ValueError) as cause:
-        message = f"{path}: cannot be mapped into memory: {cause}"
-        raise InputError(message) from cause
+        raise InputError(f"{path}: cannot be mapped into memory: {cause}") from cause
 
 
 def release_pages(array: npt.NDArray[Any]) -> None:

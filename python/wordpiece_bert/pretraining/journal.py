@@ -177,5 +177,6 @@ def compare_headers(folder: Path, header: JsonObject, found: JsonObject) -> None
             what = next((one for one in value if found[name].get(one) != value[one]), name)
         elif name == "store":
             what = "token store"
-        message = f"{folder}: has examples that were begun with another {what}; choose another output, or delete it"
-        raise InputError(message)
+        raise InputError(
+            f"{folder}: has examples that were begun with another {what}; choose another output, or delete it"
+        )

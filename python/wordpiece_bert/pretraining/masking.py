@@ -122,23 +122,23 @@ class Masking:
             "max_span_length": whole_number("max_span_length", max_span_length, 1, 1 << 16),
         }
         if masked + random > 1:
-            message = f"masked and random are shares of the same tokens, but {masked!r} + {random!r} is more than 1"
-            raise InputError(message)
+            raise InputError(
+                f"masked and random are shares of the same tokens, but {masked!r} + {random!r} is more than 1"
+            )
         if options["span_probability"] == 0:
-            message = f"span_probability must be above 0, not {span_probability!r}"
-            raise InputError(message)
+            raise InputError(f"span_probability must be above 0, not {span_probability!r}")
         if max_predictions is not None:
             options["max_predictions"] = whole_number("max_predictions", max_predictions, 1, others="or None")
         if tokenizer.mask_token_id is None:
-            message = "the tokenizer has no mask token; add BERT's with with_added_tokens(['[MASK]'], special=True)"
-            raise ConfigError(message)
+            raise ConfigError(
+                "the tokenizer has no mask token; add BERT's with with_added_tokens(['[MASK]'], special=True)"
+            )
         if options["unit"] != "tokens" and not tokenizer._inner.continuing_subword_prefix:
             name = "spans" if options["unit"] == "spans" else "whole_words"
-            message = (
+            raise ConfigError(
                 f"{name}=True needs tokens that show whether they continue a word, and the tokenizer's "
                 f"continuing_subword_prefix is empty: use {name}=False"
             )
-            raise ConfigError(message)
         self._tokenizer = tokenizer
         self._options = options
         self._pad_id = tokenizer.pad_token_id or 0
@@ -207,8 +207,7 @@ class Masking:
         if given.size == 0:
             given = given.astype(np.int64)
         if not np.issubdtype(given.dtype, np.integer) or given.shape != (len(ids),) or (given < 0).any():
-            message = f"rows must be the numbers of the {len(ids)} rows, 0 or above, not {rows!r:.80}"
-            raise InputError(message)
+            raise InputError(f"rows must be the numbers of the {len(ids)} rows, 0 or above, not {rows!r:.80}")
         epoch = whole_number("epoch", epoch, 0, _LARGEST_SEED)
         return self._masked(ids, given.astype(np.uint64), checked_seed(seed), epoch, np.shape(input_ids))
 
@@ -246,18 +245,17 @@ class Masking:
         try:
             ids = np.asarray(input_ids)
         except ValueError as error:
-            message = "input_ids must be rows of one length: pad them, or pass one row at a time"
-            raise InputError(message) from error
+            raise InputError("input_ids must be rows of one length: pad them, or pass one row at a time") from error
         if ids.size == 0 and ids.ndim in (1, 2):
             ids = ids.astype(np.int64)
         if not np.issubdtype(ids.dtype, np.integer) or ids.ndim not in (1, 2):
-            message = f"input_ids must be integers [B, S] or [S], not {ids.dtype} of shape {ids.shape}"
-            raise InputError(message)
+            raise InputError(f"input_ids must be integers [B, S] or [S], not {ids.dtype} of shape {ids.shape}")
         wrong = np.argwhere((ids < 0) | (ids >= self._rules.size))
         if len(wrong):
             index = tuple(wrong[0].tolist())
-            message = f"input_ids{list(index)} is {ids[index]}: the tokenizer's ids are 0 to {self._rules.size - 1}"
-            raise InputError(message)
+            raise InputError(
+                f"input_ids{list(index)} is {ids[index]}: the tokenizer's ids are 0 to {self._rules.size - 1}"
+            )
         return np.ascontiguousarray(np.atleast_2d(ids), np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -275,8 +273,7 @@ def _unit(*, whole_words: bool, spans: bool) -> str:
     checked_flag("whole_words", whole_words)
     checked_flag("spans", spans)
     if whole_words and spans:
-        message = "whole_words=True and spans=True exclude each other: spans consist of whole words already"
-        raise InputError(message)
+        raise InputError("whole_words=True and spans=True exclude each other: spans consist of whole words already")
     return "spans" if spans else "words" if whole_words else "tokens"
 
 
@@ -291,11 +288,11 @@ def seed_of(seed: object) -> int:
         number = operator.index(seed)
         if 0 <= number <= _LARGEST_SEED:
             return number
-        message = f"seed must be a whole number from 0 to {_LARGEST_SEED} or a numpy.random.Generator, not {seed!r:.80}"
-        raise InputError(message)
+        raise InputError(
+            f"seed must be a whole number from 0 to {_LARGEST_SEED} or a numpy.random.Generator, not {seed!r:.80}"
+        )
     try:
         generator = np.random.default_rng(cast("Seed", seed))
     except (TypeError, ValueError) as cause:
-        message = f"seed must be a whole number from 0 or a numpy.random.Generator, not {seed!r:.80}"
-        raise InputError(message) from cause
+        raise InputError(f"seed must be a whole number from 0 or a numpy.random.Generator, not {seed!r:.80}") from cause
     return int(generator.integers(1 << 64, dtype=np.uint64))

@@ -109,8 +109,7 @@ def next_sentence_pairs(
     short_probability = checked_probability("short_probability", short_probability)
     cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
     if cls_id is None or sep_id is None:
-        message = "the tokenizer has no [CLS] or no [SEP] token, which pairs need"
-        raise ConfigError(message)
+        raise ConfigError("the tokenizer has no [CLS] or no [SEP] token, which pairs need")
     tokens = _TokenizedDocuments(documents, tokenizer)
     builder = _core.ExampleBuilder(
         tokens.ids,
@@ -168,8 +167,7 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
     check_instance("masking", masking, Masking)
     given: object = examples
     if not isinstance(given, Iterable) or isinstance(given, PairExample | str | bytes):
-        message = f"examples must be a list of PairExample, not {type(examples).__name__}"
-        raise InputError(message)
+        raise InputError(f"examples must be a list of PairExample, not {type(examples).__name__}")
     examples = list(examples)
     for index, example in enumerate(examples):
         check_instance(f"examples[{index}]", example, PairExample)
@@ -195,24 +193,22 @@ class _TokenizedDocuments:
     def __init__(self, documents: Iterable[Iterable[str]], tokenizer: Tokenizer) -> None:
         given: object = documents
         if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-            message = f"documents must be a list of documents, not {type(documents).__name__}"
-            raise InputError(message)
+            raise InputError(f"documents must be a list of documents, not {type(documents).__name__}")
         sentences: list[str] = []
         ends = [0]
         for index, document in enumerate(documents):
             if not isinstance(document, Iterable):
-                message = f"documents[{index}] must be the sentences of a document, not {type(document).__name__}"
-                raise InputError(message)
+                raise InputError(
+                    f"documents[{index}] must be the sentences of a document, not {type(document).__name__}"
+                )
             if isinstance(document, str | bytes):
                 kind = type(document).__name__
-                message = f"documents[{index}] is a {kind}: pass a document as its sentences, ['One.', 'Two.']"
-                raise InputError(message)
+                raise InputError(f"documents[{index}] is a {kind}: pass a document as its sentences, ['One.', 'Two.']")
             for number, sentence in enumerate(document):
                 if not isinstance(sentence, str):
-                    message = (
+                    raise InputError(
                         f"documents[{index}][{number}] must be a str, not {type(sentence).__name__}: {sentence!r:.80}"
                     )
-                    raise InputError(message)
                 sentences.append(sentence)
             ends.append(len(sentences))
         batch = tokenizer.encode_batch(sentences, add_special_tokens=False, truncation=False, padding=False)
@@ -222,5 +218,4 @@ class _TokenizedDocuments:
         # The number of kept sentences before each document. `unique` drops documents without any.
         self.document_offsets = np.unique(np.concatenate(([0], np.cumsum(kept)))[ends]).astype(np.int64)
         if len(self.document_offsets) == 2:
-            message = "only one of documents is not empty, and a random second segment needs another one"
-            raise InputError(message)
+            raise InputError("only one of documents is not empty, and a random second segment needs another one")

@@ -115,8 +115,7 @@ class ExamplesReport:
         given: dict[str, Any] = {}
         for one in fields(cls):
             if one.name not in content and one.default is MISSING and one.default_factory is MISSING:
-                message = f"the report has no field {one.name!r}"
-                raise InputError(message)
+                raise InputError(f"the report has no field {one.name!r}")
             if one.name in content:
                 given[one.name] = _checked(one.name, str(one.type), content[one.name])
         return cls(**given)
@@ -251,7 +250,7 @@ class ExamplesReport:
         figure.savefig(path)
 
 
-def _checked(name: str, kind: str, value: Any) -> Any:  # noqa: ANN401
+def _checked(name: str, kind: str, value: Any) -> Any:
     """Return the value of a field of a report."""
     whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     if kind.startswith("tuple"):
@@ -266,8 +265,7 @@ def _checked(name: str, kind: str, value: Any) -> Any:  # noqa: ANN401
             return float(value)
     elif isinstance(value, dict if kind.startswith("dict") else str):
         return value
-    message = f"the field {name!r} of the report must be {kind}, not {value!r:.80}"
-    raise InputError(message)
+    raise InputError(f"the field {name!r} of the report must be {kind}, not {value!r:.80}")
 
 
 _COUNTS = {

@@ -76,11 +76,10 @@ class RowOptions:
         cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         missing = [token for token, number in (("[CLS]", cls_id), ("[SEP]", sep_id)) if number is None]
         if cls_id is None or sep_id is None:
-            message = (
+            raise ConfigError(
                 f"the tokenizer has no {' and no '.join(missing)} token, with which rows begin and end: "
                 f"add BERT's with with_added_tokens({missing!r}, special=True)"
             )
-            raise ConfigError(message)
         limit = tokenizer.model_max_length
         if limit is not None and max_length > limit:
             message = f"max_length={max_length} is more than the tokenizer's model_max_length, {limit}"
@@ -164,7 +163,6 @@ def _checked_packing(packing: object, max_length: int) -> int | None:
     try:
         return whole_number("packing", packing, max_length, LONGEST_ROW)  # type: ignore[arg-type]
     except InputError:
-        message = (
+        raise InputError(
             f"packing must be True, False, or a row length of max_length ({max_length}) or more, not {packing!r:.80}"
-        )
-        raise InputError(message) from None
+        ) from None

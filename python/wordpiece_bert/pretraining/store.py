@@ -70,8 +70,9 @@ class StoreShard:
         self.sentences = whole(where, entry, "sentences")
         self.documents = whole(where, entry, "documents")
         if self._files.keys() != set(_ARRAYS):
-            message = f"{where}: a shard must have the files {', '.join(_ARRAYS)}, not {', '.join(self._files):.80}"
-            raise InputError(message)
+            raise InputError(
+                f"{where}: a shard must have the files {', '.join(_ARRAYS)}, not {', '.join(self._files):.80}"
+            )
 
     @cached_property
     def ids(self) -> npt.NDArray[Any]:
@@ -113,8 +114,7 @@ class StoreShard:
         ):
             if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) <= 0).any():
                 path = path_of(self._folder, self._files[name])
-                message = f"{path}: offsets must ascend from 0 to {end:,}; make the store again"
-                raise InputError(message)
+                raise InputError(f"{path}: offsets must ascend from 0 to {end:,}; make the store again")
 
 
 class TokenStore:
@@ -194,8 +194,9 @@ class TokenStore:
         for name in ("documents", "sentences", "tokens"):
             total = sum(getattr(shard, name) for shard in self.shards)
             if total != getattr(self, name):
-                message = f"{where}: counts has {getattr(self, name):,} {name}, but its shards have {total:,} in all"
-                raise InputError(message)
+                raise InputError(
+                    f"{where}: counts has {getattr(self, name):,} {name}, but its shards have {total:,} in all"
+                )
         for file in self._files():
             check_file(self.path, file)
 
@@ -250,8 +251,7 @@ class TokenStore:
                 for shard in self.shards:
                     for chunk in _chunks(shard.ids):
                         if chunk.size and chunk.max() > np.iinfo(dtype).max:
-                            message = f"{binary}: the id {chunk.max()} does not fit Megatron's {dtype}"
-                            raise InputError(message)
+                            raise InputError(f"{binary}: the id {chunk.max()} does not fit Megatron's {dtype}")
                         ids.file.write(chunk.astype(dtype).data)
             with bounds.naming_errors():
                 code = 8 if dtype.itemsize == 2 else 4
@@ -272,8 +272,7 @@ class TokenStore:
             for start in range(0, shard.sentences, _CHUNK):
                 lengths = np.diff(shard.sentence_offsets[start : start + _CHUNK + 1])
                 if lengths.max() > np.iinfo(np.int32).max:
-                    message = f"a sentence has {lengths.max():,} tokens, more than Megatron-LM's index holds"
-                    raise InputError(message)
+                    raise InputError(f"a sentence has {lengths.max():,} tokens, more than Megatron-LM's index holds")
                 yield lengths.astype("<i4")
         before = 0
         for shard in self.shards:
@@ -306,8 +305,7 @@ def _checked(path: Path, index: JsonObject, name: str, kind: type[Value]) -> Val
     """Return a field of an index that must be of a type."""
     value = index.get(name)
     if not isinstance(value, kind):
-        message = f"{path}: {name} is missing or has the wrong type: {quoted(value)}; make the store again"
-        raise InputError(message)
+        raise InputError(f"{path}: {name} is missing or has the wrong type: {quoted(value)}; make the store again")
     return value
 
 
@@ -339,12 +337,10 @@ def merge_token_stores(
         Their tokenizers or types of ids differ, one is given twice, or `output` holds something else.
     """
     if isinstance(stores, str | os.PathLike | TokenStore) or not isinstance(stores, Iterable):
-        message = f"stores must be a list of token stores, not {stores!r:.80}"
-        raise InputError(message)
+        raise InputError(f"stores must be a list of token stores, not {stores!r:.80}")
     parts = [store if isinstance(store, TokenStore) else TokenStore(store) for store in stores]
     if not parts:
-        message = "stores is empty: pass at least one token store"
-        raise InputError(message)
+        raise InputError("stores is empty: pass at least one token store")
     folder = Path(output)
     _check_mergeable(parts, folder)
     first = parts[0]
@@ -362,13 +358,13 @@ def merge_token_stores(
     }
     with only_writer(folder):
         if (folder / JOURNAL).exists():
-            message = f"{folder}: has an unfinished store ({JOURNAL}); choose another output, or finish or delete it"
-            raise InputError(message)
+            raise InputError(
+                f"{folder}: has an unfinished store ({JOURNAL}); choose another output, or finish or delete it"
+            )
         if not (folder / INDEX).exists():
             write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
         elif read_index(folder, TOKENS_FORMAT) != index:
-            message = f"{folder}: has another token store already; choose another output, or delete it"
-            raise InputError(message)
+            raise InputError(f"{folder}: has another token store already; choose another output, or delete it")
         return TokenStore(folder)
 
 
@@ -379,16 +375,15 @@ def _check_mergeable(parts: list[TokenStore], folder: Path) -> None:
             mine, its = getattr(parts[0], what), getattr(part, what)
             if mine != its:
                 name = "tokenizer" if what == "fingerprint" else "dtype"
-                message = f"{part.path}: its {name} is {its}, but that of {parts[0].path} is {mine}; both must agree"
-                raise InputError(message)
+                raise InputError(
+                    f"{part.path}: its {name} is {its}, but that of {parts[0].path} is {mine}; both must agree"
+                )
         real = os.path.realpath(part.path)
         if real in seen:
-            message = f"{part.path}: is given twice in stores"
-            raise InputError(message)
+            raise InputError(f"{part.path}: is given twice in stores")
         seen[real] = part
     if os.path.realpath(folder) in seen:
-        message = f"{folder}: is one of the stores to merge; choose another output"
-        raise InputError(message)
+        raise InputError(f"{folder}: is one of the stores to merge; choose another output")
 
 
 def _entries_from(part: TokenStore, folder: Path) -> Iterator[JsonObject]:

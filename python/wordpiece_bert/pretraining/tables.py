@@ -29,7 +29,7 @@ __all__ = ["ArrowRows", "JsonRows", "ParquetRows", "example_schema", "record_bat
 _TOKENS = ("input_ids", "token_type_ids")
 
 
-def example_schema(*, label: str | None, masked: bool, packed: bool) -> Any:  # noqa: ANN401
+def example_schema(*, label: str | None, masked: bool, packed: bool) -> Any:
     """Return the Arrow schema of examples.
 
     Parameters
@@ -50,7 +50,7 @@ def example_schema(*, label: str | None, masked: bool, packed: bool) -> Any:  # 
     return pa.schema(fields)
 
 
-def record_batch(block: _core.ExampleBlock, schema: Any, label: str | None) -> Any:  # noqa: ANN401
+def record_batch(block: _core.ExampleBlock, schema: Any, label: str | None) -> Any:
     """Return rows as an Arrow record batch of a schema that `example_schema` returned."""
     pa = import_pyarrow("writing examples")
     arrays = block.arrays()
@@ -167,8 +167,9 @@ class ArrowRows(_Rows):
         except (pyarrow.ArrowException, OSError) as cause:
             if isinstance(cause, OSError) and cause.errno is not None:
                 raise  # the disk is full, not the file damaged
-            message = f"{path}: is damaged, so it cannot be continued: {cause}; delete it and begin again"
-            raise InputError(message) from cause
+            raise InputError(
+                f"{path}: is damaged, so it cannot be continued: {cause}; delete it and begin again"
+            ) from cause
 
     def write(self, block: _core.ExampleBlock, first: int) -> None:
         """Write the rows of a block from row `first` on."""
@@ -212,7 +213,7 @@ class _Continued(io.RawIOBase):
         """Return the position."""
         return self._file.tell()
 
-    def write(self, content: Any) -> int:  # noqa: ANN401
+    def write(self, content: Any) -> int:
         """Write the bytes that are not there."""
         view = memoryview(content).cast("B")
         skipped = min(max(self._there - self._file.tell(), 0), len(view))

@@ -74,8 +74,9 @@ class Tally:
             if not all(0 <= length < len(self._rows_by_length) and 0 <= rows < 1 << 48 for length, rows in pairs):
                 raise ValueError
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
-            message = f"the counts of rows are damaged: {content!r:.80}; delete the output, and make it again"
-            raise InputError(message) from cause
+            raise InputError(
+                f"the counts of rows are damaged: {content!r:.80}; delete the output, and make it again"
+            ) from cause
         for length, rows in pairs:
             self._rows_by_length[length] += rows
             self.tokens += length * rows

@@ -31,7 +31,7 @@ _ARRAYS = "convert_to_tensor=False"
 _ROLE_PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
-def one_of(**arguments: Any) -> Any:  # noqa: ANN401
+def one_of(**arguments: Any) -> Any:
     """Return the one argument that is given, of several names for it; an `InputError` for none and for several."""
     given = {name: value for name, value in arguments.items() if value is not None}
     if len(given) == 1:
@@ -73,8 +73,7 @@ def prompt_text(prompt: str | None, name: str | None, prompts: Mapping[str, str]
     """
     if prompt is not None:
         if not isinstance(prompt, str):
-            message = f"prompt must be a str, not {type(prompt).__name__}: {prompt!r}"
-            raise InputError(message)
+            raise InputError(f"prompt must be a str, not {type(prompt).__name__}: {prompt!r}")
         return prompt
     name = default if name is None else name
     if name is None:
@@ -83,11 +82,10 @@ def prompt_text(prompt: str | None, name: str | None, prompts: Mapping[str, str]
         return prompts[name]
     if name in _USUAL_PROMPTS:
         return ""
-    message = f"the model has no prompt {name!r}; its prompts are {list(prompts) or 'none'}"
-    raise InputError(message)
+    raise InputError(f"the model has no prompt {name!r}; its prompts are {list(prompts) or 'none'}")
 
 
-def tensors(result: Any) -> Any:  # noqa: ANN401
+def tensors(result: Any) -> Any:
     """Convert an array, or the arrays in a list or a dict, to tensors of PyTorch."""
     if isinstance(result, list):
         return [tensors(item) for item in result]

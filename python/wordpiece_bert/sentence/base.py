@@ -25,11 +25,10 @@ class Prompts(dict[str, str]):
     """The prompts of an encoder by name. They cannot be changed; ``dict(prompts)`` is a copy that can."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        message = (
+        raise InputError(
             "the prompts of an encoder cannot be changed: pass prompts={name: text} when it is made, and "
             "default_prompt_name= for the one that encode uses by default; or prompt= to encode"
         )
-        raise InputError(message)
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -80,12 +79,10 @@ def given_settings(
 
 def _checked_prompts(prompts: object) -> Prompts:
     if not isinstance(prompts, Mapping):
-        message = f"prompts must be a dict of name: text, not {prompts!r:.80}"
-        raise InputError(message)
+        raise InputError(f"prompts must be a dict of name: text, not {prompts!r:.80}")
     for name, text in prompts.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            message = f"prompts must be a dict of name: text, both str, but has {name!r:.40}: {text!r:.40}"
-            raise InputError(message)
+            raise InputError(f"prompts must be a dict of name: text, both str, but has {name!r:.40}: {text!r:.40}")
     return Prompts(prompts)
 
 
@@ -132,7 +129,7 @@ class Encoder:
 
     def __new__(
         cls,
-        model: Any = None,  # noqa: ANN401
+        model: Any = None,
         *_: object,
         revision: str | None = None,
         download: bool = False,
@@ -153,8 +150,11 @@ class Encoder:
         def __setattr__(self, name: str, value: object) -> None:
             if name in _AT_CONSTRUCTION and hasattr(type(self), name):
                 kind = type(self).__name__
-                message = f"{name} of a {kind} cannot be set: pass {name}= when it is made, {kind}(model, {name}=...)"
-                raise AttributeError(message, name=name, obj=self)
+                raise AttributeError(
+                    f"{name} of a {kind} cannot be set: pass {name}= when it is made, {kind}(model, {name}=...)",
+                    name=name,
+                    obj=self,
+                )
             object.__setattr__(self, name, value)
 
     def __dir__(self) -> Iterable[str]:

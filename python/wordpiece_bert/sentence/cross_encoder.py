@@ -113,8 +113,7 @@ class CrossEncoder(Encoder):
         source: Source | None = None
         if isinstance(model, str | os.PathLike):
             if tokenizer is not None:
-                message = "tokenizer belongs to a model object; a name has its own: pass the name alone"
-                raise InputError(message)
+                raise InputError("tokenizer belongs to a model object; a name has its own: pass the name alone")
             folder = find_model(model, revision=revision, download=download)
             options = {"activation_fn": activation_fn, "threads": threads, "backend": backend, "dtype": dtype}
             given = given_settings(prompts=prompts, default_prompt_name=default_prompt_name)
@@ -125,13 +124,11 @@ class CrossEncoder(Encoder):
             activation_fn = activation_fn or _activation_of(folder)
             if not isinstance(loaded, SequenceClassification):
                 kind = type(loaded).__name__
-                message = f"{folder}: a cross encoder is a model for sequence classification, not {kind}"
-                raise ConfigError(message)
+                raise ConfigError(f"{folder}: a cross encoder is a model for sequence classification, not {kind}")
             model, tokenizer = loaded, tokenizer_of(folder)
         else:
             if tokenizer is None:
-                message = f"CrossEncoder takes the name or the folder of a model, not {type(model).__name__}"
-                raise InputError(message)
+                raise InputError(f"CrossEncoder takes the name or the folder of a model, not {type(model).__name__}")
             message = "CrossEncoder(model, tokenizer) is deprecated: use CrossEncoder(name)"
             warn(message, DeprecationWarning)
         self._model = model
@@ -214,20 +211,20 @@ class CrossEncoder(Encoder):
 
     def predict(
         self,
-        pairs: Any = None,  # noqa: ANN401
+        pairs: Any = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         activation_fn: ActivationFn | None = None,
-        apply_softmax: bool = False,  # noqa: FBT001, FBT002
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        apply_softmax: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         *,
-        sentences: Any = None,  # noqa: ANN401
-        inputs: Any = None,  # noqa: ANN401
+        sentences: Any = None,
+        inputs: Any = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
         return_truncated: bool = False,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Score pairs of texts.
 
         Parameters
@@ -309,9 +306,9 @@ class CrossEncoder(Encoder):
         query: str,
         documents: Iterable[str],
         top_k: int | None = None,
-        return_documents: bool = False,  # noqa: FBT001, FBT002
+        return_documents: bool = False,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         activation_fn: ActivationFn | None = None,
         *,
         prompt_name: str | None = None,
@@ -348,8 +345,7 @@ class CrossEncoder(Encoder):
             Documents were truncated.
         """
         if self.num_labels != 1:
-            message = f"rank needs a model with one label; this one has {self.num_labels}: use predict"
-            raise InputError(message)
+            raise InputError(f"rank needs a model with one label; this one has {self.num_labels}: use predict")
         if top_k is not None:
             top_k = whole_number("top_k", top_k, 1, others="or None for all")
         texts = list(documents)
@@ -376,7 +372,7 @@ class CrossEncoder(Encoder):
     def __deepcopy__(self, memo: dict[int, object]) -> CrossEncoder:
         return self
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if self._source is None:
             return super().__reduce_ex__(protocol)
         return _restore, (type(self), self._source, self._max_length)
@@ -394,19 +390,17 @@ def _restore(cls: type[CrossEncoder], source: Source, max_length: int) -> CrossE
     return cls(name, max_length=max_length, **options)
 
 
-def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:  # noqa: ANN401
+def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:
     """Return whether the argument is a single pair, and the pairs as a list."""
     if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
-        message = f"pairs must be a list of pairs of texts, not {type(pairs).__name__}"
-        raise InputError(message)
+        raise InputError(f"pairs must be a list of pairs of texts, not {type(pairs).__name__}")
     items = list(pairs)
     single = len(items) == 2 and all(isinstance(item, str) for item in items)
     if single:
         items = [items]
     for index, item in enumerate(items):
         if not isinstance(item, tuple | list) or len(item) != 2 or not all(isinstance(text, str) for text in item):
-            message = f"pairs[{index}] must be two texts, not {quoted(item)}"
-            raise InputError(message)
+            raise InputError(f"pairs[{index}] must be two texts, not {quoted(item)}")
     return single, [(first, second) for first, second in items]
 
 
@@ -420,6 +414,5 @@ def _activation_of(folder: Path) -> ActivationFn | None:
     if name is None:
         return None
     if not isinstance(name, str) or name not in TORCH_ACTIVATIONS:
-        message = f"{file}: the activation is {quoted(name)}; supported are {', '.join(TORCH_ACTIVATIONS)}"
-        raise ConfigError(message)
+        raise ConfigError(f"{file}: the activation is {quoted(name)}; supported are {', '.join(TORCH_ACTIVATIONS)}")
     return TORCH_ACTIVATIONS[name]

@@ -116,8 +116,7 @@ def distill_static(
     words = [] if vocabulary is None else checked_strings("vocabulary", vocabulary)
     source = encoder if isinstance(encoder, SentenceEncoder) else SentenceEncoder(encoder)
     if isinstance(source, StaticEncoder):
-        message = f"{encoder!r} is a static model already: distill_static takes an encoder"
-        raise InputError(message)
+        raise InputError(f"{encoder!r} is a static model already: distill_static takes an encoder")
     tokenizer = source.tokenizer
     tokens = _tokens(tokenizer, words, pattern)
     x = _token_vectors(source._model, tokens, pooling, source._threads, show=bool(show_progress_bar))  # [n, H]
@@ -144,15 +143,13 @@ def _check_numbers(pca_dims: object, sif_coefficient: object) -> None:
     is_share = is_number and isinstance(pca_dims, float | np.floating)
     wrong = not is_number or not (0 < pca_dims < 1 if is_share else pca_dims >= 1)  # type: ignore[operator]
     if pca_dims is not None and pca_dims != "auto" and wrong:
-        message = f"pca_dims must be a whole number, a float between 0 and 1, 'auto' or None, not {pca_dims!r}"
-        raise InputError(message)
+        raise InputError(f"pca_dims must be a whole number, a float between 0 and 1, 'auto' or None, not {pca_dims!r}")
     if sif_coefficient is None:
         return
     if isinstance(sif_coefficient, bool) or not isinstance(sif_coefficient, int | float | np.floating):
         sif_coefficient = -1.0 if not isinstance(sif_coefficient, str) else sif_coefficient
     if isinstance(sif_coefficient, str) or not 0 < sif_coefficient < 1:
-        message = f"sif_coefficient must be between 0 and 1, or None, not {sif_coefficient!r}"
-        raise InputError(message)
+        raise InputError(f"sif_coefficient must be between 0 and 1, or None, not {sif_coefficient!r}")
 
 
 def _compiled(pattern: str | None) -> re.Pattern[str] | None:
@@ -161,8 +158,9 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
     try:
         return re.compile(pattern)
     except (re.error, TypeError) as cause:
-        message = f"token_remove_pattern must be a regular expression, or None, not {pattern!r}: {cause}"
-        raise InputError(message) from cause
+        raise InputError(
+            f"token_remove_pattern must be a regular expression, or None, not {pattern!r}: {cause}"
+        ) from cause
 
 
 def _tokens(tokenizer: Tokenizer, words: list[str], pattern: re.Pattern[str] | None) -> list[_Token]:
@@ -188,8 +186,7 @@ def _tokens(tokenizer: Tokenizer, words: list[str], pattern: re.Pattern[str] | N
             phrases[normalized.strip()] = None
     tokens += [_Token(text, _row(tokenizer, text), is_added=True) for text in phrases if text not in seen]
     if not tokens:
-        message = "no token is left: token_remove_pattern matches all of them"
-        raise InputError(message)
+        raise InputError("no token is left: token_remove_pattern matches all of them")
     return tokens
 
 
@@ -215,8 +212,9 @@ def _token_vectors(
     longest = model.config.longest_row
     if lengths.max() > longest:
         text = tokens[int(lengths.argmax())].text
-        message = f"vocabulary has {text!r} with {lengths.max()} tokens, but the longest row of the model is {longest}"
-        raise InputError(message)
+        raise InputError(
+            f"vocabulary has {text!r} with {lengths.max()} tokens, but the longest row of the model is {longest}"
+        )
     ids = np.array([token_id for token in tokens for token_id in token.row], np.uint32)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     rows = RaggedBatch(ids, offsets, np.zeros(len(tokens), np.bool_))
@@ -239,8 +237,9 @@ def _pooled_by_model(model: BertModel, rows: RaggedBatch, batch: npt.NDArray[np.
     ids[mask] = np.concatenate([rows[int(row)] for row in batch])
     pooled = model(ids, mask, threads=threads).pooler_output
     if pooled is None:
-        message = "pooling='pooler' needs a model with a pooler, which this one has not: use 'mean', 'first' or 'last'"
-        raise InputError(message)
+        raise InputError(
+            "pooling='pooler' needs a model with a pooler, which this one has not: use 'mean', 'first' or 'last'"
+        )
     return pooled
 
 
@@ -282,8 +281,9 @@ def _new_tokenizer(tokenizer: Tokenizer, tokens: list[_Token]) -> Tokenizer:
     definition: dict[str, Any] = json.loads(tokenizer.to_json())
     ids = {token.text: token_id for token_id, token in enumerate(tokens)}
     if tokenizer.unk_token not in ids:
-        message = f"the static model needs the unknown token {tokenizer.unk_token!r}: token_remove_pattern matches it"
-        raise ConfigError(message)
+        raise ConfigError(
+            f"the static model needs the unknown token {tokenizer.unk_token!r}: token_remove_pattern matches it"
+        )
     definition["model"]["vocab"] = {token.text: ids[token.text] for token in tokens if not token.is_added}
     kept = [entry | {"id": ids[entry["content"]]} for entry in definition["added_tokens"] if entry["content"] in ids]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}

@@ -149,8 +149,9 @@ class SentenceEncoder(QueryAndDocumentCalls):
         source = None
         if isinstance(model, str | os.PathLike):
             if tokenizer is not None or folder is not None:
-                message = "tokenizer and folder belong to a model object; a name has its own: pass the name alone"
-                raise InputError(message)
+                raise InputError(
+                    "tokenizer and folder belong to a model object; a name has its own: pass the name alone"
+                )
             found = find_model(model, revision=revision, download=download)
             given = given_settings(
                 prompts=prompts,
@@ -170,8 +171,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
             tokenizer = tokenizer_of(folder.transformer)
         else:
             if tokenizer is None or folder is None:
-                message = f"SentenceEncoder takes the name or the folder of a model, not {type(model).__name__}"
-                raise InputError(message)
+                raise InputError(f"SentenceEncoder takes the name or the folder of a model, not {type(model).__name__}")
             message = "SentenceEncoder(model, tokenizer, folder) is deprecated: use SentenceEncoder(name)"
             warn(message, DeprecationWarning)
         self._set_up(model, tokenizer, folder, threads, source)
@@ -192,8 +192,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         source: Source | None = None,
     ) -> None:
         if any(tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
-            message = f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text"
-            raise ConfigError(message)
+            raise ConfigError(f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text")
         self._model = model
         self._tokenizer = with_lowercase(tokenizer) if folder.do_lower_case else tokenizer
         self._folder = folder
@@ -374,13 +373,13 @@ class SentenceEncoder(QueryAndDocumentCalls):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: Literal["sentence_embedding"] = "sentence_embedding",
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -398,13 +397,13 @@ class SentenceEncoder(QueryAndDocumentCalls):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: Literal["sentence_embedding"] = "sentence_embedding",
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -422,13 +421,13 @@ class SentenceEncoder(QueryAndDocumentCalls):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: OutputValue = ...,
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -437,7 +436,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         return_truncated: bool = False,
         windows: Combination | None = None,
         stride: int = 0,
-    ) -> Any: ...  # noqa: ANN401
+    ) -> Any: ...
 
     def encode(
         self,
@@ -445,13 +444,13 @@ class SentenceEncoder(QueryAndDocumentCalls):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: OutputValue = "sentence_embedding",
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -537,8 +536,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         if output_value != "sentence_embedding":
             self._check_token_output(output_value, precision, truncate_dim, normalized=normalize_embeddings)
             if windows is not None:
-                message = "windows are for sentence vectors; token vectors cannot be combined"
-                raise InputError(message)
+                raise InputError("windows are for sentence vectors; token vectors cannot be combined")
         result: Any
         if output_value == "token_embeddings":
             result = self._token_vectors(rows, batch_size, progress=progress)
@@ -678,8 +676,9 @@ class SentenceEncoder(QueryAndDocumentCalls):
         batch_size = whole_number("batch_size", batch_size, 1)
         if self._folder.pooling.modes != ("mean",):
             modes = ", ".join(self._folder.pooling.modes)
-            message = f"late chunking takes the mean of tokens, but this model was trained with the pooling {modes}"
-            raise InputError(message)
+            raise InputError(
+                f"late chunking takes the mean of tokens, but this model was trained with the pooling {modes}"
+            )
         prefix = self._prompt(prompt, prompt_name)
         tokens = tokens_of_texts(self._tokenizer, items, prefix, self.max_seq_length, self._threads)
         found: dict[int, Array] = {}
@@ -708,7 +707,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         return_truncated: bool = False,
         windows: Combination | None = None,
         stride: int = 0,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn texts into vectors without blocking the event loop: `encode` in a thread.
 
         If the waiting task is cancelled, the model ends after the pass that is running, at most about a second later.
@@ -772,7 +771,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
         # Nothing changes the parts, only `max_seq_length` can be set.
         return self.__copy__()
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if self._source is None:
             return super().__reduce_ex__(protocol)
         return _restore, (type(self), self._source, self._max_seq_length)
@@ -801,7 +800,7 @@ class SentenceEncoder(QueryAndDocumentCalls):
 
     def _presented(
         self, vectors: Array, precision: str, truncate_dim: int | None, *, normalized: bool, arrays: bool
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Convert vectors [n, d] to what the arguments of `encode` ask for: an array, or a list of arrays."""
         check_precision(precision)
         vectors = vectors[:, : self._width(truncate_dim)]
@@ -816,19 +815,20 @@ class SentenceEncoder(QueryAndDocumentCalls):
     ) -> None:
         """Check the arguments of `encode` for an output of token vectors."""
         if output_value not in ("token_embeddings", None):
-            message = f"output_value must be 'sentence_embedding', 'token_embeddings' or None, not {output_value!r}"
-            raise InputError(message)
+            raise InputError(
+                f"output_value must be 'sentence_embedding', 'token_embeddings' or None, not {output_value!r}"
+            )
         if precision != "float32" or normalized or truncate_dim is not None:
-            message = "precision, normalize_embeddings and truncate_dim are for sentence vectors, not token vectors"
-            raise InputError(message)
+            raise InputError(
+                "precision, normalize_embeddings and truncate_dim are for sentence vectors, not token vectors"
+            )
 
     def _rows(self, items: list[str], prefix: str, windows: Combination | None, stride: int) -> RaggedBatch:
         """Tokenize all texts: one row for each, or one for each of its windows."""
         if windows is None:
             return self._tokenize([prefix + item for item in items])
         if windows not in COMBINATIONS:
-            message = f"windows must be None or one of {', '.join(COMBINATIONS)}, not {windows!r}"
-            raise InputError(message)
+            raise InputError(f"windows must be None or one of {', '.join(COMBINATIONS)}, not {windows!r}")
         return cut_into_windows(self._tokenizer, items, prefix, self.max_seq_length, stride, self._threads)
 
     def _combined(self, vectors: Array, rows: RaggedBatch, how: Combination, texts: int) -> Array:
@@ -932,8 +932,9 @@ def _restore(cls: type[SentenceEncoder], source: Source, max_seq_length: int) ->
 def check_pool(pool: object) -> None:
     """Check that a `pool` argument is None: there are no pools of processes."""
     if pool is not None:
-        message = "pool must be None: one process uses all CPUs; set their number with threads=... of the encoder"
-        raise InputError(message)
+        raise InputError(
+            "pool must be None: one process uses all CPUs; set their number with threads=... of the encoder"
+        )
 
 
 def with_lowercase(tokenizer: Tokenizer) -> Tokenizer:

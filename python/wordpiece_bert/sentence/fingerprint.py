@@ -125,5 +125,4 @@ def check_fingerprint(
     if allow_stale:
         warn(what)
         return
-    message = f"{what}. Make the vectors again, or use these all the same with {option}"
-    raise InputError(message)
+    raise InputError(f"{what}. Make the vectors again, or use these all the same with {option}")

@@ -413,8 +413,7 @@ def _weights(folder: Path, shapes: dict[str, tuple[int, ...]], file: Path) -> di
     for name, shape in shapes.items():
         found = tensors[name].shape if name in tensors else None
         if found != shape or tensors[name].dtype != np.float32:
-            message = f"{weights}: {name} has shape {found}, but {file} requires floating-point {shape}"
-            raise CheckpointError(message)
+            raise CheckpointError(f"{weights}: {name} has shape {found}, but {file} requires floating-point {shape}")
     return {name: tensors[name] for name in shapes}
 
 
@@ -463,7 +462,7 @@ def _prompts(config: JsonObject, file: Path) -> tuple[dict[str, str], str | None
     return prompts, default
 
 
-def setting(config: JsonObject, key: str, kind: type, file: Path, *, default: Any = None) -> Any:  # noqa: ANN401
+def setting(config: JsonObject, key: str, kind: type, file: Path, *, default: Any = None) -> Any:
     """Return a field, checked to have exactly this type; the default if it is absent or null."""
     value = config.get(key)
     if value is None:
@@ -489,5 +488,4 @@ def _expect_vectors_of(config: JsonObject, file: Path, of: VectorsOf) -> None:
 
 def refuse(file: Path, what: str) -> NoReturn:
     """Raise a `ConfigError` about a file."""
-    message = f"{file}: {what}"
-    raise ConfigError(message)
+    raise ConfigError(f"{file}: {what}")

@@ -32,6 +32,5 @@ def load_encoder(name: str | os.PathLike[str]) -> SentenceEncoder | SparseEncode
     folder = find_model(name)
     kind = other_class(folder) or "SentenceEncoder"
     if kind not in _CLASSES:
-        message = f"{folder} is a model for {kind}, which makes no vectors"
-        raise ConfigError(message)
+        raise ConfigError(f"{folder} is a model for {kind}, which makes no vectors")
     return _CLASSES[kind](name)

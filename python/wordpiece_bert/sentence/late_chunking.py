@@ -47,16 +47,14 @@ def check_chunks(chunks: object, texts: int) -> list[npt.NDArray[np.int64]]:
     """
     listed = list(chunks) if isinstance(chunks, Iterable) else None
     if listed is None or len(listed) != texts:
-        message = f"chunks must have the chunks of {texts} texts, one list for each, not {chunks!r:.80}"
-        raise InputError(message)
+        raise InputError(f"chunks must have the chunks of {texts} texts, one list for each, not {chunks!r:.80}")
     return [_spans(one, f"[{index}]" * (texts > 1)) for index, one in enumerate(listed)]
 
 
-def _spans(chunks: Any, where: str) -> npt.NDArray[np.int64]:  # noqa: ANN401
+def _spans(chunks: Any, where: str) -> npt.NDArray[np.int64]:
     """Check the chunks of one text; `where` is for the message."""
     if not isinstance(chunks, Iterable) or isinstance(chunks, str | bytes):
-        message = f"chunks{where} must be pairs (start, end) of characters, not {chunks!r:.80}"
-        raise InputError(message)
+        raise InputError(f"chunks{where} must be pairs (start, end) of characters, not {chunks!r:.80}")
     spans = []
     for number, chunk in enumerate(chunks):
         try:
@@ -64,8 +62,9 @@ def _spans(chunks: Any, where: str) -> npt.NDArray[np.int64]:  # noqa: ANN401
         except (TypeError, ValueError):
             start, end = 0, -1
         if not 0 <= start <= end:
-            message = f"chunks{where}[{number}] must be (start, end) with 0 ≤ start ≤ end, in characters, not {chunk!r}"
-            raise InputError(message)
+            raise InputError(
+                f"chunks{where}[{number}] must be (start, end) with 0 ≤ start ≤ end, in characters, not {chunk!r}"
+            )
         spans.append((start, end))
     return np.array(spans, np.int64).reshape(len(spans), 2)
 
@@ -90,11 +89,10 @@ def tokens_of_texts(
     starts = []
     for index, encoding in enumerate(encodings):
         if not 0 < len(encoding) <= longest:
-            message = (
+            raise InputError(
                 f"texts[{index}] has {len(encoding)} tokens, but late chunking runs an entire text at once, here of 1 "
                 f"to {longest} tokens (max_seq_length): divide it into texts of this size at the bounds of chunks"
             )
-            raise InputError(message)
         begin = np.array([start for start, _ in encoding.offsets], np.int64) - len(prompt)
         begin[(begin < 0) | np.array(encoding.special_tokens_mask, np.bool_)] = -1
         starts.append(begin)

@@ -90,8 +90,9 @@ def maxsim_pairwise(
     checked_flag("length_normalize", length_normalize)
     queries, documents = _texts("a", a, a_mask), _texts("b", b, b_mask)
     if _count(queries) != _count(documents):
-        message = f"pairs need equal numbers of queries and documents, not {_count(queries)} and {_count(documents)}"
-        raise InputError(message)
+        raise InputError(
+            f"pairs need equal numbers of queries and documents, not {_count(queries)} and {_count(documents)}"
+        )
     if queries is None or documents is None:
         return np.zeros(0, np.float32)
     _check_widths(queries, documents)
@@ -113,8 +114,9 @@ def _texts(name: str, vectors: object, mask: object) -> MultiVectors | None:
 
 def _check_widths(queries: MultiVectors, documents: MultiVectors) -> None:
     if queries.width != documents.width:
-        message = f"the vectors of a have {queries.width} numbers, those of b {documents.width}: not from one model"
-        raise InputError(message)
+        raise InputError(
+            f"the vectors of a have {queries.width} numbers, those of b {documents.width}: not from one model"
+        )
 
 
 def _arrays(vectors: MultiVectors) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:

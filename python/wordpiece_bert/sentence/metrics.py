@@ -72,8 +72,7 @@ def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosin
     x, y = as_float32("a", as_vectors("a", a)), as_float32("b", as_vectors("b", b))  # [n, d]
     _match(x.shape[1], y.shape[1])
     if len(x) != len(y):
-        message = f"pairs need equal numbers of vectors, not {len(x)} and {len(y)}"
-        raise InputError(message)
+        raise InputError(f"pairs need equal numbers of vectors, not {len(x)} and {len(y)}")
     if metric == "cosine":
         x, y = normalized(x), normalized(y)
     if metric in ("cosine", "dot"):
@@ -85,8 +84,7 @@ def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosin
 def check_metric(metric: str) -> None:
     """Raise an `InputError` unless `metric` is one of `METRICS`."""
     if metric not in METRICS:
-        message = f"similarity must be one of {', '.join(METRICS)}, not {metric!r}"
-        raise InputError(message)
+        raise InputError(f"similarity must be one of {', '.join(METRICS)}, not {metric!r}")
 
 
 def normalized(x: Array) -> Array:
@@ -122,5 +120,4 @@ def _negative_distance(x: Array, y: Array, metric: str) -> Array:
 
 def _match(left: int, right: int) -> None:
     if left != right:
-        message = f"the vectors of a have {left} numbers, those of b {right}: they are not from the same model"
-        raise InputError(message)
+        raise InputError(f"the vectors of a have {left} numbers, those of b {right}: they are not from the same model")

@@ -93,7 +93,7 @@ def _modules_in_memory(encoder: SentenceEncoder) -> list[_Module]:
     return modules
 
 
-def _effective(config: Any) -> Any:  # noqa: ANN401
+def _effective(config: Any) -> Any:
     """Return a configuration without the fields that change no vector."""
     if not isinstance(config, dict):
         return config
@@ -139,7 +139,7 @@ def _joined(digests: Iterable[bytes]) -> str:
     return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
-def _tokenizer_digest(tokenizer: Any) -> str:  # noqa: ANN401
+def _tokenizer_digest(tokenizer: Any) -> str:
     """Return the fingerprint of a tokenizer; of one that has none, the digest of its files."""
     known = getattr(tokenizer, "fingerprint", None)
     if known is not None:

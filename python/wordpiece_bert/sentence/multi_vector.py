@@ -108,8 +108,7 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
         self._model, projection = load_encoder(folder, backend, dtype, keep_half=keep_half, calibrate=calibrate)
         self._tokenizer = marked_tokenizer(folder)
         if any(self._tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
-            message = f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text"
-            raise ConfigError(message)
+            raise ConfigError(f"{folder.transformer}: the tokenizer assigns a token type other than 0 to a single text")
         engine = get_engine(self._model.backend, self._model.dtype)
         modules = (*projection, *folder.modules)
         self._modules = [replace(m, linear=engine.linear) if isinstance(m, Dense) else m for m in modules]
@@ -202,7 +201,7 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
         """The score that the model was trained for, or that was chosen: maxsim or meanmaxsim."""
         return self._folder.similarity
 
-    def similarity(self, a: Any, b: Any) -> Array:  # noqa: ANN401
+    def similarity(self, a: Any, b: Any) -> Array:
         """Score every query of `a` with every document of `b`, by `similarity_fn_name`.
 
         Parameters
@@ -217,7 +216,7 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
         """
         return maxsim(a, b, length_normalize=self.similarity_fn_name == "meanmaxsim", threads=self._threads)
 
-    def similarity_pairwise(self, a: Any, b: Any) -> Array:  # noqa: ANN401
+    def similarity_pairwise(self, a: Any, b: Any) -> Array:
         """Score each query of `a` with the document of `b` of the same number, by `similarity_fn_name`.
 
         Parameters
@@ -235,11 +234,11 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
     def rank(
         self,
         query: str | npt.ArrayLike,
-        documents: Any,  # noqa: ANN401
+        documents: Any,
         top_k: int | None = None,
-        return_documents: bool = False,  # noqa: FBT001, FBT002
+        return_documents: bool = False,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
     ) -> Results[Answer]:
         """Sort documents by their score with a query.
 
@@ -282,14 +281,12 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
             if listed is not None and (not listed or isinstance(listed[0], str)):
                 texts = check_texts(listed)[1]
         if checked_flag("return_documents", return_documents) and texts is None:
-            message = "return_documents needs the texts of the documents, not their vectors"
-            raise InputError(message)
+            raise InputError("return_documents needs the texts of the documents, not their vectors")
         if texts is not None:
             documents = self.encode_document(texts, batch_size=batch_size, show_progress_bar=show_progress_bar)
         vectors = self.encode_query(query) if isinstance(query, str) else as_numbers("query", query, _QUERY)
         if vectors.ndim != 2:
-            message = f"query must be {_QUERY}, not an array of shape {list(vectors.shape)}"
-            raise InputError(message)
+            raise InputError(f"query must be {_QUERY}, not an array of shape {list(vectors.shape)}")
         scores = self.similarity([vectors], documents)[0]
         order = np.argsort(-scores, kind="stable")[:top_k]
         found = Results(Answer({"corpus_id": int(i), "score": float(scores[i])}) for i in order)
@@ -304,16 +301,16 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         pool: None = None,
         *,
         sentences: str | Texts | None = None,
         inputs: str | Texts | None = None,
         task: str | None = None,
         return_truncated: bool = False,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn texts into the vectors of their tokens.
 
         Parameters
@@ -366,8 +363,7 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
         check_device(device)
         check_pool(pool)
         if task not in _TASKS:
-            message = f"task must be 'query', 'document' or None, not {task!r}"
-            raise InputError(message)
+            raise InputError(f"task must be 'query', 'document' or None, not {task!r}")
         single, items = check_texts(one_of(texts=texts, sentences=sentences, inputs=inputs))
         batch_size = whole_number("batch_size", batch_size, 1)
         prefix = prompt_text(prompt, prompt_name, self._folder.prompts, self._folder.default_prompt_name)
@@ -387,15 +383,15 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         pool: None = None,
         *,
         sentences: str | Texts | None = None,
         inputs: str | Texts | None = None,
         return_truncated: bool = False,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn queries into vectors: `encode` for the task ``"query"``, by default with the model's prompt for them.
 
         Parameters
@@ -432,15 +428,15 @@ class MultiVectorEncoder(PickledBySource, VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         pool: None = None,
         *,
         sentences: str | Texts | None = None,
         inputs: str | Texts | None = None,
         return_truncated: bool = False,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn documents into vectors: `encode` for the task ``"document"``, with the model's prompt for them.
 
         Parameters

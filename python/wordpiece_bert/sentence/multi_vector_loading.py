@@ -61,8 +61,9 @@ def load_encoder(
         weight = tensors.pop("linear.weight", None)
         if weight is None or weight.ndim != 2 or weight.shape[1] != config.hidden_size or not len(weight):
             found = None if weight is None else list(weight.shape)
-            message = f"{file}: linear.weight, the projection, must have shape [d, {config.hidden_size}], not {found}"
-            raise CheckpointError(message)
+            raise CheckpointError(
+                f"{file}: linear.weight, the projection, must have shape [d, {config.hidden_size}], not {found}"
+            )
         matrix = np.ascontiguousarray(widen(loaded(weight)))
         projection = Dense(matrix, np.zeros(len(matrix), np.float32), identity)
         weights = joined_tensors(tensors, str(file))
@@ -104,6 +105,7 @@ def token_ids(folder: MultiVectorFolder, tokenizer: Tokenizer) -> tuple[npt.NDAr
         filling = filling if token is None else tokenizer.token_to_id(token)
         if filling is None:
             name = "a mask token" if token is None else repr(token)
-            message = f"{folder.transformer}: queries are filled up with {name}, which the tokenizer does not have"
-            raise ConfigError(message)
+            raise ConfigError(
+                f"{folder.transformer}: queries are filled up with {name}, which the tokenizer does not have"
+            )
     return np.array([index for index in skipped if index is not None], np.int64), filling or 0

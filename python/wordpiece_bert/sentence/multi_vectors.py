@@ -72,20 +72,17 @@ class MultiVectors(Sequence["Array"]):
         rows = as_float32("vectors", vectors if isinstance(vectors, np.memmap) else numbers)  # a map stays one
         ends = as_whole_numbers("offsets", offsets)
         if rows.ndim != 2 or ends.ndim != 1 or len(ends) < 1 or rows.shape[1] < 1:
-            message = (
+            raise InputError(
                 f"vectors must have shape [T, d] and offsets [n + 1], not {list(rows.shape)} and {list(ends.shape)}"
             )
-            raise InputError(message)
         if ends[0] != 0 or ends[-1] != len(rows) or (np.diff(ends) < 0).any():
-            message = f"offsets must rise from 0 to {len(rows)}, the number of vectors"
-            raise InputError(message)
+            raise InputError(f"offsets must rise from 0 to {len(rows)}, the number of vectors")
         for name, array in (("vectors", rows.view()), ("offsets", ends.view())):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
     def __setattr__(self, name: str, value: object) -> None:
-        message = f"MultiVectors never changes: {name} cannot be set"
-        raise AttributeError(message)
+        raise AttributeError(f"MultiVectors never changes: {name} cannot be set")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (np.asarray(self.vectors), self.offsets)
@@ -199,16 +196,13 @@ class MultiVectors(Sequence["Array"]):
             offsets = np.load(home / _OFFSETS, allow_pickle=False)
             kinds = vectors.dtype, offsets.dtype
         except Exception as cause:  # NumPy raises errors of any class for a damaged file
-            message = f"{home}: cannot be read as token vectors: {cause}"
-            raise InputError(message) from cause
+            raise InputError(f"{home}: cannot be read as token vectors: {cause}") from cause
         if kinds != (np.float32, np.int64):
-            message = f"{home}: the files have {kinds[0]} and {kinds[1]}, expected float32 and int64"
-            raise InputError(message)
+            raise InputError(f"{home}: the files have {kinds[0]} and {kinds[1]}, expected float32 and int64")
         try:
             return cls(vectors, offsets)
         except InputError as cause:
-            message = f"{home}: {cause}"
-            raise InputError(message) from cause
+            raise InputError(f"{home}: {cause}") from cause
 
     def __repr__(self) -> str:
         tokens, width = self.vectors.shape
@@ -243,15 +237,13 @@ def as_multi_vectors(name: str, vectors: object, mask: object = None) -> MultiVe
     if isinstance(vectors, str | bytes | Mapping | AbstractSet) or not (
         hasattr(vectors, "ndim") or isinstance(vectors, Iterable)
     ):
-        message = f"{name} must be {_KINDS}, not {type(vectors).__name__}"
-        raise InputError(message)
+        raise InputError(f"{name} must be {_KINDS}, not {type(vectors).__name__}")
     if not hasattr(vectors, "ndim") or (vectors.ndim == 1 and getattr(vectors, "dtype", None) == np.dtype(object)):
         joined = _joined(name, cast("Iterable[npt.ArrayLike]", vectors))
         return joined if mask is None else _masked(name, joined, mask)
     array = as_float32(name, as_numbers(name, vectors, _KINDS))
     if array.ndim not in (2, 3) or not array.shape[-1]:
-        message = f"{name} must be {_KINDS}, not of shape {list(array.shape)}"
-        raise InputError(message)
+        raise InputError(f"{name} must be {_KINDS}, not of shape {list(array.shape)}")
     array = array[None] if array.ndim == 2 else array  # [n, tokens, d]
     rows = array.reshape(-1, array.shape[-1])
     joined = MultiVectors(rows, np.arange(len(array) + 1) * array.shape[1])
@@ -262,12 +254,10 @@ def _joined(name: str, arrays: Iterable[npt.ArrayLike]) -> MultiVectors:
     """Join the vectors of texts, each [tokens, d]."""
     rows = [as_float32(f"{name}[{i}]", as_numbers(f"{name}[{i}]", x, _ONE)) for i, x in enumerate(arrays)]
     if not rows:
-        message = f"{name} has no texts: pass at least one array [tokens, d]"
-        raise InputError(message)
+        raise InputError(f"{name} has no texts: pass at least one array [tokens, d]")
     for i, row in enumerate(rows):
         if row.ndim != 2 or row.shape[1] != rows[0].shape[-1]:
-            message = f"{name}[{i}] has the shape {list(row.shape)}: each must be {_ONE}, all of one width d"
-            raise InputError(message)
+            raise InputError(f"{name}[{i}] has the shape {list(row.shape)}: each must be {_ONE}, all of one width d")
     return MultiVectors(np.concatenate(rows), np.cumsum([0, *map(len, rows)]))
 
 
@@ -291,8 +281,7 @@ def _masked(name: str, vectors: MultiVectors, mask: object) -> MultiVectors:
     """
     what = f"the mask of {name}"
     if not isinstance(mask, Iterable):
-        message = f"{what} must be an array [n, tokens] or a list of arrays [tokens], not {type(mask).__name__}"
-        raise InputError(message)
+        raise InputError(f"{what} must be an array [n, tokens] or a list of arrays [tokens], not {type(mask).__name__}")
     rows = [as_numbers(what, row) for row in mask]
     if rows and all(row.ndim == 0 for row in rows):
         rows = [np.array(rows)]
@@ -302,12 +291,10 @@ def _masked(name: str, vectors: MultiVectors, mask: object) -> MultiVectors:
     if len(found) != len(lengths) or not all(
         shape in ((length,), (longest,)) for shape, length in zip(found, lengths, strict=True)
     ):
-        message = f"{what} has rows of shapes {found[:4]}, but the texts have {lengths[:4]} vectors"
-        raise InputError(message)
+        raise InputError(f"{what} has rows of shapes {found[:4]}, but the texts have {lengths[:4]} vectors")
     counts = np.concatenate([np.zeros(0), *(row[:length] for row, length in zip(rows, lengths, strict=True))])
     if not np.isin(counts, (0, 1)).all():
-        message = f"{what} must have booleans, or 0 and 1, not {counts[~np.isin(counts, (0, 1))][0]}"
-        raise InputError(message)
+        raise InputError(f"{what} must have booleans, or 0 and 1, not {counts[~np.isin(counts, (0, 1))][0]}")
     return vectors._counted(counts != 0)
 
 

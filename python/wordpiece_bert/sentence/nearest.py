@@ -54,11 +54,10 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
         The vectors differ in length, have no numbers, or a query is not finite.
     """
     if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
-        message = (
+        raise InputError(
             f"the vectors of query_embeddings have {queries.shape[1]} numbers, those of corpus_embeddings "
             f"{collection.shape[1]}: " + ("there is nothing to compare" if not queries.shape[1] else _OTHER_MODEL)
         )
-        raise InputError(message)
     check_queries(queries)
     if metric == "cosine":
         queries = normalized(queries)
@@ -79,8 +78,7 @@ def check_queries(queries: Array) -> None:
     if len(bad):
         row = queries[bad[0]]
         column = int(np.flatnonzero(~np.isfinite(row))[0])
-        message = f"query {bad[0]} has {row[column]} at index {column}: a query must be finite numbers"
-        raise InputError(message)
+        raise InputError(f"query {bad[0]} has {row[column]} at index {column}: a query must be finite numbers")
 
 
 def by_groups(queries: npt.NDArray[Any], hits: int, search: Callable[[Any], Found]) -> Found:

@@ -68,8 +68,7 @@ def quantize_embeddings(
 def check_precision(precision: str) -> None:
     """Raise an `InputError` unless `precision` is one of `PRECISIONS`."""
     if precision not in PRECISIONS:
-        message = f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}"
-        raise InputError(message)
+        raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}")
 
 
 def _ranges(
@@ -79,22 +78,21 @@ def _ranges(
     if ranges is not None:
         given = as_float32("ranges", as_numbers("ranges", ranges))
         if given.shape != (2, x.shape[1]):
-            message = f"ranges must have shape [2, {x.shape[1]}], lowest and highest, not {list(given.shape)}"
-            raise InputError(message)
+            raise InputError(f"ranges must have shape [2, {x.shape[1]}], lowest and highest, not {list(given.shape)}")
         return given[0], given[1]
     sample = x if calibration is None else _vectors("calibration_embeddings", calibration)
     if sample.shape[1] != x.shape[1] or len(sample) < 2:
-        message = (
+        raise InputError(
             f"8-bit precision needs at least 2 vectors for the ranges of the {x.shape[1]} dimensions, not an array of "
             f"shape {list(sample.shape)}: pass ranges or calibration_embeddings"
         )
-        raise InputError(message)
     return sample.min(axis=0), sample.max(axis=0)
 
 
 def _vectors(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float32]:
     vectors = as_numbers(name, value, "floating-point vectors [n, d]")
     if vectors.ndim != 2 or not np.issubdtype(vectors.dtype, np.floating):
-        message = f"{name} must be floating-point vectors [n, d], not {vectors.dtype} of shape {list(vectors.shape)}"
-        raise InputError(message)
+        raise InputError(
+            f"{name} must be floating-point vectors [n, d], not {vectors.dtype} of shape {list(vectors.shape)}"
+        )
     return as_float32(name, vectors)

@@ -40,14 +40,14 @@ def quantized_search(
     expected = -(-width // 8) if is_binary else width
     dtype = np.dtype(np.uint8 if precision[0] == "u" else np.int8)
     if corpus.ndim != 2 or corpus.dtype != dtype or corpus.shape[1] != expected or width == 0:
-        message = (
+        raise InputError(
             f"corpus_embeddings must be {dtype} [m, {expected}] for the precision {precision} and queries of {width} "
             f"numbers, not {corpus.dtype} of shape {list(corpus.shape)}"
         )
-        raise InputError(message)
     if not is_binary and ranges is None:
-        message = f"the precision {precision} needs ranges, the lowest and highest values that the collection was given"
-        raise InputError(message)
+        raise InputError(
+            f"the precision {precision} needs ranges, the lowest and highest values that the collection was given"
+        )
     count = min(len(corpus), top_k * multiplier if rescore else top_k)
     quantized = np.ascontiguousarray(quantize_embeddings(queries, "ubinary" if is_binary else "uint8", ranges))
     # int8 is uint8 − 128: the highest bit is flipped.

@@ -40,7 +40,7 @@ def retrieve_and_rerank(
     retriever: str | os.PathLike[str] | SentenceEncoder | SparseEncoder | MultiVectorEncoder,
     reranker: str | os.PathLike[str] | CrossEncoder | None = None,
     *,
-    document_embeddings: Any = None,  # noqa: ANN401
+    document_embeddings: Any = None,
     retrieve_top_k: int = 100,
     top_k: int = 10,
     prompt_name: str | None = None,
@@ -104,16 +104,14 @@ def retrieve_and_rerank(
         reranker = CrossEncoder(reranker)
     if not isinstance(retriever, SentenceEncoder | SparseEncoder | MultiVectorEncoder):
         kinds = "SentenceEncoder, SparseEncoder or MultiVectorEncoder, or the name of one"
-        message = f"retriever must be a {kinds}, not {type(retriever).__name__}: {retriever!r:.80}"
-        raise InputError(message)
+        raise InputError(f"retriever must be a {kinds}, not {type(retriever).__name__}: {retriever!r:.80}")
     top_k = whole_number("top_k", top_k, 1)
     candidates = whole_number("retrieve_top_k", retrieve_top_k, 1)
     checked_flag("return_documents", return_documents)
     if reranker is not None:
         check_instance("reranker", reranker, CrossEncoder)
         if reranker.num_labels != 1:
-            message = f"reranker must be a cross encoder with one label; this one has {reranker.num_labels}"
-            raise InputError(message)
+            raise InputError(f"reranker must be a cross encoder with one label; this one has {reranker.num_labels}")
     single, asked = check_texts(queries)
     texts = check_texts(documents)[1]
     found = _retrieved(
@@ -145,7 +143,7 @@ def _retrieved(
     queries: list[str],
     documents: list[str],
     retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder,
-    embeddings: Any,  # noqa: ANN401
+    embeddings: Any,
     count: int,
     *,
     prompt_name: str | None,
@@ -158,8 +156,7 @@ def _retrieved(
         embeddings = retriever.encode_document(documents, batch_size=batch_size, show_progress_bar=show)
     vectors = _vectors_of(retriever, embeddings)
     if len(vectors) != len(documents):
-        message = f"document_embeddings has {len(vectors)} vectors, but there are {len(documents)} documents"
-        raise InputError(message)
+        raise InputError(f"document_embeddings has {len(vectors)} vectors, but there are {len(documents)} documents")
     if not queries or not documents:
         return [[] for _ in queries]
     asked = retriever.encode_query(queries, prompt_name, prompt, batch_size)
@@ -176,7 +173,7 @@ def _retrieved(
     return [list(zip(*one, strict=True)) for one in zip(found[0].tolist(), found[1].tolist(), strict=True)]
 
 
-def _vectors_of(retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder, embeddings: Any) -> Any:  # noqa: ANN401
+def _vectors_of(retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder, embeddings: Any) -> Any:
     """Check the vectors of documents for a retriever, and return them as it compares them."""
     name = "document_embeddings"
     if np.shape(embeddings)[:1] == (0,) if isinstance(embeddings, np.ndarray) else embeddings in ([], ()):

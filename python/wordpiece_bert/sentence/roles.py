@@ -29,13 +29,13 @@ class QueryAndDocumentCalls(VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: Literal["sentence_embedding"] = "sentence_embedding",
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -53,13 +53,13 @@ class QueryAndDocumentCalls(VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: OutputValue = ...,
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -68,7 +68,7 @@ class QueryAndDocumentCalls(VectorEncoder):
         return_truncated: bool = ...,
         windows: Combination | None = None,
         stride: int = 0,
-    ) -> Any: ...  # noqa: ANN401
+    ) -> Any: ...
 
     def encode_query(
         self,
@@ -76,13 +76,13 @@ class QueryAndDocumentCalls(VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: OutputValue = "sentence_embedding",
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -186,13 +186,13 @@ class QueryAndDocumentCalls(VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: Literal["sentence_embedding"] = "sentence_embedding",
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -210,13 +210,13 @@ class QueryAndDocumentCalls(VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: OutputValue = ...,
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -225,7 +225,7 @@ class QueryAndDocumentCalls(VectorEncoder):
         return_truncated: bool = ...,
         windows: Combination | None = None,
         stride: int = 0,
-    ) -> Any: ...  # noqa: ANN401
+    ) -> Any: ...
 
     def encode_document(
         self,
@@ -233,13 +233,13 @@ class QueryAndDocumentCalls(VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: OutputValue = "sentence_embedding",
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,

@@ -127,8 +127,7 @@ def semantic_search(
         scale_counts = metric != "cosine" or corpus_precision is not None
         corpus_embeddings = _read(corpus_embeddings, encoder, texts, scale_counts=scale_counts, allow_stale=allow_stale)
     elif encoder is not None or texts is not None:
-        message = "encoder and texts are compared with the fingerprint of a file; corpus_embeddings is an array"
-        raise InputError(message)
+        raise InputError("encoder and texts are compared with the fingerprint of a file; corpus_embeddings is an array")
     if corpus_precision is None and (_is_sparse(query_embeddings) or _is_sparse(corpus_embeddings)):
         return _hits(_sparse_search(query_embeddings, corpus_embeddings, metric, top_k))
     queries = as_float32("query_embeddings", as_vectors("query_embeddings", query_embeddings))
@@ -172,8 +171,7 @@ def _read(
 ) -> npt.NDArray[Any]:
     """Read a file of vectors that must be those of an encoder, and of texts unless these are None."""
     if encoder is None:
-        message = f"{file}: pass encoder, the model of the queries, which is compared with that of the file"
-        raise InputError(message)
+        raise InputError(f"{file}: pass encoder, the model of the queries, which is compared with that of the file")
     checked_flag("allow_stale", allow_stale)
     path, digest = Path(file), None
     stored = read_stored(path)
@@ -181,8 +179,7 @@ def _read(
         digest = TextsDigest()
         digest.add(check_texts(texts)[1])
         if digest.count != len(stored.vectors):
-            message = f"{path} has {len(stored.vectors)} vectors, but there are {digest.count} texts"
-            raise InputError(message)
+            raise InputError(f"{path} has {len(stored.vectors)} vectors, but there are {digest.count} texts")
     expected = fingerprint_of(
         encoder, digest, prompt=document_prompt(encoder), normalize=False if scale_counts else None
     )
@@ -207,8 +204,9 @@ def _sparse_search(queries: object, corpus: object, metric: str, top_k: int) -> 
     bad = np.flatnonzero(~np.isfinite(x.values))
     if len(bad):
         row = int(np.searchsorted(x.indptr, bad[0], side="right")) - 1
-        message = f"query {row} has {x.values[bad[0]]} at index {x.indices[bad[0]]}: a query must be finite numbers"
-        raise InputError(message)
+        raise InputError(
+            f"query {row} has {x.values[bad[0]]} at index {x.indices[bad[0]]}: a query must be finite numbers"
+        )
     step = max(1, _BLOCK // max(1, len(y)))
     scores = (sparse_similarity(x[start : start + step], y, metric) for start in range(0, max(1, len(x)), step))
     parts = [best_of_scores(some, top_k) for some in scores]
@@ -247,8 +245,7 @@ def paraphrase_mining(
 
         encoder = SentenceEncoder(encoder)
     if not callable(getattr(encoder, "encode", None)):
-        message = f"encoder must be a SentenceEncoder or the name of one, not {type(encoder).__name__}"
-        raise InputError(message)
+        raise InputError(f"encoder must be a SentenceEncoder or the name of one, not {type(encoder).__name__}")
     texts = check_texts(sentences)[1]
     vectors = encoder.encode(texts, batch_size=batch_size, show_progress_bar=show_progress_bar)
     return paraphrase_mining_embeddings(vectors, top_k=top_k, max_pairs=max_pairs)

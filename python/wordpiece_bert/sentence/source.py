@@ -66,11 +66,11 @@ class PickledBySource:
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # noqa: ANN401
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return load, (type(self), self._source)
 
 
-def load(cls: Any, source: Source) -> Any:  # noqa: ANN401
+def load(cls: Any, source: Source) -> Any:
     """Load the encoder of a pickle, with the `from_pretrained` of its class."""
     name, options = source.arguments()
     return cls.from_pretrained(name, **options)

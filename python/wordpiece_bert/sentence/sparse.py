@@ -103,8 +103,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         if max_active_dims is not None:
             self._max_active_dims = whole_number("max_active_dims", max_active_dims, 1)
         if calibrate is not None and not any(isinstance(route, SpladeFolder) for route in self._folder.routes.values()):
-            message = f"{folder}: calibrate is for the layers of a model, and this one has token weights alone"
-            raise InputError(message)
+            raise InputError(f"{folder}: calibrate is for the layers of a model, and this one has token weights alone")
         routes = {
             name: load_route(route, threads, backend, dtype, keep_half=keep_half, calibrate=calibrate)
             for name, route in self._folder.routes.items()
@@ -112,8 +111,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         self._routes: dict[str, RunsRoute] = routes
         widths = {name: route.dimension for name, route in self._routes.items()}
         if len(set(widths.values())) > 1:
-            message = f"{folder}: the vectors of the routes differ in width: {widths}"
-            raise ConfigError(message)
+            raise ConfigError(f"{folder}: the vectors of the routes differ in width: {widths}")
         options = {"backend": backend, "dtype": dtype, "keep_half": keep_half, "max_active_dims": max_active_dims}
         texts = None if calibrate is None else tuple(calibrate)
         self._source = Source.of(model, folder, revision, **options, threads=threads, calibrate=texts, **given)
@@ -201,7 +199,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         """The metric that the model was trained for, or that was chosen: dot, cosine, euclidean or manhattan."""
         return self._folder.similarity
 
-    def similarity(self, a: Any, b: Any) -> Array:  # noqa: ANN401
+    def similarity(self, a: Any, b: Any) -> Array:
         """Compare every vector of `a` with every vector of `b`, by `similarity_fn_name`.
 
         Parameters
@@ -216,7 +214,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         """
         return sparse_similarity(a, b, self.similarity_fn_name)
 
-    def similarity_pairwise(self, a: Any, b: Any) -> Array:  # noqa: ANN401
+    def similarity_pairwise(self, a: Any, b: Any) -> Array:
         """Compare the vectors of `a` and `b` pair by pair, by `similarity_fn_name`.
 
         Parameters
@@ -237,7 +235,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         device: str | None = None,
         max_active_dims: int | None = None,
         pool: None = None,
@@ -246,7 +244,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         inputs: str | Texts | None = None,
         task: str | None = None,
         return_truncated: bool = False,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn texts into sparse vectors.
 
         Parameters
@@ -315,7 +313,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         device: str | None = None,
         max_active_dims: int | None = None,
         pool: None = None,
@@ -323,7 +321,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         sentences: str | Texts | None = None,
         inputs: str | Texts | None = None,
         return_truncated: bool = False,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn queries into sparse vectors: `encode` by the route and with the prompt for them.
 
         Parameters
@@ -360,7 +358,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         device: str | None = None,
         max_active_dims: int | None = None,
         pool: None = None,
@@ -368,7 +366,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
         sentences: str | Texts | None = None,
         inputs: str | Texts | None = None,
         return_truncated: bool = False,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn documents into sparse vectors: `encode` by the route and with the prompt for them.
 
         Parameters
@@ -400,7 +398,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
             return_truncated=return_truncated,
         )
 
-    def decode(self, vectors: Any, top_k: int | None = None) -> Any:  # noqa: ANN401
+    def decode(self, vectors: Any, top_k: int | None = None) -> Any:
         """Return the tokens of sparse vectors with their values, the greatest first, of equal ones the lower id first.
 
         Parameters
@@ -424,8 +422,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
             top_k = whole_number("top_k", top_k, 1)
         matrix = as_sparse("vectors", vectors)
         if matrix.shape[1] != self.dimension:
-            message = f"the vectors have {matrix.shape[1]} numbers, but the vocabulary {self.dimension} tokens"
-            raise InputError(message)
+            raise InputError(f"the vectors have {matrix.shape[1]} numbers, but the vocabulary {self.dimension} tokens")
         found = []
         for start, end in zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True):
             order = np.argsort(-matrix.values[start:end], kind="stable")[:top_k] + start
@@ -450,8 +447,7 @@ class SparseEncoder(PickledBySource, VectorEncoder):
             return self._routes[""]
         name = self._folder.default_route if task is None else task
         if name not in self._routes:
-            message = f"the model has no route for task {task!r}; its routes are {list(self._routes)}"
-            raise InputError(message)
+            raise InputError(f"the model has no route for task {task!r}; its routes are {list(self._routes)}")
         return self._routes[name]
 
     def _most(self, max_active_dims: int | None) -> int | None:

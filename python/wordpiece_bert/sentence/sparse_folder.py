@@ -206,12 +206,12 @@ def _static(folder: Path) -> StaticWeights:
         source = find_weights(folder)
         tensor = read_tensors(source).get("weight")
         if tensor is None or tensor.ndim != 1 or not np.issubdtype(tensor.dtype, np.floating):
-            message = f"{source}: must have a tensor weight of one number for each token"
-            raise CheckpointError(message)
+            raise CheckpointError(f"{source}: must have a tensor weight of one number for each token")
         weights = widen(tensor)
         if len(tokenizer) > len(weights):
-            message = f"{source}: weight has {len(weights)} numbers, but the tokenizer has {len(tokenizer)} tokens"
-            raise CheckpointError(message)
+            raise CheckpointError(
+                f"{source}: weight has {len(weights)} numbers, but the tokenizer has {len(tokenizer)} tokens"
+            )
     return StaticWeights(tokenizer, weights, tokenizer.model_max_length)
 
 

@@ -188,11 +188,11 @@ def load_route(
         return StaticRoute(route, threads)
     model = AutoModel.from_pretrained(route.transformer, backend, dtype, keep_half=keep_half, calibrate=calibrate)
     if not isinstance(model, MaskedLM):
-        message = f"{route.transformer}: a sparse encoder is a masked-language model, not {type(model).__name__}"
-        raise ConfigError(message)
+        raise ConfigError(
+            f"{route.transformer}: a sparse encoder is a masked-language model, not {type(model).__name__}"
+        )
     tokenizer = tokenizer_of(route.transformer)
     if any(tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
-        message = f"{route.transformer}: the tokenizer assigns a token type other than 0 to a single text"
-        raise ConfigError(message)
+        raise ConfigError(f"{route.transformer}: the tokenizer assigns a token type other than 0 to a single text")
     tokenizer = with_lowercase(tokenizer) if route.do_lower_case else tokenizer
     return SpladeRoute(route, model, model.vocabulary_head(), tokenizer, threads)

@@ -82,26 +82,22 @@ class SparseVectors:
             or columns.shape != numbers.shape
             or columns.ndim != 1
         ):
-            message = (
+            raise InputError(
                 f"indptr {list(starts.shape)}, indices {list(columns.shape)} and values {list(numbers.shape)} are not "
                 f"those of a matrix of shape {shape}"
             )
-            raise InputError(message)
         if starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
-            message = f"indptr must rise from 0 to {len(columns)}, the number of indices"
-            raise InputError(message)
+            raise InputError(f"indptr must rise from 0 to {len(columns)}, the number of indices")
         if len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < shape[-1]:
-            message = f"indices must be from 0 to {shape[-1] - 1}, not {columns.min()} to {columns.max()}"
-            raise InputError(message)
+            raise InputError(f"indices must be from 0 to {shape[-1] - 1}, not {columns.min()} to {columns.max()}")
         rising = np.diff(columns) > 0
         rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(columns))] - 1] = True  # the first of a row
         if not rising.all():
             position = int(np.argmin(rising)) + 1
             row = int(np.searchsorted(starts, position, side="right")) - 1
-            message = (
+            raise InputError(
                 f"indices must rise in each row, but row {row} has {columns[position]} after {columns[position - 1]}"
             )
-            raise InputError(message)
         self._set(starts, columns.astype(np.int32), numbers, shape)
 
     @classmethod
@@ -131,8 +127,7 @@ class SparseVectors:
         object.__setattr__(self, "shape", shape)
 
     def __setattr__(self, name: str, value: object) -> None:
-        message = f"SparseVectors never changes: {name} cannot be set"
-        raise AttributeError(message)
+        raise AttributeError(f"SparseVectors never changes: {name} cannot be set")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.indptr, self.indices, self.values, self.shape)
@@ -148,8 +143,7 @@ class SparseVectors:
         """
         dense = as_float32("vectors", as_numbers("vectors", vectors, "an array [n, V] or [V]"))
         if dense.ndim not in (1, 2):
-            message = f"vectors must have shape [n, V] or [V], not {list(dense.shape)}"
-            raise InputError(message)
+            raise InputError(f"vectors must have shape [n, V] or [V], not {list(dense.shape)}")
         rows, columns = np.nonzero(np.atleast_2d(dense))
         count = 1 if dense.ndim == 1 else len(dense)
         indptr = np.searchsorted(rows, np.arange(count + 1))
@@ -171,8 +165,7 @@ class SparseVectors:
 
     def __len__(self) -> int:
         if len(self.shape) == 1:
-            message = "one vector has no length: see its shape"
-            raise TypeError(message)
+            raise TypeError("one vector has no length: see its shape")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[SparseVectors]:
@@ -180,8 +173,7 @@ class SparseVectors:
 
     def __getitem__(self, rows: SupportsIndex | slice | npt.ArrayLike) -> SparseVectors:
         if len(self.shape) == 1:
-            message = "one vector has no rows: toarray() gives its numbers"
-            raise TypeError(message)
+            raise TypeError("one vector has no rows: toarray() gives its numbers")
         if isinstance(rows, SupportsIndex) and not isinstance(rows, np.ndarray):
             row = range(len(self))[rows.__index__()]  # an IndexError beyond the last row
             numbers = slice(int(self.indptr[row]), int(self.indptr[row + 1]))
@@ -211,7 +203,7 @@ class SparseVectors:
         dense[np.repeat(np.arange(rows), np.diff(self.indptr)), self.indices] = self.values
         return dense.reshape(self.shape)
 
-    def to_scipy(self) -> Any:  # noqa: ANN401 (scipy's class)
+    def to_scipy(self) -> Any:
         """Return a ``scipy.sparse.csr_array`` [n, V] (one row for one vector), which shares the memory of the values.
 
         Raises
@@ -222,8 +214,7 @@ class SparseVectors:
         try:
             from scipy.sparse import csr_array
         except ImportError as cause:
-            message = "to_scipy needs the package scipy: pip install scipy"
-            raise InputError(message) from cause
+            raise InputError("to_scipy needs the package scipy: pip install scipy") from cause
         shape = (1, *self.shape) if len(self.shape) == 1 else self.shape
         return csr_array((self.values, self.indices, self.indptr), shape=shape)
 
@@ -257,8 +248,7 @@ class SparseVectors:
         """
         file = Path(path)
         if file.suffix != ".npz":
-            message = f"{file}: sparse vectors are written to a file whose name ends in .npz"
-            raise InputError(message)
+            raise InputError(f"{file}: sparse vectors are written to a file whose name ends in .npz")
         with AtomicFile(file) as output:
             output.begin()
             with output.naming_errors():
@@ -293,11 +283,9 @@ class SparseVectors:
                 indptr, indices, data, shape = (arrays[name] for name in ("indptr", "indices", "data", "shape"))
                 size = tuple(shape.tolist())
         except Exception as cause:  # NumPy, zipfile and zlib raise errors of any class for a damaged file
-            message = f"{path}: cannot be read as sparse vectors: {cause}"
-            raise InputError(message) from cause
+            raise InputError(f"{path}: cannot be read as sparse vectors: {cause}") from cause
         if kind != b"csr":
-            message = f"{path}: has the format {kind!r}; only CSR matrices are read"
-            raise InputError(message)
+            raise InputError(f"{path}: has the format {kind!r}; only CSR matrices are read")
         return cls(indptr, indices, data, size)
 
     def __repr__(self) -> str:
@@ -342,8 +330,7 @@ def as_sparse(name: str, vectors: object) -> SparseVectors:
         what = "SparseVectors, a sparse matrix or an array [n, V]"
         array = as_numbers(name, vectors, what)
         if array.ndim not in (1, 2):
-            message = f"{name} must be {what}, not of shape {list(array.shape)}"
-            raise InputError(message)
+            raise InputError(f"{name} must be {what}, not of shape {list(array.shape)}")
         vectors = SparseVectors.from_dense(array)
     if len(vectors.shape) == 1:
         return SparseVectors._of(vectors.indptr, vectors.indices, vectors.values, (1, *vectors.shape))
@@ -400,8 +387,7 @@ def sparse_pairwise_similarity(a: object, b: object, metric: str = "dot") -> Arr
     x, y = as_sparse("a", a), as_sparse("b", b)
     _match(x, y)
     if len(x) != len(y):
-        message = f"pairs need equal numbers of vectors, not {len(x)} and {len(y)}"
-        raise InputError(message)
+        raise InputError(f"pairs need equal numbers of vectors, not {len(x)} and {len(y)}")
     result = np.empty(len(x), np.float32)
     dense = np.zeros(x.shape[1])
     for i in range(len(x)):
@@ -458,5 +444,6 @@ def _sums(numbers: npt.NDArray[np.float64], starts: npt.NDArray[np.int64]) -> np
 
 def _match(x: SparseVectors, y: SparseVectors) -> None:
     if x.shape[1] != y.shape[1]:
-        message = f"the vectors of a have {x.shape[1]} numbers, those of b {y.shape[1]}: they are not from one model"
-        raise InputError(message)
+        raise InputError(
+            f"the vectors of a have {x.shape[1]} numbers, those of b {y.shape[1]}: they are not from one model"
+        )

@@ -95,11 +95,9 @@ class StaticEncoder(SentenceEncoder):
     ) -> None:
         check_device(device)
         if calibrate is not None:
-            message = "calibrate is for dtype='int8', which a static model does not have: leave it out"
-            raise InputError(message)
+            raise InputError("calibrate is for dtype='int8', which a static model does not have: leave it out")
         if dtype not in ("float32", "auto"):
-            message = f"dtype must be 'float32' for a static model, which computes in it, not {dtype!r}"
-            raise InputError(message)
+            raise InputError(f"dtype must be 'float32' for a static model, which computes in it, not {dtype!r}")
         found = find_model(model, revision=revision, download=download)
         files = content_states(found.absolute())
         given = given_settings(
@@ -189,13 +187,13 @@ class StaticEncoder(SentenceEncoder):
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = 32,
-        show_progress_bar: bool | None = None,  # noqa: FBT001
+        show_progress_bar: bool | None = None,
         output_value: OutputValue = "sentence_embedding",
         precision: str = "float32",
-        convert_to_numpy: bool = True,  # noqa: FBT001, FBT002
-        convert_to_tensor: bool = False,  # noqa: FBT001, FBT002
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         device: str | None = None,
-        normalize_embeddings: bool = False,  # noqa: FBT001, FBT002
+        normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
         pool: None = None,
         *,
@@ -205,7 +203,7 @@ class StaticEncoder(SentenceEncoder):
         windows: None = None,
         stride: int = 0,
         max_length: MaxLength = _OF_MODEL,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Turn texts into vectors.
 
         Parameters
@@ -243,8 +241,9 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
         check_tensors(convert_to_tensor)
         whole_number("batch_size", batch_size, 1)
         if (windows, stride) != (None, 0):
-            message = "windows and stride are for models with a longest row; here, pass max_length=None to cut nothing"
-            raise InputError(message)
+            raise InputError(
+                "windows and stride are for models with a longest row; here, pass max_length=None to cut nothing"
+            )
         given = one_of(texts=texts, sentences=sentences, inputs=inputs)
         single = isinstance(given, str)
         prefix = self._prompt(prompt, prompt_name)
@@ -281,7 +280,7 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
             return result
         return result, bool(truncated[0]) if single else truncated
 
-    def encode_tokens(self, texts: str | Texts, *, batch_size: int = 32) -> Any:  # noqa: ANN401
+    def encode_tokens(self, texts: str | Texts, *, batch_size: int = 32) -> Any:
         """Return the vectors of the tokens of texts, with their offsets in the texts; without a prompt, uncut.
 
         Parameters
@@ -334,8 +333,9 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
         InputError
             Always.
         """
-        message = "late chunking needs a model whose tokens see each other; with a static model, encode the chunks"
-        raise InputError(message)
+        raise InputError(
+            "late chunking needs a model whose tokens see each other; with a static model, encode the chunks"
+        )
 
     def __repr__(self) -> str:
         longest = "" if self._max_seq_length == sys.maxsize else f", at most {self._max_seq_length} tokens"
@@ -349,11 +349,11 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
         )
         return self._after_mean(vectors), truncated, tokens
 
-    def _means(self, texts: Any, max_length: MaxLength, *, show: bool) -> tuple[Array, Mask]:  # noqa: ANN401
+    def _means(self, texts: Any, max_length: MaxLength, *, show: bool) -> tuple[Array, Mask]:
         """Turn texts into vectors, [n, d], with all modules of the model; also return which were cut, [n]."""
         call = self._call(max_length)
 
-        def encode(part: Any) -> tuple[Array, Mask]:  # noqa: ANN401
+        def encode(part: Any) -> tuple[Array, Mask]:
             vectors, truncated, tokens = self._embeddings.encode(
                 self._tokenizer._inner, part, *call, self._threads, None
             )
@@ -399,7 +399,7 @@ normalize_embeddings, truncate_dim, pool, sentences, inputs, return_truncated
                 **(settings or {}),
                 "max_length": longest,
             }
-        options = self._tokenizer._inner.options(False, truncation, None, "char", False)  # type: ignore[arg-type]  # noqa: FBT003
+        options = self._tokenizer._inner.options(False, truncation, None, "char", False)  # type: ignore[arg-type]
         return options, chars, self._dropped, self._folder.least_length
 
     def _token_rows(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +116,7 @@ def read_static_folder(folder: Path) -> StaticParts:
     tokenizer = Tokenizer.from_file(home / "tokenizer.json")
     name = next((name for name in ("embeddings", "embedding.weight") if name in tensors), None)
     if name is None:
-        _refuse_weights(weights, f"has no tensor embeddings or embedding.weight, only {quoted(list(tensors))}")
+        raise CheckpointError(f"{weights}: has no tensor embeddings or embedding.weight, only {quoted(list(tensors))}")
     mapping, factors = (tensors.get(key) if name == "embeddings" else None for key in ("mapping", "weights"))
     embeddings = _embeddings(weights, name, tensors[name], mapping, factors)
     _check_tokens(weights, name, embeddings, tokenizer, mapped=mapping is not None)
@@ -176,26 +176,32 @@ def _embeddings(
 ) -> _core.StaticEmbeddings:
     """Pack the table and check what belongs to it."""
     if table.ndim != 2 or table.shape[1] == 0:
-        _refuse_weights(weights, f"{name} has shape {list(table.shape)}, expected [tokens, width]")
+        raise CheckpointError(f"{weights}: {name} has shape {list(table.shape)}, expected [tokens, width]")
     if table.dtype.kind not in "fV" and table.dtype != np.int8:
-        _refuse_weights(weights, f"{name} has dtype {table.dtype}; supported are floats and int8")
+        raise CheckpointError(f"{weights}: {name} has dtype {table.dtype}; supported are floats and int8")
     rows = len(table)
     numbers = table.astype(np.float32) if table.dtype == np.int8 else widen(table)
     of: npt.NDArray[np.uint32] | None = None
     if mapping is not None:
         if mapping.ndim != 1 or mapping.dtype.kind not in "iu":
-            _refuse_weights(weights, f"mapping has dtype {mapping.dtype} and shape {list(mapping.shape)}, expected "
-                            "integers [tokens]")  # fmt: skip
+            raise CheckpointError(
+                f"{weights}: mapping has dtype {mapping.dtype} and shape {list(mapping.shape)}, expected integers "
+                "[tokens]"
+            )
         outside = (mapping.astype(np.int64) < 0) | (mapping.astype(np.int64) >= rows)
         if outside.any():
             token = int(outside.argmax())
-            _refuse_weights(weights, f"mapping sends token {token} to row {mapping[token]}, but {name} has {rows} rows")
+            raise CheckpointError(
+                f"{weights}: mapping sends token {token} to row {mapping[token]}, but {name} has {rows} rows"
+            )
         of = mapping.astype(np.uint32)
     if factors is not None:
         tokens = rows if of is None else len(of)
         if factors.shape != (tokens,) or factors.dtype.kind not in "fV":
-            _refuse_weights(weights, f"weights has dtype {factors.dtype} and shape {list(factors.shape)}, expected "
-                            f"floats [{tokens}], one for each token")  # fmt: skip
+            raise CheckpointError(
+                f"{weights}: weights has dtype {factors.dtype} and shape {list(factors.shape)}, expected floats "
+                f"[{tokens}], one for each token"
+            )
     return _core.StaticEmbeddings(
         np.ascontiguousarray(numbers, np.float32), of, None if factors is None else np.ascontiguousarray(widen(factors))
     )
@@ -209,7 +215,7 @@ def _check_tokens(
     count, tokens = embeddings.shape[2], len(vocab)
     what = "mapping" if mapped else name
     if max(vocab.values(), default=-1) >= count or (name == "embeddings" and not mapped and count != tokens):
-        _refuse_weights(weights, f"{what} has {count} rows, but tokenizer.json {tokens} tokens, with ids up to "
+        raise CheckpointError(f"{weights}: {what} has {count} rows, but tokenizer.json {tokens} tokens, with ids up to "
                         f"{max(vocab.values(), default=-1)}: they are not of one model")  # fmt: skip
 
 
@@ -271,8 +277,3 @@ def _sentence_settings(
 
 def _is_model2vec(config: JsonObject) -> bool:
     return config.get("model_type") == "model2vec" or config.get("architectures") == ["StaticModel"]
-
-
-def _refuse_weights(file: Path, what: str) -> NoReturn:
-    message = f"{file}: {what}"
-    raise CheckpointError(message)

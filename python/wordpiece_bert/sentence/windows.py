@@ -59,8 +59,7 @@ def cut_into_windows(
     room = longest - len(inserted) - tokenizer.num_special_tokens_to_add()
     stride = whole_number("stride", stride, 0, max(room, 1) - 1, meaning="one less than the text tokens of a window")
     if room < 1:
-        message = f"windows of {longest} tokens leave no room for text after a prompt of {len(inserted)} tokens"
-        raise InputError(message)
+        raise InputError(f"windows of {longest} tokens leave no room for text after a prompt of {len(inserted)} tokens")
     rows = tokenizer.encode_batch(
         texts,
         truncation=True,

@@ -39,7 +39,7 @@ logger = logging.getLogger("wordpiece_bert.serve")
 _CLIENT_GONE = 499
 
 
-def create_app(models: Mapping[str, SentenceEncoder | CrossEncoder], settings: ServerSettings | None = None) -> Any:  # noqa: ANN401
+def create_app(models: Mapping[str, SentenceEncoder | CrossEncoder], settings: ServerSettings | None = None) -> Any:
     """Return the server as an application for uvicorn or another ASGI server.
 
     Parameters
@@ -65,8 +65,7 @@ def create_app(models: Mapping[str, SentenceEncoder | CrossEncoder], settings: S
         from starlette.applications import Starlette
         from starlette.routing import Route
     except ImportError as cause:
-        message = "the server needs Starlette: pip install 'wordpiece-bert[serve]'"
-        raise InputError(message) from cause
+        raise InputError("the server needs Starlette: pip install 'wordpiece-bert[serve]'") from cause
     settings = ServerSettings() if settings is None else settings
     metrics = Metrics()
     served = Models(models, settings, metrics)
@@ -87,7 +86,7 @@ def create_app(models: Mapping[str, SentenceEncoder | CrossEncoder], settings: S
     }
 
     @asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:  # noqa: ANN401
+    async def lifespan(_: Any) -> AsyncIterator[None]:
         yield
         await served.close()
 
@@ -105,27 +104,27 @@ class _Guard:
         self._metrics = metrics
         self._keys = [_digest(key.encode()) for key in settings.api_keys]
 
-    def gets(self, path: str, media_type: str, text: Callable[[], str]) -> Any:  # noqa: ANN401
+    def gets(self, path: str, media_type: str, text: Callable[[], str]) -> Any:
         """Return the handler of a path that takes no body."""
 
-        async def content(_: Any) -> bytes:  # noqa: ANN401
+        async def content(_: Any) -> bytes:
             return text().encode()
 
         return self._handler(path, media_type, content)
 
-    def posts(self, path: str, endpoint: Endpoint) -> Any:  # noqa: ANN401
+    def posts(self, path: str, endpoint: Endpoint) -> Any:
         """Return the handler of a path that takes a JSON object."""
 
-        async def content(request: Any) -> bytes:  # noqa: ANN401
+        async def content(request: Any) -> bytes:
             fields = parse_object(await self._body(request), self._settings.max_items)
             return await encoded(await _unless_gone(request, endpoint(fields)))
 
         return self._handler(path, "application/json", content)
 
-    def _handler(self, path: str, media_type: str, content: Callable[[Any], Awaitable[bytes]]) -> Any:  # noqa: ANN401
+    def _handler(self, path: str, media_type: str, content: Callable[[Any], Awaitable[bytes]]) -> Any:
         from starlette.responses import Response
 
-        async def handle(request: Any) -> Any:  # noqa: ANN401
+        async def handle(request: Any) -> Any:
             start = perf_counter()
             response = None
             status = _CLIENT_GONE
@@ -169,7 +168,7 @@ class _Guard:
             message = 'a key is needed: send the header "Authorization: Bearer KEY"'
             raise RequestError(401, message, code="invalid_api_key")
 
-    async def _body(self, request: Any) -> bytes:  # noqa: ANN401
+    async def _body(self, request: Any) -> bytes:
         """Read the body, up to the limits of size and time."""
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type != "application/json":
@@ -212,11 +211,11 @@ def _go_on() -> None:
     task.uncancel()
 
 
-async def _no_path(_: Any, __: Exception) -> Any:  # noqa: ANN401
+async def _no_path(_: Any, __: Exception) -> Any:
     return _refusal(RequestError(404, "there is no such path; GET /docs lists them", code="not_found"))
 
 
-async def _no_method(_: Any, error: Exception) -> Any:  # noqa: ANN401
+async def _no_method(_: Any, error: Exception) -> Any:
     allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
     response = _refusal(RequestError(405, f"this path is for {allowed}", code="method_not_allowed"))
     response.headers["Allow"] = allowed
@@ -227,7 +226,7 @@ class _GoneError(Exception):
     """The client has closed the connection."""
 
 
-async def _unless_gone(request: Any, answer: Awaitable[Any]) -> Any:  # noqa: ANN401
+async def _unless_gone(request: Any, answer: Awaitable[Any]) -> Any:
     """Wait for an answer, and cancel it when the client goes away.
 
     Raises
@@ -259,7 +258,7 @@ async def _unless_gone(request: Any, answer: Awaitable[Any]) -> Any:  # noqa: AN
         watcher.cancel()
 
 
-def _refusal(error: RequestError) -> Any:  # noqa: ANN401
+def _refusal(error: RequestError) -> Any:
     """Return the response that refuses a request. The connection ends, because a rest of the body may follow."""
     from starlette.responses import Response
 

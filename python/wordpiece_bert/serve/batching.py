@@ -44,7 +44,7 @@ class Part(NamedTuple):
 class _Job:
     """A request: its rows, how many of them are in batches, and the results so far."""
 
-    def __init__(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable, future: asyncio.Future[Any]) -> None:  # noqa: ANN401
+    def __init__(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable, future: asyncio.Future[Any]) -> None:
         self.rows = rows
         self.ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])  # tokens before each row
         self.key = key
@@ -107,7 +107,7 @@ class Batcher:
         metrics.queue_tokens.read(lambda: self._tokens, model=name)
         metrics.queue_requests.read(lambda: len(self._jobs), model=name)
 
-    async def submit(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable = None) -> npt.NDArray[Any]:  # noqa: ANN401
+    async def submit(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable = None) -> npt.NDArray[Any]:
         """Put the rows of a request into the queue and wait for their results.
 
         Parameters

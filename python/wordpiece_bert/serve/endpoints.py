@@ -46,7 +46,7 @@ class Endpoints:
         self._metrics = metrics
         self._started = int(time.time())
 
-    async def embeddings(self, body: dict[str, Any]) -> Any:  # noqa: ANN401
+    async def embeddings(self, body: dict[str, Any]) -> Any:
         """``/v1/embeddings``, as OpenAI has it, with ``prompt_name`` and ``truncate``; the answer has ``truncated``."""
         names = ("input", "model", "encoding_format", "dimensions", "user", "prompt_name", "truncate")
         fields = Fields(body, *names)
@@ -72,15 +72,15 @@ class Endpoints:
             "truncated": self._truncated(answer, model.name),
         }
 
-    async def rerank_v1(self, body: dict[str, Any]) -> Any:  # noqa: ANN401
+    async def rerank_v1(self, body: dict[str, Any]) -> Any:
         """``/v1/rerank``, as Jina and the first version of Cohere's API have it."""
         return await self._rerank(body, return_documents=True, version="1")
 
-    async def rerank_v2(self, body: dict[str, Any]) -> Any:  # noqa: ANN401
+    async def rerank_v2(self, body: dict[str, Any]) -> Any:
         """``/v2/rerank``, as Cohere has it."""
         return await self._rerank(body, return_documents=False, version="2")
 
-    async def _rerank(self, body: dict[str, Any], *, return_documents: bool, version: str) -> Any:  # noqa: ANN401
+    async def _rerank(self, body: dict[str, Any], *, return_documents: bool, version: str) -> Any:
         names = ("query", "documents", "model", "top_n", "return_documents", "truncate", "truncation")
         fields = Fields(body, *names)
         model = self._models.ranker(fields.optional_text("model"))
@@ -103,7 +103,7 @@ class Endpoints:
             "truncated": self._truncated(answer, model.name),
         }
 
-    async def rerank(self, body: dict[str, Any]) -> Any:  # noqa: ANN401
+    async def rerank(self, body: dict[str, Any]) -> Any:
         """``/rerank``, as text-embeddings-inference has it."""
         names = ("query", "texts", "model", "raw_scores", "return_text", "truncate", "truncation_direction")
         fields = Fields(body, *names)
@@ -125,7 +125,7 @@ class Endpoints:
             for index, score in _ranked(answer.values)
         )
 
-    async def tokenize(self, body: dict[str, Any]) -> Any:  # noqa: ANN401
+    async def tokenize(self, body: dict[str, Any]) -> Any:
         """``/tokenize``, as text-embeddings-inference has it: the tokens of texts, without truncation."""
         fields = Fields(body, "inputs", "model", "add_special_tokens")
         model = self._models.any(fields.optional_text("model"))

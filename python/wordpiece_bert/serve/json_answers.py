@@ -14,7 +14,7 @@ __all__ = ["encoded"]
 _TURN = 0.01
 
 
-async def encoded(value: Any) -> bytes:  # noqa: ANN401
+async def encoded(value: Any) -> bytes:
     """Return a value as JSON, and let other requests go on meanwhile.
 
     Parameters
@@ -33,7 +33,7 @@ async def encoded(value: Any) -> bytes:  # noqa: ANN401
     return bytes(buffer)
 
 
-def _pieces(value: Any) -> Iterator[str]:  # noqa: ANN401
+def _pieces(value: Any) -> Iterator[str]:
     if isinstance(value, Iterator):
         yield "["
         for number, item in enumerate(value):

@@ -138,8 +138,7 @@ class ServedRanker:
 
     def __init__(self, name: str, ranker: CrossEncoder, settings: ServerSettings, metrics: Metrics) -> None:
         if ranker.num_labels != 1:
-            message = f"{name}: a model that ranks has one label; this one has {ranker.num_labels}"
-            raise ConfigError(message)
+            raise ConfigError(f"{name}: a model that ranks has one label; this one has {ranker.num_labels}")
         self.name = name
         self.ranker = ranker
         self.tokenizer = ranker.tokenizer
@@ -159,7 +158,7 @@ class ServedRanker:
         scores = await self._batcher.submit(rows, rows.lengths, raw_scores)
         return Answer(scores, rows.truncated, tokens)
 
-    def _run(self, raw_scores: bool, parts: Sequence[Part]) -> npt.NDArray[Any]:  # noqa: FBT001 - the key of a batch
+    def _run(self, raw_scores: bool, parts: Sequence[Part]) -> npt.NDArray[Any]:
         rows = [row for part in parts for row in part.rows[part.start : part.stop]]
         activation = identity if raw_scores else self.ranker._activation
         scores = np.zeros(len(rows), np.float32)
@@ -185,15 +184,15 @@ class Models:
         self, models: Mapping[str, SentenceEncoder | CrossEncoder], settings: ServerSettings, metrics: Metrics
     ) -> None:
         if not models:
-            message = "a server needs a model: give a dict of names and encoders"
-            raise InputError(message)
+            raise InputError("a server needs a model: give a dict of names and encoders")
         self._models: dict[str, ServedEncoder | ServedRanker] = {}
         for name, model in models.items():
             try:
                 name.encode()
             except UnicodeEncodeError as cause:
-                message = f"models has the name {name!r}, which is not Unicode: give the model another name"
-                raise InputError(message) from cause
+                raise InputError(
+                    f"models has the name {name!r}, which is not Unicode: give the model another name"
+                ) from cause
             if isinstance(model, StaticEncoder):
                 self._models[name] = ServedStaticEncoder(name, model, settings, metrics)
             elif isinstance(model, SentenceEncoder):
@@ -201,8 +200,9 @@ class Models:
             elif isinstance(model, CrossEncoder):
                 self._models[name] = ServedRanker(name, model, settings, metrics)
             else:
-                message = f"models[{name!r}] must be a SentenceEncoder or a CrossEncoder, not {type(model).__name__}"
-                raise InputError(message)
+                raise InputError(
+                    f"models[{name!r}] must be a SentenceEncoder or a CrossEncoder, not {type(model).__name__}"
+                )
 
     @property
     def names(self) -> list[str]:

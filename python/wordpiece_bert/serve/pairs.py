@@ -87,8 +87,7 @@ class PairEncoder:
         self.added = tokenizer.num_special_tokens_to_add(pair=True)
         self.budget = max_length - self.added
         if self.budget < 1:
-            message = f"rows of {max_length} tokens have no room for texts: {self.added} tokens are special"
-            raise ConfigError(message)
+            raise ConfigError(f"rows of {max_length} tokens have no room for texts: {self.added} tokens are special")
         if isinstance(tokenizer, SubwordTokenizer):
             self._keeps_end = tokenizer._settings.get("truncation_side") == "left"
         else:

@@ -67,8 +67,7 @@ def run(
     try:
         import uvicorn
     except ImportError as cause:
-        message = "the server needs uvicorn: pip install 'wordpiece-bert[serve]'"
-        raise InputError(message) from cause
+        raise InputError("the server needs uvicorn: pip install 'wordpiece-bert[serve]'") from cause
     whole_number("port", port, 0, 65_535)
     settings = ServerSettings() if settings is None else settings
     app = create_app(models, settings)
@@ -106,14 +105,13 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         try:
             listener.bind((host, port))
         except OSError as cause:
-            message = f"cannot listen on {host}:{port}: {cause.strerror}"
-            raise OSError(message) from cause
+            raise OSError(f"cannot listen on {host}:{port}: {cause.strerror}") from cause
         listener.listen(2048)
         yield listener
 
 
 @contextlib.contextmanager
-def _ended_by_signals(server: Any) -> Iterator[None]:  # noqa: ANN401
+def _ended_by_signals(server: Any) -> Iterator[None]:
     """Let SIGINT and SIGTERM end the server once its requests are answered; a second SIGINT ends it at once.
 
     uvicorn does so itself, but then raises the signal again, and the process would not end with exit code 0.
@@ -135,7 +133,7 @@ def _ended_by_signals(server: Any) -> Iterator[None]:  # noqa: ANN401
             signal.signal(number, handler)
 
 
-def _with_json_refusals(protocol: Any) -> Any:  # noqa: ANN401
+def _with_json_refusals(protocol: Any) -> Any:
     """Return a protocol class of uvicorn that answers what it cannot parse in JSON."""
 
     class JsonProtocol(protocol):  # type: ignore[misc, unused-ignore]
@@ -157,7 +155,7 @@ def _with_json_refusals(protocol: Any) -> Any:  # noqa: ANN401
     return JsonProtocol
 
 
-def _with_header_limit(protocol: Any) -> Any:  # noqa: ANN401
+def _with_header_limit(protocol: Any) -> Any:
     """Return a class for uvicorn's protocol of httptools, which limits neither the path nor headers nor trailers."""
 
     class LimitedProtocol(protocol):  # type: ignore[misc, unused-ignore]
@@ -206,7 +204,7 @@ def _with_header_limit(protocol: Any) -> Any:  # noqa: ANN401
     return LimitedProtocol
 
 
-def _with_header_timeout(protocol: Any, seconds: float) -> Any:  # noqa: ANN401
+def _with_header_timeout(protocol: Any, seconds: float) -> Any:
     """Return a protocol class of uvicorn that closes connections whose headers do not arrive in time.
 
     uvicorn limits how long an idle connection is kept, but not how long the headers of a request may take.
@@ -223,7 +221,7 @@ def _with_header_timeout(protocol: Any, seconds: float) -> Any:  # noqa: ANN401
             if self._waits_for_headers():
                 self.transport.close()
 
-        def connection_made(self, transport: Any) -> None:  # noqa: ANN401
+        def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._headers_due = self.loop.call_later(seconds, self._check_headers)
 

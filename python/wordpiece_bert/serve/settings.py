@@ -56,22 +56,18 @@ class ServerSettings:
             value = getattr(self, name)
             number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
             if not 0 <= number < math.inf:
-                message = f"{name} must be a number of seconds, 0 or more, not {value!r}"
-                raise InputError(message)
+                raise InputError(f"{name} must be a number of seconds, 0 or more, not {value!r}")
         for name in ("prompt", "prompt_name"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                message = f"{name} must be a str or None, not {value!r:.80}"
-                raise InputError(message)
+                raise InputError(f"{name} must be a str or None, not {value!r:.80}")
         checked_choice("truncation", self.truncation, ("report", "error"))
         if self.max_tokens > self.queue_tokens:
-            message = (
+            raise InputError(
                 f"max_tokens is {self.max_tokens} and queue_tokens {self.queue_tokens}: a request of max_tokens would "
                 "never fit the queue; make queue_tokens larger"
             )
-            raise InputError(message)
         keys = tuple(checked_strings("api_keys", self.api_keys))
         if not all(key and key.isascii() and key.isprintable() and key == key.strip() for key in keys):
-            message = "api_keys must be non-empty printable ASCII without white space at either end"
-            raise InputError(message)
+            raise InputError("api_keys must be non-empty printable ASCII without white space at either end")
         object.__setattr__(self, "api_keys", keys)

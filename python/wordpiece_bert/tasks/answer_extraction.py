@@ -80,7 +80,7 @@ def question_answering(
     handle_impossible_answer: bool = False,
     null_score_diff_threshold: float | None = None,
     batch_size: int = 32,
-) -> Answers[Answer] | Any: ...  # noqa: ANN401
+) -> Answers[Answer] | Any: ...
 
 
 def question_answering(
@@ -185,8 +185,7 @@ def question_answering(
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not value.strip():
-        message = f"{name} must be a text that is not empty, not {value!r}"
-        raise InputError(message)
+        raise InputError(f"{name} must be a text that is not empty, not {value!r}")
 
 
 def _cut_question(tokenizer: Tokenizer, question: str, limit: int) -> tuple[str, bool]:
@@ -208,11 +207,10 @@ def _encode(
     asked = tokenizer.encode(question, add_special_tokens=False, truncation=False, padding=False)
     room = length - len(asked) - tokenizer.num_special_tokens_to_add(pair=True)
     if room < 1:
-        message = (
+        raise InputError(
             f"a question of {len(asked)} tokens leaves no room for the context in windows of {length}: "
             "raise max_seq_len or lower max_question_len"
         )
-        raise InputError(message)
     overlap = min(length // 2, _LARGEST_OVERLAP) if overlap is None else whole_number("doc_stride", overlap, 0)
     encoding = tokenizer.encode(
         question,

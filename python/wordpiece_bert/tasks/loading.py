@@ -101,8 +101,7 @@ def loaded(source: object) -> Loaded:
     """
     model, tokenizer = source if isinstance(source, tuple) and len(source) == 2 else load(source)  # type: ignore[arg-type]
     if not isinstance(tokenizer, Tokenizer | SubwordTokenizer) or not isinstance(model, Model):
-        message = f"pass what tasks.load returns, a model and its tokenizer, not {model!r} and {tokenizer!r}"
-        raise InputError(message)
+        raise InputError(f"pass what tasks.load returns, a model and its tokenizer, not {model!r} and {tokenizer!r}")
     return Loaded(model, cast("Tokenizer", tokenizer))  # a SubwordTokenizer has the methods that are used
 
 

@@ -102,8 +102,7 @@ def fill_mask(
     top_k = whole_number("top_k", top_k, 1)
     batch_size = whole_number("batch_size", batch_size, 1)
     if tokenizer.mask_token_id is None:
-        message = "fill_mask needs a tokenizer with a mask token"
-        raise InputError(message)
+        raise InputError("fill_mask needs a tokenizer with a mask token")
     allowed = None if targets is None else _target_ids(tokenizer, targets, model.config.vocab_size)
     single, items = one_or_many(texts, str)
     encodings = encode(tokenizer, items, longest_row(model, tokenizer))
@@ -111,8 +110,7 @@ def fill_mask(
     for index, encoding in enumerate(encodings):
         if len(masks[index]) == 0:
             where = f" among the {len(encoding)} tokens that are left of it" if encoding.truncated else ""
-            message = f"texts[{index}] has no {tokenizer.mask_token}{where}: {items[index][:80]!r}"
-            raise InputError(message)
+            raise InputError(f"texts[{index}] has no {tokenizer.mask_token}{where}: {items[index][:80]!r}")
     answers: dict[int, Answers[FilledMask | Any]] = {}
     for batch, inputs in encoding_batches(encodings, batch_size):
         x = model.base_model(**inputs, visible_only=True).last_hidden_state  # [B, S, H]
@@ -162,8 +160,7 @@ def _target_ids(tokenizer: Tokenizer, targets: str | Iterable[str], vocab_size: 
     ids = []
     for target in [targets] if isinstance(targets, str) else targets:
         if not isinstance(target, str):
-            message = f"targets must be str, not {type(target).__name__}: {target!r}"
-            raise InputError(message)
+            raise InputError(f"targets must be str, not {type(target).__name__}: {target!r}")
         token = tokenizer.token_to_id(target)
         if token is None:
             pieces = tokenizer.encode(target, add_special_tokens=False, truncation=False, padding=False).ids
@@ -175,10 +172,8 @@ def _target_ids(tokenizer: Tokenizer, targets: str | Iterable[str], vocab_size: 
             message = f"the target {target!r} is not in the vocabulary; its first piece {piece!r} is used instead"
             warn(message, VocabWarning)
         if token >= vocab_size:
-            message = f"the target {target!r} has the id {token}, but the model scores {vocab_size} tokens"
-            raise InputError(message)
+            raise InputError(f"the target {target!r} has the id {token}, but the model scores {vocab_size} tokens")
         ids.append(token)
     if not ids:
-        message = "targets has no token to choose from"
-        raise InputError(message)
+        raise InputError("targets has no token to choose from")
     return list(dict.fromkeys(ids))

@@ -153,6 +153,5 @@ def _pair(item: object) -> object:
     if not isinstance(item, Mapping):
         return item
     if "text" not in item or not set(item) <= {"text", "text_pair"}:
-        message = f"a text as a dict has the keys text and text_pair, not {sorted(map(str, item))}"
-        raise InputError(message)
+        raise InputError(f"a text as a dict has the keys text and text_pair, not {sorted(map(str, item))}")
     return item["text"] if item.get("text_pair") is None else (item["text"], item["text_pair"])

@@ -94,7 +94,7 @@ def ner(
     stride: int | None = None,
     is_split_into_words: bool,
     batch_size: int = 32,
-) -> Answers[Entity] | list[Answers[Entity]] | Any: ...  # noqa: ANN401
+) -> Answers[Entity] | list[Answers[Entity]] | Any: ...
 
 
 def ner(
@@ -151,10 +151,9 @@ def ner(
     batch_size = whole_number("batch_size", batch_size, 1)
     checked_choice("aggregation_strategy", aggregation_strategy, tuple(_STRATEGIES))
     if stride is not None and aggregation_strategy == "none":
-        message = (
+        raise InputError(
             "stride needs an aggregation_strategy other than 'none', which would return shared tokens of windows twice"
         )
-        raise InputError(message)
     limit = longest_row(model, tokenizer)
     single, items = _check_words(texts) if is_split_into_words else one_or_many(texts, str)
     sentences: list[str] = [" ".join(words) for words in items] if is_split_into_words else items
@@ -183,15 +182,14 @@ def ner(
     return result[0] if single else result
 
 
-def _check_words(texts: Any) -> tuple[bool, list[Any]]:  # noqa: ANN401
+def _check_words(texts: Any) -> tuple[bool, list[Any]]:
     """Return whether it is a single list of words, and the lists of words."""
     single, items = one_or_many(texts)
     if items and all(isinstance(item, str) for item in items):
         return True, [items]
     for index, item in enumerate(items):
         if not isinstance(item, list | tuple) or not all(isinstance(word, str) for word in item):
-            message = f"texts[{index}] must be a list of words, not {item!r}"
-            raise InputError(message)
+            raise InputError(f"texts[{index}] must be a list of words, not {item!r}")
     return single, [list(item) for item in items]
 
 

@@ -106,7 +106,7 @@ def feature_extraction(
     words: Literal["first", "mean"] | None = None,
     is_split_into_words: bool,
     batch_size: int = 32,
-) -> Features | list[Features] | Any: ...  # noqa: ANN401
+) -> Features | list[Features] | Any: ...
 
 
 def feature_extraction(
@@ -181,7 +181,7 @@ def feature_extraction(
     return result[0] if single else result
 
 
-def _check_texts(texts: Any, *, split: bool) -> tuple[bool, list[Any]]:  # noqa: ANN401
+def _check_texts(texts: Any, *, split: bool) -> tuple[bool, list[Any]]:
     """Return whether it is a single text, and the texts: str, or lists of words if they are split."""
     if not split:
         return one_or_many(texts, str)
@@ -193,18 +193,17 @@ def _factors(choice: Choice, weights: Sequence[float] | None, layers: int) -> Ar
     """Return the factor of each layer of a sum, that of the last layer last; None for choices that are not a sum."""
     checked_choice("choice", choice, tuple(FEATURE_CHOICES))
     if choice.endswith("last_four") and layers < 4:
-        message = f"{choice} needs 4 layers, and the model has {layers}"
-        raise InputError(message)
+        raise InputError(f"{choice} needs 4 layers, and the model has {layers}")
     if not choice.startswith("weighted_sum"):
         if weights is not None:
-            message = f"weights are for the weighted sums, not for {choice}"
-            raise InputError(message)
+            raise InputError(f"weights are for the weighted sums, not for {choice}")
         return None
     count = layers if choice == "weighted_sum_all" else 4
     factors = np.ones(count, np.float32) if weights is None else np.asarray(weights, np.float32)
     if factors.shape != (count,):
-        message = f"weights must be {count} numbers for {choice} with this model, not of shape {list(factors.shape)}"
-        raise InputError(message)
+        raise InputError(
+            f"weights must be {count} numbers for {choice} with this model, not of shape {list(factors.shape)}"
+        )
     return factors
 
 
@@ -224,7 +223,7 @@ def _of_tokens(vectors: Array, encoding: Encoding) -> Features:
     return Features(np.ascontiguousarray(vectors), list(encoding.offsets), list(encoding.tokens), encoding.truncated)
 
 
-def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> Features:  # noqa: ANN401
+def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> Features:
     """One vector for each word: that of its first piece, or the mean over its pieces that truncation kept."""
     pieces: dict[int, list[int]] = {}  # by word, the positions of its tokens
     for position, word in enumerate(encoding.word_ids):

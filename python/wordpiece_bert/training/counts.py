@@ -54,8 +54,7 @@ class WordCounts:
     _info: CountsInfo
 
     def __init__(self) -> None:
-        message = "create WordCounts with from_files, from_texts, from_dict or load"
-        raise TypeError(message)
+        raise TypeError("create WordCounts with from_files, from_texts, from_dict or load")
 
     @classmethod
     def _build(cls, inner: _core.WordCounts, info: CountsInfo) -> Self:
@@ -123,8 +122,7 @@ class WordCounts:
         listed = [files] if isinstance(files, str | os.PathLike) else list(files)
         for path in listed:
             if not isinstance(path, str | os.PathLike):
-                message = f"files must be paths, not {type(path).__name__}; to count texts, use from_texts"
-                raise InputError(message)
+                raise InputError(f"files must be paths, not {type(path).__name__}; to count texts, use from_texts")
         settings = normalizer_settings(
             lowercase=lowercase,
             strip_accents=strip_accents,
@@ -185,8 +183,7 @@ class WordCounts:
         """
         if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _exports_columns(texts)):
             hint = "; pass one text in a list, and a file to from_files" if isinstance(texts, str) else ""
-            message = f"texts must be an iterable of str, not {type(texts).__name__}{hint}"
-            raise InputError(message)
+            raise InputError(f"texts must be an iterable of str, not {type(texts).__name__}{hint}")
         settings = normalizer_settings(
             lowercase=lowercase,
             strip_accents=strip_accents,
@@ -233,13 +230,11 @@ class WordCounts:
         for word, count in counts.items():
             number = whole_number(f"the count of {word!r}", count, -sys.maxsize, 1 << 128)
             if not 0 <= number < 1 << 64:
-                message = f"the count of {word!r} is {number}; it must be from 0 to 2**64 - 1"
-                raise TrainingError(message)
+                raise TrainingError(f"the count of {word!r} is {number}; it must be from 0 to 2**64 - 1")
             try:
                 text += word.encode()
             except (UnicodeEncodeError, AttributeError):
-                message = f"a word must be a str without lone surrogates, not {word!r}"
-                raise InputError(message) from None
+                raise InputError(f"a word must be a str without lone surrogates, not {word!r}") from None
             ends.append(len(text))
             numbers.append(number)
         inner = _core.WordCounts.from_columns(bytes(text), np.array(ends, np.int64), np.array(numbers, np.uint64))
@@ -292,8 +287,7 @@ class WordCounts:
         again = _core.WordCounts.from_texts(sample, count_fields(settings), 1, None).words
         if len(again) != len(sample) or again.total != len(sample):
             wrong = next(word for word in sample if again.get(word) == 0)
-            message = f"{path}: {wrong!r} is not a single word under the settings in the file; count again"
-            raise TrainingError(message)
+            raise TrainingError(f"{path}: {wrong!r} is not a single word under the settings in the file; count again")
 
     def save(self, path: StrPath) -> None:
         r"""Write the counts to a file, atomically.
@@ -432,7 +426,7 @@ class WordCounts:
         return records_html(repr(self), [{"word": word, "count": n} for word, n in self.most_common(RECORDS + 1)])
 
 
-def _restore(cls: type[WordCounts], text: bytes, ends: Any, counts: Any, info: CountsInfo) -> WordCounts:  # noqa: ANN401
+def _restore(cls: type[WordCounts], text: bytes, ends: Any, counts: Any, info: CountsInfo) -> WordCounts:
     """Create counts from the contents of their pickle."""
     return cls._build(_core.WordCounts.from_columns(text, ends, counts), info)
 

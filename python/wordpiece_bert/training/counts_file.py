@@ -52,11 +52,10 @@ class CountsInfo:
         """
         mine, others = self.settings, other.settings
         if mine is not None and others is not None and mine != others:
-            message = (
+            raise TrainingError(
                 f"counts made with different settings cannot be added: {differences(mine, others)}; "
                 "count both with the same settings"
             )
-            raise TrainingError(message)
         numbers = {name: mine_n + getattr(other, name) for name, mine_n in self._numbers().items()}
         return CountsInfo(settings=None if others is None else mine, **numbers)
 
@@ -84,23 +83,21 @@ class CountsInfo:
         if not known:
             return cls()
         if known.get("schema") != SCHEMA:
-            message = f"the schema is {known.get('schema')!r}; only {SCHEMA!r} can be read"
-            raise TrainingError(message)
+            raise TrainingError(f"the schema is {known.get('schema')!r}; only {SCHEMA!r} can be read")
         settings = read_pipeline(known["pipeline"]) if "pipeline" in known else None
         if settings is not None and known.get("fingerprint") != settings.fingerprint:
-            message = "the fingerprint does not match the settings in the file; count again"
-            raise TrainingError(message)
+            raise TrainingError("the fingerprint does not match the settings in the file; count again")
         names = [name for name in asdict(cls()) if name != "settings"]
         numbers = {}
         for name in [*names, "words"]:
             value = known.get(name, "0")
             if not (value.isascii() and value.isdigit()):
-                message = f"the metadata has {value!r} for {name}, which is not a number"
-                raise TrainingError(message)
+                raise TrainingError(f"the metadata has {value!r} for {name}, which is not a number")
             numbers[name] = int(value)
         if "words" in known and numbers["words"] != words:
-            message = f"there are {words:,} words, but the metadata says {numbers['words']:,}: the file is incomplete"
-            raise TrainingError(message)
+            raise TrainingError(
+                f"there are {words:,} words, but the metadata says {numbers['words']:,}: the file is incomplete"
+            )
         return cls(settings=settings, **{name: numbers[name] for name in names})
 
 
@@ -118,16 +115,13 @@ def read(path: Path) -> tuple[_core.WordCounts, CountsInfo]:
     try:
         text, ends, counts, metadata = columns(path)
         if len(counts) and not counts.all():
-            message = "a count is 0"
-            raise TrainingError(message)
+            raise TrainingError("a count is 0")
         inner = _core.WordCounts.from_columns(text, ends, counts)
         if len(inner) != len(counts):
-            message = "a word is empty"
-            raise TrainingError(message)
+            raise TrainingError("a word is empty")
         return inner, CountsInfo.read(metadata, len(counts))
     except (TrainingError, InputError) as error:
-        message = f"{path}: {error}"
-        raise type(error)(message) from error.__cause__
+        raise type(error)(f"{path}: {error}") from error.__cause__
 
 
 def write(path: Path, words: _core.WordCounts, info: CountsInfo) -> None:
@@ -139,8 +133,7 @@ def write(path: Path, words: _core.WordCounts, info: CountsInfo) -> None:
 def _kind(path: Path) -> tuple[Any, Any]:
     kind = _KINDS.get(path.suffix)
     if kind is None:
-        message = f"{path}: a file of counts must have one of the suffixes {', '.join(_KINDS)}"
-        raise InputError(message)
+        raise InputError(f"{path}: a file of counts must have one of the suffixes {', '.join(_KINDS)}")
     return kind
 
 
@@ -160,17 +153,14 @@ def _from_tsv(path: Path) -> tuple[bytes, Any, Any, dict[str, str]]:
                 name, _, value = line[1:].strip().decode("utf-8", "replace").partition("=")
                 metadata[name.strip()] = value.strip()
             elif line:
-                message = f"line {number} has no tab; a line must be a word, a tab and a count"
-                raise TrainingError(message)
+                raise TrainingError(f"line {number} has no tab; a line must be a word, a tab and a count")
             continue
         if not (count.isdigit() and 0 < int(count) <= LARGEST) or b"\t" in word:
-            message = f"line {number} is {line[:80]!r}; a line must be a word, a tab and a count above 0"
-            raise TrainingError(message)
+            raise TrainingError(f"line {number} is {line[:80]!r}; a line must be a word, a tab and a count above 0")
         try:
             word.decode("utf-8")
         except UnicodeDecodeError:
-            message = f"line {number} is not UTF-8: {word[:80]!r}"
-            raise TrainingError(message) from None
+            raise TrainingError(f"line {number} is not UTF-8: {word[:80]!r}") from None
         text += word
         ends.append(len(text))
         counts.append(int(count))
@@ -182,10 +172,9 @@ def _to_tsv(words: _core.WordCounts, metadata: dict[str, str]) -> bytes:
     lines = [f"# {name}={value}" for name, value in metadata.items()] if PREFIX + "pipeline" in metadata else []
     for word, count in words.items(None):
         if "\t" in word or "\n" in word or word.endswith("\r"):
-            message = (
+            raise TrainingError(
                 f"the word {word!r} has a tab or a line break, which a .tsv cannot hold; save as .parquet or .arrow"
             )
-            raise TrainingError(message)
         lines.append(f"{word}\t{count}")
     return "".join(f"{line}\n" for line in lines).encode()
 
@@ -193,18 +182,19 @@ def _to_tsv(words: _core.WordCounts, metadata: dict[str, str]) -> bytes:
 # --- Arrow and Parquet
 
 
-def _pyarrow(module: str) -> Any:  # noqa: ANN401
+def _pyarrow(module: str) -> Any:
     try:
         import pyarrow
         import pyarrow.feather
         import pyarrow.parquet
     except ImportError as cause:
-        message = "counts in Arrow and Parquet need pyarrow: pip install 'wordpiece-bert[arrow]', or use .tsv"
-        raise InputError(message) from cause
+        raise InputError(
+            "counts in Arrow and Parquet need pyarrow: pip install 'wordpiece-bert[arrow]', or use .tsv"
+        ) from cause
     return {"": pyarrow, "feather": pyarrow.feather, "parquet": pyarrow.parquet}[module]
 
 
-def _table(words: _core.WordCounts, metadata: dict[str, str]) -> Any:  # noqa: ANN401
+def _table(words: _core.WordCounts, metadata: dict[str, str]) -> Any:
     pa = _pyarrow("")
     text, ends, counts = words.columns()
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
@@ -219,7 +209,7 @@ def _table(words: _core.WordCounts, metadata: dict[str, str]) -> Any:  # noqa: A
     return pa.Table.from_arrays([column, pa.array(counts)], schema=schema)
 
 
-def columns_of(table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:  # noqa: ANN401
+def columns_of(table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:
     """Return the words as UTF-8 bytes, the end of each, the counts, and the metadata of an Arrow table.
 
     Raises
@@ -229,18 +219,17 @@ def columns_of(table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:  # noqa: A
     """
     pa = _pyarrow("")
     if not {"word", "count"} <= set(table.column_names):
-        message = f"the columns are {', '.join(table.column_names)}; a file of counts has word and count"
-        raise TrainingError(message)
+        raise TrainingError(f"the columns are {', '.join(table.column_names)}; a file of counts has word and count")
     word, count = table["word"], table["count"]
     if word.null_count or count.null_count:
-        message = f"the column {'word' if word.null_count else 'count'} has a null"
-        raise TrainingError(message)
+        raise TrainingError(f"the column {'word' if word.null_count else 'count'} has a null")
     try:
         words = word.cast(pa.large_string()).combine_chunks()
         counts = count.cast(pa.uint64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
-        message = f"the columns are {word.type} and {count.type}; they must be string and uint64: {cause}"
-        raise TrainingError(message) from cause
+        raise TrainingError(
+            f"the columns are {word.type} and {count.type}; they must be string and uint64: {cause}"
+        ) from cause
     if isinstance(words, pa.ChunkedArray):  # combine_chunks returns one for a column without chunks
         words = pa.array([], pa.large_string())
     _, offsets, text = words.buffers()
@@ -262,7 +251,7 @@ def _from_arrow(path: Path) -> tuple[bytes, Any, Any, dict[str, str]]:
     return _from_arrow_library(path, lambda: _pyarrow("feather").read_table(path))
 
 
-def _from_arrow_library(path: Path, read_table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:  # noqa: ANN401
+def _from_arrow_library(path: Path, read_table: Any) -> tuple[bytes, Any, Any, dict[str, str]]:
     pa = _pyarrow("")
     path.open("rb").close()  # a missing file raises the plain OSError, not pyarrow's
     try:
@@ -273,8 +262,7 @@ def _from_arrow_library(path: Path, read_table: Any) -> tuple[bytes, Any, Any, d
         raise
     # A damaged name is a UnicodeDecodeError; a damaged size of a buffer can be more than there is memory.
     except (pa.ArrowException, OSError, ValueError, TypeError, MemoryError) as cause:
-        message = f"invalid file: {cause}"
-        raise TrainingError(message) from cause
+        raise TrainingError(f"invalid file: {cause}") from cause
 
 
 def _to_parquet(words: _core.WordCounts, metadata: dict[str, str]) -> bytes:

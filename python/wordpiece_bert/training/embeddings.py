@@ -105,14 +105,12 @@ def extend_embeddings(embeddings: npt.NDArray[Float], vocab: Vocab) -> npt.NDArr
         `vocab` does not extend a vocabulary, or `embeddings` has another number of rows than the old vocabulary.
     """
     if vocab.base_size is None:
-        message = "this vocabulary does not extend another: train it with base=, the vocabulary of the model"
-        raise InputError(message)
+        raise InputError("this vocabulary does not extend another: train it with base=, the vocabulary of the model")
     if embeddings.ndim == 0 or len(embeddings) != vocab.base_size:
-        message = (
+        raise InputError(
             f"embeddings of shape {embeddings.shape} do not fit the vocabulary that was extended, which had "
             f"{vocab.base_size:,} tokens"
         )
-        raise InputError(message)
     added = len(vocab) - vocab.base_size
     rows = np.concatenate([embeddings, np.zeros((added, *embeddings.shape[1:]), embeddings.dtype)])
     for token, pieces in vocab.pieces.items():

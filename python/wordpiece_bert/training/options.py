@@ -226,11 +226,10 @@ def settings_of(
         ),
     )
     if given is not None and settings != given:
-        message = (
+        raise TrainingError(
             f"the options contradict those that the words were counted with: {differences(settings, given)}; omit "
             "them, or count again"
         )
-        raise TrainingError(message)
     return settings
 
 
@@ -248,8 +247,9 @@ def read_pipeline(pipeline: str) -> NormalizerSettings:
     except (ValueError, KeyError, TypeError):
         settings = None
     if settings is None or settings.pipeline != pipeline:
-        message = f"the words were counted with settings that this version does not support, {pipeline}: count again"
-        raise TrainingError(message)
+        raise TrainingError(
+            f"the words were counted with settings that this version does not support, {pipeline}: count again"
+        )
     return settings
 
 
@@ -302,8 +302,7 @@ def refuse_options_of_other_algorithms(algorithm: str, names: Iterable[str]) -> 
     foreign, whose = (MERGING, "bpe and likelihood") if algorithm == "top_down" else (TOP_DOWN, "top_down")
     for name in names:
         if name in foreign:
-            message = f"algorithm {algorithm!r} has no {name}: it is an option of {whose}"
-            raise InputError(message)
+            raise InputError(f"algorithm {algorithm!r} has no {name}: it is an option of {whose}")
 
 
 def _merge_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,8 +318,7 @@ def _top_down_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the options of `top_down`."""
     slack = given["slack_ratio"]
     if isinstance(slack, bool) or not isinstance(slack, int | float) or not math.isfinite(slack):
-        message = f"slack_ratio must be a number, not {slack!r}"
-        raise InputError(message)
+        raise InputError(f"slack_ratio must be a number, not {slack!r}")
     most = given["max_input_words"]
     return {
         "lower_thresh": _optional_number("lower_thresh", given["lower_thresh"], 1),
@@ -337,15 +335,12 @@ def _top_down_options(given: Mapping[str, Any]) -> dict[str, Any]:
 def first_tokens(special_tokens: Iterable[str] | None, reserved: str | None, unused: int) -> list[str]:
     """Return the first tokens of a new vocabulary, without duplicates."""
     if reserved not in (None, "bert"):
-        message = f"reserved must be 'bert' or None, not {reserved!r}"
-        raise InputError(message)
+        raise InputError(f"reserved must be 'bert' or None, not {reserved!r}")
     if reserved is None and unused != UNUSED:
-        message = "unused applies only with reserved='bert'"
-        raise InputError(message)
+        raise InputError("unused applies only with reserved='bert'")
     given = None if special_tokens is None else checked_strings("special_tokens", special_tokens)
     if any(not token for token in given or ()):
-        message = "special_tokens has an empty string"
-        raise InputError(message)
+        raise InputError("special_tokens has an empty string")
     first = list(SPECIAL_TOKENS) if given is None else given
     if reserved == "bert":
         slots = [f"[unused{i}]" for i in range(whole_number("unused", unused, 0, 1 << 24))]

@@ -315,12 +315,10 @@ def vocab_report(
     """
     column = _core._column_texts(texts)
     if column is None and (isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable)):
-        message = f"texts must be an iterable of str, not {type(texts).__name__}"
-        raise InputError(message)
+        raise InputError(f"texts must be an iterable of str, not {type(texts).__name__}")
     least = whole_number("min_count", min_count, 1)
     if not 0 < alpha < math.inf:
-        message = f"alpha must be a number above 0, not {alpha!r}"
-        raise InputError(message)
+        raise InputError(f"alpha must be a number above 0, not {alpha!r}")
     core = _core.Reporter(tokenizer._inner, threads)
     digest = hashlib.sha256()
     items = iter(texts if column is None else column)  # type: ignore[arg-type]

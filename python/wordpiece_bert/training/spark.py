@@ -78,12 +78,10 @@ def count_words(
         tokenize_chinese_chars=tokenize_chinese_chars,
     )
     if column is None and len(frame.columns) != 1:
-        message = f"the frame has the columns {', '.join(frame.columns)}: pass column=, the one with the texts"
-        raise InputError(message)
+        raise InputError(f"the frame has the columns {', '.join(frame.columns)}: pass column=, the one with the texts")
     chosen = frame.columns[0] if column is None else column
     if chosen not in frame.columns:
-        message = f"no column {chosen!r}; the frame has {', '.join(frame.columns)}"
-        raise InputError(message)
+        raise InputError(f"no column {chosen!r}; the frame has {', '.join(frame.columns)}")
     check_text_columns(frame, [chosen])
     # In backticks, so that Spark does not read dots in the name as a path.
     texts = frame.select(frame[f"`{chosen}`"].cast("string").alias("text")).dropna()
@@ -115,8 +113,7 @@ def check_text_columns(frame: DataFrame, names: Iterable[str | None], others: tu
         if name is None or types[name].startswith(("string", "char", "varchar")) or types[name] in ("void", *others):
             continue
         allowed = "not text" if not others else f"neither text nor {' nor '.join(others)}"
-        message = f"the column {name!r} has the type {types[name]}, which is {allowed}: cast it to string first"
-        raise InputError(message)
+        raise InputError(f"the column {name!r} has the type {types[name]}, which is {allowed}: cast it to string first")
 
 
 def _count_partition(batches: Iterable[Any], settings: NormalizerSettings) -> Iterator[Any]:
@@ -158,7 +155,7 @@ def _grouped(batches: Iterable[Any]) -> Iterator[list[Any]]:
         yield group
 
 
-def _counts_of(table: Any, settings: NormalizerSettings) -> WordCounts:  # noqa: ANN401
+def _counts_of(table: Any, settings: NormalizerSettings) -> WordCounts:
     """Return the counts in a table that Spark has collected."""
     import pyarrow.compute as pc
 

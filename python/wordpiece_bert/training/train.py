@@ -254,7 +254,7 @@ def train_vocab(
 
 
 def _counts(
-    source: Any,  # noqa: ANN401
+    source: Any,
     normalizing: _Normalizing,
     errors: BadBytes,
     max_distinct_words: int | None,
@@ -265,8 +265,7 @@ def _counts(
     if isinstance(source, WordCounts):
         for name, given in (("errors", errors != "strict"), ("max_distinct_words", max_distinct_words is not None)):
             if given:
-                message = f"{name} applies to counting, but these words are counted already"
-                raise InputError(message)
+                raise InputError(f"{name} applies to counting, but these words are counted already")
         return source
     settings = settings_of(None, **normalizing).as_dict()
     files = _files(source)
@@ -289,7 +288,7 @@ def _counts(
     )
 
 
-def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
+def _files(source: Any) -> list[StrPath] | None:
     """Return the paths of a source, or None if it is texts."""
     if isinstance(source, str | os.PathLike):
         return [source]
@@ -298,8 +297,7 @@ def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
     if all(isinstance(one, os.PathLike) for one in source):
         return list(source)
     if any(isinstance(one, os.PathLike) for one in source):
-        message = "some items are paths and some are not; pass only paths, or only texts"
-        raise InputError(message)
+        raise InputError("some items are paths and some are not; pass only paths, or only texts")
     if not all(isinstance(one, str) for one in source):
         return None
     # Strings are texts unless all of them name files. If most do, the others are probably misspelt.
@@ -310,11 +308,10 @@ def _files(source: Any) -> list[StrPath] | None:  # noqa: ANN401
         missing = next((one for one in source if not os.path.isfile(one)), None)
         if missing is None:
             return list(source)
-        message = (
+        raise InputError(
             f"no file {missing!r}, but other items look like files; pass WordCounts.from_texts(texts) or "
             "WordCounts.from_files(files)"
         )
-        raise InputError(message)
     return None
 
 
@@ -326,18 +323,17 @@ def _normalizer(
     if counts.normalizer is None and all(value is None for value in normalizing.values()):
         return base
     if base is not None and base != settings:
-        message = (
+        raise TrainingError(
             "the words were counted with other settings than those of the vocabulary to extend: "
             f"{differences(settings, base)}; count them with the same settings"
         )
-        raise TrainingError(message)
     return settings
 
 
 # --- initial tokens
 
 
-def _base(base: Any) -> tuple[list[str] | None, NormalizerSettings | None]:  # noqa: ANN401
+def _base(base: Any) -> tuple[list[str] | None, NormalizerSettings | None]:
     """Return the tokens of a vocabulary to extend, and its normalizer settings if they are known."""
     if base is None:
         return None, None
@@ -355,12 +351,12 @@ def _base(base: Any) -> tuple[list[str] | None, NormalizerSettings | None]:  # n
         if "[UNK]" not in listed:
             return listed, None
     else:
-        message = f"base must be a Vocab, a Tokenizer, a vocab.txt or a list of tokens, not {type(base).__name__}"
-        raise InputError(message)
+        raise InputError(
+            f"base must be a Vocab, a Tokenizer, a vocab.txt or a list of tokens, not {type(base).__name__}"
+        )
     ids = sorted((number, token) for token, number in tokenizer.get_vocab().items())
     if [number for number, _ in ids] != list(range(len(ids))):
-        message = "base: its ids have gaps, which a trained vocabulary must not have"
-        raise TrainingError(message)
+        raise TrainingError("base: its ids have gaps, which a trained vocabulary must not have")
     return [token for _, token in ids], settings
 
 
@@ -369,11 +365,10 @@ def _settings_of(tokenizer: Tokenizer) -> NormalizerSettings:
     core = tokenizer._inner
     normalizer = core.bert_normalizer
     if normalizer is None or core.pre_tokenizer_type != "BertPreTokenizer":
-        message = (
+        raise TrainingError(
             f"base: its normalizer is {core.normalizer_type} and its pre_tokenizer {core.pre_tokenizer_type}; counting "
             "and training split words with BertNormalizer and BertPreTokenizer"
         )
-        raise TrainingError(message)
     strip = normalizer.strip_accents
     return NormalizerSettings(
         lowercase=normalizer.lowercase,
@@ -388,8 +383,9 @@ def _first_tokens(
 ) -> list[str]:
     """Return the first tokens of a new vocabulary."""
     if fill_unused:
-        message = "fill_unused applies only with base=, the vocabulary whose [unusedN] tokens are to be replaced"
-        raise InputError(message)
+        raise InputError(
+            "fill_unused applies only with base=, the vocabulary whose [unusedN] tokens are to be replaced"
+        )
     return first_tokens(special_tokens, reserved, unused)
 
 
@@ -404,8 +400,7 @@ def _kept_specials(
     }
     for name, is_given in given.items():
         if is_given:
-            message = f"{name} applies only to a new vocabulary; the one to extend keeps its own"
-            raise InputError(message)
+            raise InputError(f"{name} applies only to a new vocabulary; the one to extend keeps its own")
     return [token for token in old if token in SPECIAL_TOKENS or re.fullmatch(r"\[unused\d+\]", token)]
 
 
@@ -414,8 +409,7 @@ def _size(vocab_size: int, base: list[str] | None, *, fill_unused: bool) -> int:
     if not fill_unused or base is None:
         return size
     if size not in (DEFAULT_SIZE, len(base)):
-        message = f"vocab_size is {size}, but with fill_unused the size is that of base, {len(base)}"
-        raise InputError(message)
+        raise InputError(f"vocab_size is {size}, but with fill_unused the size is that of base, {len(base)}")
     return len(base)
 
 

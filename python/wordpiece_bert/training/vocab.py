@@ -73,8 +73,7 @@ class Vocab:
         """
         for token in self.tokens:
             if "\n" in token or token != token.rstrip():
-                message = f"a vocab.txt cannot hold the token {token!r}; use save_pretrained"
-                raise VocabError(message)
+                raise VocabError(f"a vocab.txt cannot hold the token {token!r}; use save_pretrained")
         write_text(Path(path), "".join(f"{token}\n" for token in self.tokens))
 
     def save_pretrained(

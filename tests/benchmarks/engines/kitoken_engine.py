@@ -1,7 +1,6 @@
 """kitoken. It adds no [CLS] and [SEP]: they are added for the comparison, outside of the timed part."""
 
 # Arguments and results differ between engines, so they have no common types.
-# ruff: noqa: ANN401
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """CTranslate2 over a folder written from the weights, in batches padded to their longest row."""
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,5 @@
 """llama.cpp, by the package xllamacpp, over a GGUF file written from the weights."""
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,5 @@
 """ONNX Runtime over graphs of `onnx_graph.py`, in batches padded to their longest row, as fastembed runs it."""
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,5 @@
 """OpenVINO over the plain graph of `onnx_graph.py`, in batches padded to their longest row."""
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """This package, with its Rust engine."""
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

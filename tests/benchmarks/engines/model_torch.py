@@ -1,7 +1,5 @@
 """torch over the model of transformers, in batches padded to their longest row."""
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 import os

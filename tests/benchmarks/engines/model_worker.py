@@ -3,8 +3,6 @@
 This module runs in environments that have another engine's packages only: it needs nothing but NumPy.
 """
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 import gc

@@ -1,7 +1,6 @@
 """nanotoken. It runs on the calling thread, as it does by default for less than 1 MiB."""
 
 # Arguments and results differ between engines, so they have no common types.
-# ruff: noqa: ANN401
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 Runs in the environment of ONNX Runtime. Inputs: input_ids and attention_mask, int64 [B, S]; output: [B, S, H].
 """
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 import logging

@@ -1,7 +1,6 @@
 """wordpiece-bert."""
 
 # Arguments and results differ between engines, so they have no common types.
-# ruff: noqa: ANN401
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What engines of padded batches have in common: batches of the longest row's length, mean pooling, the tokenizer."""
 
-# ruff: noqa: ANN401 (arrays of other packages, and JSON)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -4,7 +4,6 @@ Corpora go in by a thousand texts: one call with all of them would hold every `E
 """
 
 # Arguments and results differ between engines, so they have no common types.
-# ruff: noqa: ANN401
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """tokenizers 1.0. Its release candidates have a different interface, without offsets and windows."""
 
 # Arguments and results differ between engines, so they have no common types.
-# ruff: noqa: ANN401
 
 from __future__ import annotations
 

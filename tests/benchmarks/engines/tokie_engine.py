@@ -1,7 +1,6 @@
 """tokie. Its offsets count bytes of the normalized text, so they are not comparable and not measured."""
 
 # Arguments and results differ between engines, so they have no common types.
-# ruff: noqa: ANN401
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ own order of characters is random.
 """
 
 # Arguments and results differ between engines, so they have no common types.
-# ruff: noqa: ANN401
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """transformers: the call of its fast tokenizer, with NumPy arrays."""
 
 # Arguments and results differ between engines, so they have no common types.
-# ruff: noqa: ANN401
 
 from __future__ import annotations
 

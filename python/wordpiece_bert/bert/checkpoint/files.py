@@ -65,14 +65,15 @@ def find_weights(folder: str | os.PathLike[str]) -> Path:
     indexes = sorted(folder.glob(_TENSORFLOW))
     if len(indexes) > 1:
         names = ", ".join(quoted(file.name) for file in indexes)
-        _refuse(folder, f"has several TensorFlow checkpoints: {names}. Keep only one of them")
+        raise CheckpointError(f"{folder}: has several TensorFlow checkpoints: {names}. Keep only one of them")
     if indexes:
         return indexes[0]
     for pattern, what in _UNSUPPORTED.items():
         if found := sorted(folder.glob(pattern)):
             _refuse_format(found[0], what)
-    message = f"{folder} has no weights: there is no {' nor '.join(_FILE_NAMES)}, and no file of another format"
-    raise ModelNotFoundError(message)
+    raise ModelNotFoundError(
+        f"{folder} has no weights: there is no {' nor '.join(_FILE_NAMES)}, and no file of another format"
+    )
 
 
 @contextmanager
@@ -146,16 +147,14 @@ def _opened(file: Path, stack: ExitStack, *, keep_half: bool) -> dict[str, AnyAr
     for pattern, what in _UNSUPPORTED.items():
         if file.match(pattern):
             _refuse_format(file, what)
-    message = f"{file}: not a weight file; its name must end in .safetensors, .bin, .index.json or .index"
-    raise CheckpointError(message)
+    raise CheckpointError(f"{file}: not a weight file; its name must end in .safetensors, .bin, .index.json or .index")
 
 
 def _file(file: Path, stack: ExitStack) -> NumbersFile:
     try:
         return stack.enter_context(NumbersFile(file))
     except OSError as cause:
-        message = f"{file}: cannot be read: {cause.strerror or cause}"
-        raise CheckpointError(message) from cause
+        raise CheckpointError(f"{file}: cannot be read: {cause.strerror or cause}") from cause
 
 
 def non_finite(tensors: Mapping[str, AnyArray | StoredTensor]) -> dict[str, int]:
@@ -180,25 +179,24 @@ def _opened_shards(index: Path, stack: ExitStack, *, keep_half: bool) -> dict[st
     content = read_json(index, CheckpointError, max_bytes=_LARGEST_INDEX)
     file_names = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(file_names, dict) or not all(isinstance(name, str) for name in file_names.values()):
-        _refuse(index, "must have a weight_map from the names of tensors to the names of files")
+        raise CheckpointError(f"{index}: must have a weight_map from the names of tensors to the names of files")
     tensors: dict[str, AnyArray | StoredTensor] = {}
     for name in dict.fromkeys(file_names.values()):
         if "/" in name or Path(name).suffix not in (".safetensors", ".bin"):
-            _refuse(index, f"names the file {quoted(name)}; a plain name of a .safetensors or .bin file is expected")
+            raise CheckpointError(
+                f"{index}: names the file {quoted(name)}; a plain name of a .safetensors or .bin file is expected"
+            )
         shard = _opened(inside(index.parent, name, str(index), CheckpointError), stack, keep_half=keep_half)
         if missing := [tensor for tensor, file in file_names.items() if file == name and tensor not in shard]:
-            _refuse(index, f"says that {quoted(missing[0])} is in {quoted(name)}, where it is not")
+            raise CheckpointError(f"{index}: says that {quoted(missing[0])} is in {quoted(name)}, where it is not")
         if duplicates := tensors.keys() & shard.keys():
-            _refuse(index, f"has {quoted(min(duplicates))} in two files")
+            raise CheckpointError(f"{index}: has {quoted(min(duplicates))} in two files")
         tensors |= shard
     return tensors
 
 
 def _refuse_format(file: Path, what: str) -> NoReturn:
     supported = "safetensors, PyTorch files and TensorFlow checkpoints are"
-    _refuse(file, f"this is {what}, which is not supported; {supported}. {_CONVERT.format(folder=str(file.parent))}")
-
-
-def _refuse(file: Path, what: str) -> NoReturn:
-    message = f"{file}: {what}"
-    raise CheckpointError(message)
+    raise CheckpointError(
+        f"{file}: this is {what}, which is not supported; {supported}. {_CONVERT.format(folder=str(file.parent))}"
+    )

@@ -6,7 +6,7 @@ names, those of a `Layout`, and compares every shape with the configuration.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -185,7 +185,7 @@ def resolve(
         tensors = _tie(tensors | drawn, tied, shared=config.tie_word_embeddings)
         missing = [name for name in expected if name not in tensors]
     if missing:
-        _refuse(where, _describe_missing(missing, expected, layout, tensors))
+        raise CheckpointError(f"{where}: {_describe_missing(missing, expected, layout, tensors)}")
     weights = {name: _checked(tensors[name], name, shape, config, where) for name, shape in expected.items()}
     known = {prefix + name for name in _BUFFERS} | expected.keys()
     unused = [name for name in tensors if name not in known]
@@ -205,7 +205,7 @@ def _rename_norms(tensors: Mapping[str, AnyArray], where: str) -> dict[str, AnyA
     for name, tensor in tensors.items():
         new = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
         if new in renamed:
-            _refuse(where, f"{quoted(new)} occurs twice, also by its old name (gamma or beta)")
+            raise CheckpointError(f"{where}: {quoted(new)} occurs twice, also by its old name (gamma or beta)")
         renamed[new] = tensor
     return renamed
 
@@ -279,17 +279,19 @@ def _expected(shape: Shape, config: BertConfig) -> tuple[int, ...]:
     return tuple(int(getattr(config, size)) if isinstance(size, str) else size for size in shape)
 
 
-def _checked(tensor: Any, name: str, shape: Shape, config: BertConfig, where: str) -> Any:  # noqa: ANN401 (as `Resolved`)
+def _checked(tensor: Any, name: str, shape: Shape, config: BertConfig, where: str) -> Any:
     expected = _expected(shape, config)
     if tensor.shape != expected:
         wrong = [i for i in range(len(shape)) if tensor.ndim != len(shape) or tensor.shape[i] != expected[i]]
         meaning = ", ".join(dict.fromkeys(_meaning(shape[i], expected[i]) for i in wrong))
         found = f"{name} has shape {list(tensor.shape)}"
-        _refuse(where, f"{found}, but the configuration requires {list(expected)}: {meaning}")
+        raise CheckpointError(f"{where}: {found}, but the configuration requires {list(expected)}: {meaning}")
     if isinstance(tensor, Int8Weight | StoredInt8Weight):
         return tensor
     if tensor.dtype.kind != "f" and not is_half(tensor.dtype):
-        _refuse(where, f"{name} holds {tensor.dtype} numbers; weights must be floating-point, not quantized")
+        raise CheckpointError(
+            f"{where}: {name} holds {tensor.dtype} numbers; weights must be floating-point, not quantized"
+        )
     return (
         tensor if isinstance(tensor, StoredTensor) or is_half(tensor.dtype) else tensor.astype(np.float32, copy=False)
     )
@@ -310,8 +312,3 @@ def listed(names: Iterable[str]) -> str:
     names = list(names)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(map(quoted, names[:_LISTED])) + more if names else "nothing"
-
-
-def _refuse(where: str, what: str) -> NoReturn:
-    message = f"{where}: {what}"
-    raise CheckpointError(message)

@@ -156,10 +156,10 @@ class _Machine:
 
     # --- the stack
 
-    def push(self, value: Any) -> None:  # noqa: ANN401
+    def push(self, value: Any) -> None:
         self._stack.append(value)
 
-    def _pop(self) -> Any:  # noqa: ANN401
+    def _pop(self) -> Any:
         if not self._stack or self._stack[-1] is _MARK:
             self._refuse("pops from an empty stack")
         return self._stack.pop()
@@ -174,7 +174,7 @@ class _Machine:
         del self._stack[mark:]
         return values
 
-    def _top(self, kind: type) -> Any:  # noqa: ANN401
+    def _top(self, kind: type) -> Any:
         if not self._stack or type(self._stack[-1]) is not kind:
             self._refuse(f"adds to a value that is not a {kind.__name__}")
         return self._stack[-1]
@@ -348,8 +348,7 @@ class _Machine:
         return View(storage, offset, shape, strides)
 
     def _refuse(self, what: str) -> NoReturn:
-        message = f"{self._where}: the pickle {what} (at byte {self._position})"
-        raise CheckpointError(message)
+        raise CheckpointError(f"{self._where}: the pickle {what} (at byte {self._position})")
 
 
 _STOP = ord(".")
@@ -361,8 +360,8 @@ _STEPS = {
     ord("0"): _Machine.pop,
     ord("1"): lambda m: m._pop_to_mark() and None,
     ord("N"): lambda m: m.push(None),
-    0x88: lambda m: m.push(True),  # noqa: FBT003
-    0x89: lambda m: m.push(False),  # noqa: FBT003
+    0x88: lambda m: m.push(True),
+    0x89: lambda m: m.push(False),
     ord("J"): lambda m: m.push(m._number("<i")),
     ord("K"): lambda m: m.push(m._number("<B")),
     ord("M"): lambda m: m.push(m._number("<H")),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -135,19 +135,18 @@ def _read_header(source: NumbersFile) -> tuple[dict[str, object], int]:
     file, size = source.path, source.size
     head = source.read(0, 40)
     if is_git_lfs_pointer(head):
-        _refuse(file, "is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`")
+        raise CheckpointError(f"{file}: is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`")
     if len(head) < 8:
-        _refuse(file, f"has {size} bytes; a safetensors file begins with 8 bytes of header length")
+        raise CheckpointError(f"{file}: has {size} bytes; a safetensors file begins with 8 bytes of header length")
     length = int.from_bytes(head[:8], "little")
     if length > min(size - 8, _LONGEST_HEADER):
-        _refuse(
-            file,
-            f"says its header has {length:,} bytes, but the file has {size - 8:,} after the length "
-            f"(and {_LONGEST_HEADER:,} is the most): truncated, or not a safetensors file",
+        raise CheckpointError(
+            f"{file}: says its header has {length:,} bytes, but the file has {size - 8:,} after the length "
+            f"(and {_LONGEST_HEADER:,} is the most): truncated, or not a safetensors file"
         )
     text = source.read(8, length)
     if not text.startswith(b"{"):
-        _refuse(file, f"has a header that begins with {quoted(text[:1])}, not with '{{'")
+        raise CheckpointError(f"{file}: has a header that begins with {quoted(text[:1])}, not with '{{'")
     header = parse_json(text.rstrip(b" "), f"{file}: header", CheckpointError)
     return header, 8 + length
 
@@ -157,18 +156,20 @@ def _check_entries(header: dict[str, object], data_size: int, file: Path) -> lis
     header = dict(header)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        _refuse(file, "has a __metadata__ that is not an object of strings")
+        raise CheckpointError(f"{file}: has a __metadata__ that is not an object of strings")
     entries = [_entry(name, value, file) for name, value in header.items()]
     entries.sort(key=lambda entry: (entry.begin, entry.end))
     end = 0
     for entry in entries:
         if entry.begin != end:
             what = "overlaps the one before" if entry.begin < end else "leaves a gap before it"
-            _refuse(file, f"tensor {quoted(entry.name)} begins at byte {entry.begin}, expected {end}: it {what}")
+            raise CheckpointError(
+                f"{file}: tensor {quoted(entry.name)} begins at byte {entry.begin}, expected {end}: it {what}"
+            )
         end = entry.end
     if end != data_size:
         what = "it is truncated" if end > data_size else "the rest belongs to no tensor"
-        _refuse(file, f"its tensors need {end:,} bytes of data, the file has {data_size:,}: {what}")
+        raise CheckpointError(f"{file}: its tensors need {end:,} bytes of data, the file has {data_size:,}: {what}")
     return entries
 
 
@@ -176,28 +177,33 @@ def _entry(name: str, value: object, file: Path) -> _HeaderEntry:
     """Check the description of one tensor: exactly a dtype, a shape and two offsets, which agree."""
     where = f"tensor {quoted(name)}"
     if not isinstance(value, dict) or value.keys() != {"dtype", "shape", "data_offsets"}:
-        _refuse(file, f"{where} must be described by dtype, shape and data_offsets, not by {quoted(value)}")
+        raise CheckpointError(
+            f"{file}: {where} must be described by dtype, shape and data_offsets, not by {quoted(value)}"
+        )
     dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
     if not isinstance(dtype, str) or dtype not in _DTYPES:
         known = ", ".join(_DTYPES)
-        _refuse(file, f"{where} has dtype {quoted(dtype)}; supported are {known}. Save the model in float32 first")
+        raise CheckpointError(
+            f"{file}: {where} has dtype {quoted(dtype)}; supported are {known}. Save the model in float32 first"
+        )
     if not _are_sizes(shape) or len(shape) > _MOST_DIMENSIONS:
-        _refuse(file, f"{where} has shape {quoted(shape)}; a list of at most {_MOST_DIMENSIONS} integers, 0 or above")
+        raise CheckpointError(
+            f"{file}: {where} has shape {quoted(shape)}; a list of at most {_MOST_DIMENSIONS} integers, 0 or above"
+        )
     if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        _refuse(file, f"{where} has data_offsets {quoted(offsets)}; expected [begin, end]")
+        raise CheckpointError(f"{file}: {where} has data_offsets {quoted(offsets)}; expected [begin, end]")
     begin, end = offsets
     itemsize = _DTYPES[dtype].itemsize
     if math.prod(shape) * itemsize != end - begin:
-        _refuse(file, f"{where}, {dtype} {shape}, needs {math.prod(shape) * itemsize} bytes but has {end - begin}")
+        raise CheckpointError(
+            f"{file}: {where}, {dtype} {shape}, needs {math.prod(shape) * itemsize} bytes but has {end - begin}"
+        )
     if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:
-        _refuse(file, f"{where} is empty, but its other dimensions {shape} are larger than an array can have")
+        raise CheckpointError(
+            f"{file}: {where} is empty, but its other dimensions {shape} are larger than an array can have"
+        )
     return _HeaderEntry(name, dtype, tuple(shape), begin, end)
 
 
 def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(number) is int and number >= 0 for number in value)
-
-
-def _refuse(file: Path, what: str) -> NoReturn:
-    message = f"{file}: {what}"
-    raise CheckpointError(message)

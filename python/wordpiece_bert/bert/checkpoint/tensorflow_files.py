@@ -15,7 +15,7 @@ names.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -106,9 +106,9 @@ def tensorflow_tensors(
         with index.open("rb") as stream:
             data = stream.read(_LARGEST_INDEX + 1)
     except OSError as cause:
-        _refuse(index, f"cannot be read: {cause.strerror or cause}", cause)
+        raise CheckpointError(f"{index}: cannot be read: {cause.strerror or cause}") from cause
     if len(data) > _LARGEST_INDEX:
-        _refuse(index, f"is longer than {_LARGEST_INDEX:,} bytes, the most that an index may have")
+        raise CheckpointError(f"{index}: is longer than {_LARGEST_INDEX:,} bytes, the most that an index may have")
     table = _StringTable(data, index)
     shards, entries = 1, {}
     for key, value in table.items():
@@ -120,11 +120,11 @@ def tensorflow_tensors(
     tensors: dict[str, StoredTensor] = {}
     for name, entry in entries.items():
         if entry.shard >= shards:
-            _refuse(index, f"locates {quoted(name)} in shard {entry.shard} of {shards}")
+            raise CheckpointError(f"{index}: locates {quoted(name)} in shard {entry.shard} of {shards}")
         stored = files[entry.shard].take(name, entry, keep_half=keep_half)
         new, transposed = _pytorch_name(name)
         if new in tensors:
-            _refuse(index, f"has {quoted(new)} twice, also as {quoted(name)}")
+            raise CheckpointError(f"{index}: has {quoted(new)} twice, also as {quoted(name)}")
         tensors[new] = TransposedTensor(stored) if transposed and stored.ndim == 2 else stored
     return tensors
 
@@ -162,7 +162,9 @@ class _StringTable:
         self._file = file
         footer = data[-_FOOTER:]
         if len(footer) < _FOOTER or int.from_bytes(footer[-8:], "little") != _MAGIC:
-            _refuse(file, "is not an index of a TensorFlow checkpoint: it does not end in the magic number")
+            raise CheckpointError(
+                f"{file}: is not an index of a TensorFlow checkpoint: it does not end in the magic number"
+            )
         reader = _Reader(footer[:-8], file)
         reader.handle()  # of the block with metadata, which is empty
         self._blocks = list(self._entries(*reader.handle()))
@@ -173,7 +175,7 @@ class _StringTable:
         for _, handle in self._blocks:
             for key, value in self._entries(*_Reader(handle, self._file).handle()):
                 if before is not None and key <= before:
-                    _refuse(self._file, f"has its keys out of order at {quoted(key)}")
+                    raise CheckpointError(f"{self._file}: has its keys out of order at {quoted(key)}")
                 before = key
                 yield key, value
 
@@ -181,19 +183,19 @@ class _StringTable:
         """Iterate over the entries of one block, expanding each key by the prefix that it shares with the last."""
         end = offset + size
         if end + _TRAILER > len(self._data):
-            _refuse(self._file, f"has a block from byte {offset} to {end}, beyond its end")
+            raise CheckpointError(f"{self._file}: has a block from byte {offset} to {end}, beyond its end")
         block, kind = self._data[offset:end], self._data[end]
         if kind != 0:
-            _refuse(self._file, f"has a compressed block (kind {kind}); checkpoints have none")
+            raise CheckpointError(f"{self._file}: has a compressed block (kind {kind}); checkpoints have none")
         restarts = int.from_bytes(block[-4:], "little") if len(block) >= 4 else 0
         if len(block) < 4 + 4 * restarts:
-            _refuse(self._file, f"has a block of {len(block)} bytes with {restarts} restarts")
+            raise CheckpointError(f"{self._file}: has a block of {len(block)} bytes with {restarts} restarts")
         reader = _Reader(block[: len(block) - 4 - 4 * restarts], self._file)
         key = b""
         while reader.left:
             shared, added, length = reader.varint(), reader.varint(), reader.varint()
             if shared > len(key):
-                _refuse(self._file, f"has a key that shares {shared} bytes with one of {len(key)}")
+                raise CheckpointError(f"{self._file}: has a key that shares {shared} bytes with one of {len(key)}")
             key = key[:shared] + reader.take(added)
             yield key, reader.take(length)
 
@@ -212,7 +214,7 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         if count > self.left:
-            _refuse(self._file, f"is truncated: {count} bytes are needed, and {self.left} are left")
+            raise CheckpointError(f"{self._file}: is truncated: {count} bytes are needed, and {self.left} are left")
         self._position += count
         return self._data[self._position - count : self._position]
 
@@ -222,7 +224,7 @@ class _Reader:
             number |= (byte & 0x7F) << shift
             shift += 7
             if shift == 70:
-                _refuse(self._file, "has a number of more than ten bytes")
+                raise CheckpointError(f"{self._file}: has a number of more than ten bytes")
         return number | byte << shift
 
     def handle(self) -> tuple[int, int]:
@@ -241,7 +243,7 @@ class _Reader:
             elif kind in (1, 5):
                 yield tag >> 3, int.from_bytes(self.take(8 if kind == 1 else 4), "little")
             else:
-                _refuse(self._file, f"has a message with a field of wire type {kind}")
+                raise CheckpointError(f"{self._file}: has a message with a field of wire type {kind}")
 
 
 # --- the messages
@@ -252,9 +254,9 @@ def _shards(message: bytes, file: Path) -> int:
     header = dict(_Reader(message, file).fields())
     shards, order = header.get(1, 0), header.get(2, 0)
     if order != 0:
-        _refuse(file, "was written on a big-endian machine, which is not supported")
+        raise CheckpointError(f"{file}: was written on a big-endian machine, which is not supported")
     if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
-        _refuse(file, f"says that it has {quoted(shards)} shards")
+        raise CheckpointError(f"{file}: says that it has {quoted(shards)} shards")
     return shards
 
 
@@ -266,16 +268,18 @@ def _entry(message: bytes, name: str, file: Path) -> _IndexEntry:
         if field == 2 and isinstance(value, bytes):
             shape = [_dimension(dim, file) for number, dim in _Reader(value, file).fields() if number == 2]
         elif field == 7:
-            _refuse(file, f"has {quoted(name)} in slices, which are not supported")
+            raise CheckpointError(f"{file}: has {quoted(name)} in slices, which are not supported")
         elif field in numbers and isinstance(value, int):
             numbers[field] = value
     dtype = _DTYPES.get(numbers[1])
     if dtype is None:
-        _refuse(file, f"has {quoted(name)} in a dtype that is not supported, TensorFlow's number {numbers[1]}")
+        raise CheckpointError(
+            f"{file}: has {quoted(name)} in a dtype that is not supported, TensorFlow's number {numbers[1]}"
+        )
     if len(shape) > _MOST_DIMENSIONS:
-        _refuse(file, f"has {quoted(name)} in {len(shape)} dimensions; {_MOST_DIMENSIONS} is the most")
+        raise CheckpointError(f"{file}: has {quoted(name)} in {len(shape)} dimensions; {_MOST_DIMENSIONS} is the most")
     if math.prod(shape) * dtype.itemsize != numbers[5]:
-        _refuse(file, f"has {quoted(name)}, {dtype} {shape}, in {numbers[5]} bytes")
+        raise CheckpointError(f"{file}: has {quoted(name)}, {dtype} {shape}, in {numbers[5]} bytes")
     return _IndexEntry(dtype, tuple(shape), numbers[3], numbers[4], numbers[5])
 
 
@@ -283,7 +287,7 @@ def _dimension(message: int | bytes, file: Path) -> int:
     """Parse one dimension: field 1 is its size."""
     size = dict(_Reader(message, file).fields()).get(1, 0) if isinstance(message, bytes) else -1
     if not isinstance(size, int) or not 0 <= size < 2**31:
-        _refuse(file, f"has a dimension of {quoted(size)}")
+        raise CheckpointError(f"{file}: has a dimension of {quoted(size)}")
     return size
 
 
@@ -291,7 +295,7 @@ def _text(key: bytes, file: Path) -> str:
     try:
         return key.decode("utf-8")
     except UnicodeDecodeError:
-        _refuse(file, f"has a name that is not UTF-8: {quoted(key)}")
+        raise CheckpointError(f"{file}: has a name that is not UTF-8: {quoted(key)}") from None
 
 
 class _DataFile:
@@ -308,13 +312,10 @@ class _DataFile:
             self._file = self._opened(self._path)
         size, end = self._file.size, entry.offset + entry.size
         if end > size:
-            _refuse(self._path, f"has {size:,} bytes, but {quoted(name)} ends at byte {end:,}: truncated")
+            raise CheckpointError(
+                f"{self._path}: has {size:,} bytes, but {quoted(name)} ends at byte {end:,}: truncated"
+            )
         self._taken += entry.size
         if self._taken > size:
-            _refuse(self._index, f"has overlapping tensors in {self._path.name}")
+            raise CheckpointError(f"{self._index}: has overlapping tensors in {self._path.name}")
         return StoredTensor(self._file, entry.offset, entry.dtype, entry.shape, keep_half=keep_half)
-
-
-def _refuse(file: Path, what: str, cause: BaseException | None = None) -> NoReturn:
-    message = f"{file}: {what}"
-    raise CheckpointError(message) from cause

@@ -14,7 +14,7 @@ import math
 import sys
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -78,9 +78,13 @@ def torch_tensors(file: NumbersFile, *, keep_half: bool = False) -> dict[str, An
     """
     head = file.read(0, _TAR[0] + len(_TAR[1]))
     if is_git_lfs_pointer(head):
-        _refuse(file, "is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`")
+        raise CheckpointError(
+            f"{file.path}: is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`"
+        )
     if head[_TAR[0] :] == _TAR[1]:
-        _refuse(file, "is a tar archive, as PyTorch before 0.1.10 wrote it; load and save it with a newer PyTorch")
+        raise CheckpointError(
+            f"{file.path}: is a tar archive, as PyTorch before 0.1.10 wrote it; load and save it with a newer PyTorch"
+        )
     if head.startswith(_ZIP) or zipfile.is_zipfile(file.path):
         state, find = _open_zip(file)
     else:
@@ -107,31 +111,35 @@ def _open_zip(file: NumbersFile) -> tuple[object, Callable[[Storage], _Place]]:
             entries = archive.infolist()
             comment = len(archive.comment)
     except (*_BadZip, OSError) as cause:
-        _refuse(file, f"is a zip archive that is truncated or broken: {cause}", cause)
+        raise CheckpointError(f"{file.path}: is a zip archive that is truncated or broken: {cause}") from cause
     if _declared_entries(file, file.size - _END_SIZE - comment) != len(entries):
-        _refuse(file, f"is a zip archive whose directory has {len(entries)} entries, not the number at its end")
+        raise CheckpointError(
+            f"{file.path}: is a zip archive whose directory has {len(entries)} entries, not the number at its end"
+        )
     by_name = {entry.filename: entry for entry in entries}
     if len(by_name) != len(entries):
-        _refuse(file, "is a zip archive with two entries of one name")
+        raise CheckpointError(f"{file.path}: is a zip archive with two entries of one name")
     pickles = [name for name in by_name if name.endswith("/data.pkl") and name.count("/") == 1]
     if len(pickles) != 1:
-        _refuse(file, f"is a zip archive with {len(pickles)} entries X/data.pkl; torch writes one")
+        raise CheckpointError(f"{file.path}: is a zip archive with {len(pickles)} entries X/data.pkl; torch writes one")
     top = pickles[0].removesuffix("data.pkl")
     if sum(entry.file_size for entry in entries) > file.size:
-        _refuse(file, "is a zip archive whose entries are larger than the file: compressed, or overlapping")
+        raise CheckpointError(
+            f"{file.path}: is a zip archive whose entries are larger than the file: compressed, or overlapping"
+        )
     opened: dict[str, _Entry] = {}
 
     def entry(name: str) -> _Entry:
         """Return an entry, whose checksum is compared once."""
         if name not in by_name:
-            _refuse(file, f"has no entry {quoted(name)}")
+            raise CheckpointError(f"{file.path}: has no entry {quoted(name)}")
         if name not in opened:
             opened[name] = _Entry(file, by_name[name])
         return opened[name]
 
     order = entry(f"{top}byteorder").content().strip() if f"{top}byteorder" in by_name else b"little"
     if order not in (b"little", b"big"):
-        _refuse(file, f"has byte order {quoted(order)}; it must be little or big")
+        raise CheckpointError(f"{file.path}: has byte order {quoted(order)}; it must be little or big")
     state, _ = read_pickle(memoryview(entry(pickles[0]).content()), 0, str(file.path))
 
     def find(storage: Storage) -> _Place:
@@ -139,7 +147,9 @@ def _open_zip(file: NumbersFile) -> tuple[object, Callable[[Storage], _Place]]:
         dtype = storage.dtype if order == b"little" else storage.dtype.newbyteorder(">")
         if numbers.size < storage.length * dtype.itemsize:
             expected = f"{storage.length} numbers of {dtype.itemsize} bytes"
-            _refuse(file, f"has {numbers.size} bytes in storage {storage.key}, which should have {expected}")
+            raise CheckpointError(
+                f"{file.path}: has {numbers.size} bytes in storage {storage.key}, which should have {expected}"
+            )
         return _Place(numbers, numbers.begin, storage.length, dtype)
 
     return state, find
@@ -168,16 +178,18 @@ class _Entry:
         self._file, self._name, self._sum = file, quoted(entry.filename), entry.CRC
         self._is_checked = False
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
-            _refuse(file, f"has a compressed or encrypted entry {self._name}; torch writes neither")
+            raise CheckpointError(
+                f"{file.path}: has a compressed or encrypted entry {self._name}; torch writes neither"
+            )
         start = entry.header_offset
         header = file.read(start, 30) if start >= 0 else b""
         if len(header) < 30 or not header.startswith(_ZIP) or header[8:10] != b"\0\0":
-            _refuse(file, f"has no entry {self._name} at the offset in its directory")
+            raise CheckpointError(f"{file.path}: has no entry {self._name} at the offset in its directory")
         #: Offset of the first byte in the file, and the number of bytes.
         self.begin = start + 30 + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
         self.size = entry.file_size
         if self.begin + self.size > file.size:
-            _refuse(file, f"has an entry {self._name} that ends after the end of the file")
+            raise CheckpointError(f"{file.path}: has an entry {self._name} that ends after the end of the file")
 
     def content(self) -> bytes:
         """Return all bytes."""
@@ -198,7 +210,9 @@ class _Entry:
             self._file.read_into(self.begin + offset, part)
             found = zlib.crc32(part, found)
         if found != self._sum:
-            _refuse(self._file, f"has an entry {self._name} whose checksum is wrong: the file is damaged")
+            raise CheckpointError(
+                f"{self._file.path}: has an entry {self._name} whose checksum is wrong: the file is damaged"
+            )
         self._is_checked = True
 
 
@@ -208,7 +222,9 @@ class _Entry:
 def _open_legacy(file: NumbersFile) -> tuple[object, Callable[[Storage], _Place]]:
     """Return the unpickled object, and a function that finds a storage."""
     if file.read(0, 1) != b"\x80":
-        _refuse(file, "is not a file of torch.save: it begins neither as a zip archive nor as a pickle")
+        raise CheckpointError(
+            f"{file.path}: is not a file of torch.save: it begins neither as a zip archive nor as a pickle"
+        )
     try:
         state, keys, offset = _legacy_pickles(file, file.read(0, _PICKLES))
     except CheckpointError:
@@ -219,23 +235,29 @@ def _open_legacy(file: NumbersFile) -> tuple[object, Callable[[Storage], _Place]
     places: dict[str, _Place] = {}
     for key in keys:
         if key not in dtypes:
-            _refuse(file, f"has a storage {quoted(key)} that no tensor uses, so its dtype is unknown")
+            raise CheckpointError(
+                f"{file.path}: has a storage {quoted(key)} that no tensor uses, so its dtype is unknown"
+            )
         if file.size - offset < 8:
-            _refuse(file, f"ends before storage {quoted(key)}")
+            raise CheckpointError(f"{file.path}: ends before storage {quoted(key)}")
         count = int.from_bytes(file.read(offset, 8), "little", signed=True)
         size = count * dtypes[key].itemsize
         offset += 8
         if not 0 <= size <= file.size - offset:
-            _refuse(file, f"says that storage {quoted(key)} has {count} numbers; {file.size - offset} bytes are left")
+            raise CheckpointError(
+                f"{file.path}: says that storage {quoted(key)} has {count} numbers; {file.size - offset} bytes are left"
+            )
         places[key] = _Place(file, offset, count, dtypes[key])
         offset += size
 
     def find(storage: Storage) -> _Place:
         place = places.get(storage.key)
         if place is None:
-            _refuse(file, f"has no storage {quoted(storage.key)}")
+            raise CheckpointError(f"{file.path}: has no storage {quoted(storage.key)}")
         if place.dtype != storage.dtype or place.length < storage.length:
-            _refuse(file, f"has {place.length} numbers in storage {storage.key}, which should have {storage.length}")
+            raise CheckpointError(
+                f"{file.path}: has {place.length} numbers in storage {storage.key}, which should have {storage.length}"
+            )
         return place
 
     return state, find
@@ -246,17 +268,21 @@ def _legacy_pickles(file: NumbersFile, data: bytes) -> tuple[object, list[str], 
     stream, name = memoryview(data), str(file.path)
     magic, offset = read_pickle(stream, 0, name)
     if type(magic) is not int or magic != _MAGIC:
-        _refuse(file, "is not a file of torch.save: it is a pickle, but does not begin with torch's magic number")
+        raise CheckpointError(
+            f"{file.path}: is not a file of torch.save: it is a pickle, but does not begin with torch's magic number"
+        )
     protocol, offset = read_pickle(stream, offset, name)
     if type(protocol) is not int or protocol != _PROTOCOL:
-        _refuse(file, f"has another protocol of torch.save than {_PROTOCOL}")
+        raise CheckpointError(f"{file.path}: has another protocol of torch.save than {_PROTOCOL}")
     machine, offset = read_pickle(stream, offset, name)
     if type(machine) is not dict or machine.get("little_endian") is not True:
-        _refuse(file, "was written on a big-endian machine; load and save it with a newer PyTorch")
+        raise CheckpointError(
+            f"{file.path}: was written on a big-endian machine; load and save it with a newer PyTorch"
+        )
     state, offset = read_pickle(stream, offset, name)
     keys, offset = read_pickle(stream, offset, name)
     if type(keys) is not list or not all(type(key) is str for key in keys) or len(set(keys)) != len(keys):
-        _refuse(file, "does not list its storages")
+        raise CheckpointError(f"{file.path}: does not list its storages")
     return state, keys, offset
 
 
@@ -287,18 +313,24 @@ class _Gatherer:
             inner = [state[key] for key in _WRAPPERS if type(state.get(key)) is dict]
             state = inner[0] if len(inner) == 1 else state
         if type(state) is not dict:
-            _refuse(self._file, f"holds a {type(state).__name__}, not a dict from names to tensors")
+            raise CheckpointError(
+                f"{self._file.path}: holds a {type(state).__name__}, not a dict from names to tensors"
+            )
         for name, value in state.items():
             if type(value) is not View:
                 what = f"the value of {quoted(name)} is a {type(value).__name__}, not a tensor"
-                _refuse(self._file, f"{what}. Save only the model's state_dict, best as safetensors")
+                raise CheckpointError(
+                    f"{self._file.path}: {what}. Save only the model's state_dict, best as safetensors"
+                )
         return {name: self._tensor(view) for name, view in state.items()}
 
     def _tensor(self, view: View) -> AnyArray | StoredTensor:
         if view not in self._tensors:
             self._left -= math.prod(view.shape) * max(view.storage.dtype.itemsize, 4)
             if self._left < 0:
-                _refuse(self._file, f"has tensors of more than {_MOST_GROWTH} times the size of the file")
+                raise CheckpointError(
+                    f"{self._file.path}: has tensors of more than {_MOST_GROWTH} times the size of the file"
+                )
             self._tensors[view] = self._found(view)
         return self._tensors[view]
 
@@ -307,7 +339,9 @@ class _Gatherer:
         place = self._place(view.storage)
         if math.prod(view.shape) == 0:
             if math.prod(max(size, 1) for size in view.shape) * place.dtype.itemsize > sys.maxsize:
-                _refuse(self._file, f"has an empty tensor of shape {list(view.shape)}, larger than an array can have")
+                raise CheckpointError(
+                    f"{self._file.path}: has an empty tensor of shape {list(view.shape)}, larger than an array can have"
+                )
             return native(np.zeros(view.shape, place.dtype), keep_half=self._keep_half)
         itemsize = place.dtype.itemsize
         if _is_by_rows(view):
@@ -318,7 +352,7 @@ class _Gatherer:
         strided = np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides, writeable=False)
         return native(np.require(strided, requirements="C"), keep_half=self._keep_half)
 
-    def _read(self, key: str, place: _Place) -> Any:  # noqa: ANN401 (an array, of whose items the size is needed)
+    def _read(self, key: str, place: _Place) -> Any:
         if key not in self._numbers:
             stored = StoredTensor(place.source, place.offset, place.dtype, (place.length,), keep_half=True)
             self._numbers[key] = stored.read()
@@ -329,7 +363,7 @@ class _Gatherer:
         if place is None:
             place = self._places[storage.key] = self._find(storage)
         if place.dtype.newbyteorder("=") != storage.dtype.newbyteorder("=") or place.length < storage.length:
-            _refuse(self._file, f"describes storage {storage.key} in two ways")
+            raise CheckpointError(f"{self._file.path}: describes storage {storage.key} in two ways")
         return place
 
 
@@ -341,8 +375,3 @@ def _is_by_rows(view: View) -> bool:
             return False
         expected *= size
     return True
-
-
-def _refuse(file: NumbersFile, what: str, cause: BaseException | None = None) -> NoReturn:
-    message = f"{file.path}: {what}"
-    raise CheckpointError(message) from cause

@@ -81,18 +81,15 @@ def choose_dtype(backend: str, dtype: str) -> str:
     """
     offered = DTYPES.get(str(backend))  # anything may be given, a list too
     if offered is None:
-        message = f"backend must be one of {', '.join(map(repr, DTYPES))}, not {backend!r}"
-        raise InputError(message)
+        raise InputError(f"backend must be one of {', '.join(map(repr, DTYPES))}, not {backend!r}")
     if dtype == AUTO:
         faster = (name for name in _ACCURATE if name in offered and _core.describe_products(name)[2])
         return next(faster, offered[0])
     if dtype not in offered:
         known = ", ".join(map(repr, (*offered, AUTO)))
         if any(dtype in others for others in DTYPES.values()):
-            message = f"dtype={dtype!r}: backend {backend!r} computes in {known} only"
-            raise ConfigError(message)
-        message = f"dtype must be one of {known}, not {dtype!r}"
-        raise InputError(message)
+            raise ConfigError(f"dtype={dtype!r}: backend {backend!r} computes in {known} only")
+        raise InputError(f"dtype must be one of {known}, not {dtype!r}")
     return dtype
 
 

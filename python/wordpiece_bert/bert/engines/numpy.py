@@ -275,7 +275,7 @@ class NumpyEngine:
         return functional.linear(x, weight, bias)
 
 
-def _widened(tree: Any) -> Any:  # noqa: ANN401 (any part of a model's weights)
+def _widened(tree: Any) -> Any:
     """Return a tree of weights with every array in float32."""
     return {name: _widened(part) for name, part in tree.items()} if isinstance(tree, dict) else widen(tree)
 

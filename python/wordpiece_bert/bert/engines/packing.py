@@ -97,8 +97,9 @@ class DensePacker:
         if all(isinstance(weight, Int8Weight) for weight in stored_weights):
             factors = stored_weights[0].factors  # type: ignore[union-attr]
             if any(not np.array_equal(weight.factors, factors) for weight in stored_weights[1:]):  # type: ignore[union-attr]
-                message = f"{key}.weight has other factors than {names[-1]}.weight, which has the same input"
-                raise CheckpointError(message)
+                raise CheckpointError(
+                    f"{key}.weight has other factors than {names[-1]}.weight, which has the same input"
+                )
         else:
             factors = input_factors(*self.observations[key], [widen(weight) for weight in stored_weights])
         layers = []
@@ -124,8 +125,7 @@ def quantized(
     """
     found = _core.quantize(stored(weight), factors)
     if found is None:
-        message = f"{name}.weight has numbers that are NaN or infinite, which int8 does not have"
-        raise CheckpointError(message)
+        raise CheckpointError(f"{name}.weight has numbers that are NaN or infinite, which int8 does not have")
     return found
 
 

@@ -238,11 +238,10 @@ def problem_type(config: BertConfig, labels: npt.ArrayLike) -> str:
         problem = "single_label_classification" if integers else "multi_label_classification"
         problem = "regression" if config.num_labels == 1 else problem
     if problem == "single_label_classification" and found.ndim > 1 and found.shape[1:] != (1,):
-        message = (
+        raise InputError(
             f"labels has shape {list(found.shape)}, but the model's problem_type is 'single_label_classification', one "
             "integer for each text; with problem_type='multi_label_classification' a text has 0.0 or 1.0 for each label"
         )
-        raise InputError(message)
     return problem
 
 
@@ -316,8 +315,7 @@ class MultipleChoice(_FirstTokenModel):
         elif inputs_embeds is not None:
             batch, choices = _rows_of_choices("inputs_embeds", inputs_embeds, 4)
         else:
-            message = "pass either input_ids or inputs_embeds"
-            raise InputError(message)
+            raise InputError("pass either input_ids or inputs_embeds")
         out = super().__call__(
             _flat("input_ids", input_ids, (batch, choices), 3),
             _flat("attention_mask", attention_mask, (batch, choices), 3),
@@ -423,8 +421,7 @@ def _position_loss(name: str, value: npt.ArrayLike, logits: Array) -> np.float32
     batch, length = logits.shape
     positions = as_array(name, value)
     if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
-        message = f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}"
-        raise InputError(message)
+        raise InputError(f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}")
     return cross_entropy(logits, np.clip(positions.reshape(batch), 0, length), ignored=length)
 
 
@@ -433,8 +430,7 @@ def _rows_of_choices(name: str, value: npt.ArrayLike, dimensions: int) -> tuple[
     shape = as_array(name, value).shape
     if len(shape) != dimensions:
         expected = "batch, choices, length" if dimensions == 3 else "batch, choices, length, hidden size"
-        message = f"{name} must have {dimensions} dimensions, [{expected}], not {list(shape)}"
-        raise InputError(message)
+        raise InputError(f"{name} must have {dimensions} dimensions, [{expected}], not {list(shape)}")
     return shape[0], shape[1]
 
 
@@ -444,6 +440,5 @@ def _flat(name: str, value: npt.ArrayLike | None, rows: tuple[int, int], dimensi
         return None
     array = as_array(name, value)
     if array.ndim != dimensions or array.shape[:2] != rows:
-        message = f"{name} has shape {list(array.shape)}, but the input has {rows[0]} rows of {rows[1]} choices"
-        raise InputError(message)
+        raise InputError(f"{name} has shape {list(array.shape)}, but the input has {rows[0]} rows of {rows[1]} choices")
     return array.reshape(rows[0] * rows[1], *array.shape[2:])

@@ -83,8 +83,9 @@ class AlbertConfig(BertConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.encoder_layers > MOST_LAYERS:
-            message = f"{self.num_hidden_layers} layers of {self.inner_group_num} each are more than {MOST_LAYERS}"
-            raise ConfigError(message)
+            raise ConfigError(
+                f"{self.num_hidden_layers} layers of {self.inner_group_num} each are more than {MOST_LAYERS}"
+            )
 
     @property
     def has_projection(self) -> bool:

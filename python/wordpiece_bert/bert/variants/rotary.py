@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class RotaryModel(BertModel):
                     break
             parts = cls._split(name, tensor, config, source)
             if twice := found.keys() & parts.keys():
-                _refuse(source, f"{quoted(min(twice))} occurs twice, also by an older name")
+                raise CheckpointError(f"{source}: {quoted(min(twice))} occurs twice, also by an older name")
             found |= parts
         return found
 
@@ -228,10 +228,7 @@ def split_rows(
     """
     if not tensor.ndim or len(tensor) != len(parts) * rows:
         required = f"{len(parts)} times {rows} rows"
-        _refuse(source, f"{name} has shape {list(tensor.shape)}, but the configuration requires {required}")
+        raise CheckpointError(
+            f"{source}: {name} has shape {list(tensor.shape)}, but the configuration requires {required}"
+        )
     return {name.replace(old, part): tensor[i * rows : (i + 1) * rows] for i, part in enumerate(parts)}
-
-
-def _refuse(source: str, what: str) -> NoReturn:
-    message = f"{source}: {what}"
-    raise CheckpointError(message)
