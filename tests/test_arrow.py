@@ -59,7 +59,11 @@ def assert_reads(column: Callable[[], Any], texts: list[Any], *, split: bool = F
     theirs = tok.encodings(texts, **some)
     for ours in (tok.encodings(column(), **some), tok.encodings(column(), threads=3, **some)):
         assert [fields(encoding) for encoding in ours] == [fields(encoding) for encoding in theirs]
-    ours, theirs = (tok(given, padding=True, is_split_into_words=split) for given in (column(), texts))
+    ours = tok(column(), padding=True, is_split_into_words=split)
+    if split and not texts:  # an empty list is one text without words, an empty column is no text
+        assert ours["input_ids"].shape == (0, 0)
+        return
+    theirs = tok(texts, padding=True, is_split_into_words=split)
     assert ours["input_ids"].tolist() == theirs["input_ids"].tolist()
     assert ours["token_type_ids"].tolist() == theirs["token_type_ids"].tolist()
 

@@ -212,7 +212,7 @@ def test_bad_input_is_an_error_or_counted(tmp_path: Path) -> None:
         ({"part": (2, 2)}, r"part must be \(i, n\) with i below n, not \(2, 2\)"),
         ({"part": 3}, r"part must be \(i, n\)"),
         ({"id_field": "id"}, "id_field='id' is for JSON lines"),
-        ({"id_column": "id"}, "id_column='id' is for Parquet"),
+        ({"id_column": "id"}, "id_column='id' is for tables"),
         ({"shard_tokens": 0}, "shard_tokens must be"),
         ({"abbreviations": "mr"}, "abbreviations must be a list of str"),
         ({"errors": "ignore"}, "errors must be one of"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(wordpiece_bert.__file__).parent
-BINDING = PACKAGE.parent.parent / "rust" / "python" / "src" / "error.rs"
+BINDING = Path(__file__).parent.parent / "rust" / "python" / "src" / "error.rs"
 PARSERS = {name: _subparsers(_parser([name]))[name] for name in COMMANDS}
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 #: Commands of other programs, and of this one, with options of their own.
