@@ -172,6 +172,27 @@ def test_the_first_call_of_a_process_imports_nothing_from_numpy() -> None:
     assert lines == ["[1, 5, 6, 2]"]
 
 
+def test_ctrl_c_during_the_import_of_the_extension_is_no_panic() -> None:
+    program = """
+    import numpy.lib
+
+    class Interrupted:
+        def __init__(self, version):
+            raise KeyboardInterrupt
+
+    original, numpy.lib.NumpyVersion = numpy.lib.NumpyVersion, Interrupted
+    try:
+        import wordpiece_bert._core
+    except KeyboardInterrupt:
+        print("interrupted")
+    numpy.lib.NumpyVersion = original
+    import wordpiece_bert as wb
+    print(wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "a"]).encode("a").ids)
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=False)
+    assert done.stdout == "interrupted\n[1, 3, 2]\n", done.stderr
+
+
 def test_the_work_of_a_daemon_thread_ends_when_the_interpreter_shuts_down() -> None:
     """An object that is finalized late looks on: neither the thread nor the workers that help it compute any more."""
     (line,) = run("""

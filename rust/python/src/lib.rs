@@ -45,8 +45,10 @@ mod vocab;
 /// The compiled part of wordpiece_bert.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
+    use std::panic::catch_unwind;
+
     use numpy::{PyArray1, PyArrayMethods};
-    use pyo3::exceptions::PyImportError;
+    use pyo3::exceptions::{PyImportError, PyKeyboardInterrupt};
     use pyo3::ffi;
     use pyo3::prelude::*;
 
@@ -63,8 +65,14 @@ mod _core {
             ));
         }
         py.import("numpy")?;
-        drop(PyArray1::<u8>::zeros(py, 0, false).readonly());
-        Ok(())
+        // The numpy crate panics if the Python code that it runs here raises, as Ctrl-C does. A later import tries again.
+        catch_unwind(|| Python::attach(|py| drop(PyArray1::<u8>::zeros(py, 0, false).readonly()))).map_err(|panic| {
+            match panic.downcast_ref::<String>() {
+                Some(message) if message.contains("KeyboardInterrupt") => PyKeyboardInterrupt::new_err(()),
+                Some(message) => PyImportError::new_err(message.clone()),
+                None => PyImportError::new_err("NumPy's C API cannot be used"),
+            }
+        })
     }
 
     #[pymodule_export]
