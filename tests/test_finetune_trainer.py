@@ -646,7 +646,7 @@ def test_the_command_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (part / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
     capsys.readouterr()
     assert main([*command, "--resume", "-o", str(tmp_path / "none")]) == 0
-    assert "no checkpoint to go on from; the training begins" in capsys.readouterr().err
+    assert "no checkpoint to resume from; the training begins" in capsys.readouterr().err
     assert (tmp_path / "none" / "model.safetensors").read_bytes() == (part / "model.safetensors").read_bytes()
 
 
@@ -660,7 +660,7 @@ def test_a_repeated_command_does_not_overwrite_checkpoints(tmp_path: Path, capsy
     (tmp_path / "no model").mkdir()
     assert main([*command, "-m", str(tmp_path / "no model")]) == 2  # before the model is looked for
     message = capsys.readouterr().err
-    assert "up to checkpoint-10; go on from there with --resume, begin again with --overwrite" in message
+    assert "up to checkpoint-10; resume from there with --resume, begin again with --overwrite" in message
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert main([*command, "--resume", "--json"]) == 0
     assert math.isfinite(json.loads(capsys.readouterr().out)["loss"])

@@ -479,5 +479,5 @@ def test_a_failed_write_leaves_no_complete_file(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "store")
     with pytest.raises(OSError, match="00000"):
         add_files(writer, [tmp_path / "a.txt"], None)
-    with pytest.raises(InputError, match="goes on after the last complete shard"):
+    with pytest.raises(InputError, match="resumes after the last complete shard"):
         writer.finish()

@@ -805,7 +805,7 @@ class ExampleReader:
 def split_sentences(line: str, abbreviations: Sequence[str] | None) -> list[str]: ...
 def pack_sequences(lengths: Sequence[int], room: int, max_sequences: int | None) -> list[list[int]]: ...
 
-# A token store: shards, journal.jsonl, index.json. A run that was killed goes on by itself: create the writer with the
+# A token store: shards, journal.jsonl, index.json. A run that was killed resumes by itself: create the writer with the
 # same arguments, read inputs[first_input:], add their blocks, finish. `options` is the JSON object that index.json
 # records (put the sizes of the inputs there): with another one, or another tokenizer, the constructor raises
 # InputError. Blocks of a Parquet column know no file number: pass input_index= (in the list of this run) and

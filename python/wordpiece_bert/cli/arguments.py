@@ -233,7 +233,7 @@ def add_training_run(group: argparse._ArgumentGroup) -> None:
     add_threads(group)
     either = group.add_mutually_exclusive_group()
     either.add_argument(
-        "--resume", action="store_true", help="go on from the newest checkpoint of a run that was interrupted, if any"
+        "--resume", action="store_true", help="resume from the newest checkpoint of a run that was interrupted, if any"
     )
     either.add_argument(
         "--overwrite", action="store_true", help="begin again, and remove the checkpoints that the output has"

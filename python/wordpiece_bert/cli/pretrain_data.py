@@ -28,7 +28,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         parents=[arguments.common_options()],
         help=summary,
         description="Tokenize text files into a token store, and make pre-training examples of it. Both are resumable: "
-        "after an interruption the same command goes on where it was.",
+        "after an interruption the same command resumes where it was.",
     )
     parser.add_argument(
         "files", nargs="+", metavar="FILE|STORE", help="UTF-8 text files, also .gz or .zst; or folders of token stores"

@@ -32,7 +32,7 @@ def log_of(options: argparse.Namespace) -> Path:
 
 
 def resumes(options: argparse.Namespace) -> bool:
-    """Return whether to go on from a checkpoint; to be called before anything is loaded.
+    """Return whether to resume from a checkpoint; to be called before anything is loaded.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def resumes(options: argparse.Namespace) -> bool:
         return False
     if checkpoints.folders(folder):
         return True
-    print_warning(f"{folder}: there is no checkpoint to go on from; the training begins")
+    print_warning(f"{folder}: there is no checkpoint to resume from; the training begins")
     return False
 
 

@@ -106,7 +106,7 @@ class TrainingArguments:
         error.
     log_file : str or os.PathLike, optional
         A file to which each entry of the history is appended when it is made, a line of JSON. A training that begins
-        anew, or goes on from a checkpoint, first replaces it by the history up to there.
+        anew, or resumes from a checkpoint, first replaces it by the history up to there.
 
     Raises
     ------

@@ -163,11 +163,11 @@ def refuse_existing(output: Path) -> None:
     Raises
     ------
     CheckpointError
-        It has checkpoints; the message says how to go on from them, or to begin again.
+        It has checkpoints; the message says how to resume from them, or to begin again.
     """
     if found := folders(output):
         raise CheckpointError(
-            f"{output}: it has checkpoints of an earlier training, up to {found[-1].name}; go on from there with "
+            f"{output}: it has checkpoints of an earlier training, up to {found[-1].name}; resume from there with "
             "resume_from_checkpoint=True, begin again with overwrite_output_dir=True, which removes them, or choose "
             "another folder"
         )

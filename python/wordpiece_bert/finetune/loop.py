@@ -211,7 +211,7 @@ class TrainingLoop(Generic[Trained]):
         Parameters
         ----------
         resume_from_checkpoint
-            The folder of a checkpoint, or True for the newest in `output_dir`. The training goes on from it with the
+            The folder of a checkpoint, or True for the newest in `output_dir`. The training resumes from it with the
             same bits as if it had not been interrupted.
 
         Returns
@@ -440,7 +440,7 @@ class TrainingLoop(Generic[Trained]):
         own = self._rows()
         change = f"{rows:,} rows then, {own:,} now" if rows not in (None, own) else f"{own:,} rows with other content"
         raise CheckpointError(
-            f"{folder}: the checkpoint is of other training data: {change}; to go on from it, give the data of then, "
+            f"{folder}: the checkpoint is of other training data: {change}; to resume from it, give the data of then, "
             "with the same tokenizer, columns, lengths and masks; to train on these, begin again with "
             "overwrite_output_dir=True"
         )

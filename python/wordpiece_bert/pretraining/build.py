@@ -70,7 +70,7 @@ def build_token_store(
     """Tokenize files into a token store, in bounded memory.
 
     Files become documents, documents sentences, sentences ids. The store is written shard by shard, and ``index.json``
-    last. A run that was killed goes on after its last complete shard when the same call is made again, and the bytes
+    last. A run that was killed resumes after its last complete shard when the same call is made again, and the bytes
     are those of an unbroken run; a finished store is returned as it is. A shard that is no longer as it was written is
     made again.
 

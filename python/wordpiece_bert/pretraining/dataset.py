@@ -64,7 +64,7 @@ def epoch_order(n: int, *, seed: int, epoch: int) -> npt.NDArray[np.int64]:
     Returns
     -------
     ndarray of int64
-        Row numbers [n]. A stopped run goes on at its position in the same order.
+        Row numbers [n]. A stopped run resumes at its position in the same order.
 
     Raises
     ------

@@ -28,7 +28,7 @@ __all__ = ["ExampleFolder"]
 
 
 class ExampleFolder:
-    """Builds an example folder. A run that was killed goes on after the last pass over a shard that it completed.
+    """Builds an example folder. A run that was killed resumes after the last pass over a shard that it completed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Examples as one file, or as the shards of MDS. A run that was killed goes on after the last rows that are safe.
+"""Examples as one file, or as the shards of MDS. A run that was killed resumes after the last rows that are safe.
 
 Rows are made again faster than they are written, so a journal needs no state of their making: it says how many rows of
 the output are synced, and which passes over which shards these rows complete. A resumed run begins with the first step
@@ -107,7 +107,7 @@ class _Output(Protocol):
         """Return how many entries, from the first on, say what is on the disk."""
 
     def begin(self, safe: list[JsonObject]) -> None:
-        """Begin, or go on after these entries."""
+        """Begin, or resume after these entries."""
 
     def write(self, block: _core.ExampleBlock, first: int) -> list[JsonObject]:
         """Write the rows of a block from row `first` on; return entries for what has become safe."""
@@ -311,7 +311,7 @@ def _identity(status: os.stat_result) -> JsonObject:
 
 
 class ExampleStream:
-    """Builds a file or a folder of MDS, and goes on where a run that was killed has left it.
+    """Builds a file or a folder of MDS, and resumes where a run that was killed has left it.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ class ExampleStream:
             try:
                 self._build(output, threads, show)
             except BaseException:
-                if not self._any_safe:  # there is nothing to go on after
+                if not self._any_safe:  # there is nothing to resume after
                     output.discard()
                     self._journal.remove()
                 raise
@@ -395,7 +395,7 @@ class ExampleStream:
         self._tally.merge(step.tally.to_json())
 
     def _resumed(self, output: _Output) -> list[JsonObject]:
-        """Return the entries to go on after; begin a journal if there are none."""
+        """Return the entries to resume after; begin a journal if there are none."""
         header, entries = self._journal.read()
         if header is not None and self._kind == "mds":
             compare_headers(self._path, self._header, header)

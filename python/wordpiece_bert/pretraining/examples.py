@@ -60,10 +60,10 @@ def build_examples(
     """Make pre-training examples of a token store, in bounded memory.
 
     The bytes depend on the store, the arguments and the seed, not on `threads`. What was interrupted is finished by the
-    same call, with the same bytes: an example folder (``"npy"``) goes on after the last pass over a shard that is
+    same call, with the same bytes: an example folder (``"npy"``) resumes after the last pass over a shard that is
     complete, MDS after its last shard, and JSON lines, Arrow and TFRecord after the last 64 MB. Such a file is
     ``OUTPUT.part`` until it is complete, beside ``OUTPUT.journal.jsonl``. Parquet begins anew, because what its end
-    says of the rows is in the memory of its writer. What a journal names is checked before a run goes on after it.
+    says of the rows is in the memory of its writer. What a journal names is checked before a run resumes after it.
 
     The same call after success writes nothing and returns the same report: MDS keeps its ``journal.jsonl``, and a file
     has a hidden record beside it, ``.OUTPUT.journal.jsonl``. A file that was changed since is made again.

@@ -1,4 +1,4 @@
-"""Journals: lines of JSON that say which parts of an output are complete, so that a run that was killed goes on."""
+"""Journals: lines of JSON that say which parts of an output are complete, so that a run that was killed resumes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Journal:
         self.append(self.header)
 
     def keep(self, count: int) -> None:
-        """Go on after the first `count` lines that `read` returned, without the header; later ones are dropped."""
+        """Resume after the first `count` lines that `read` returned, without the header; later ones are dropped."""
         end = self._ends[count]
         del self._ends[count + 1 :]
         with self.path.open("r+b") as file:

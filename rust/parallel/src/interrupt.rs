@@ -29,7 +29,7 @@ struct Participant<'a> {
 }
 
 struct Poll<'a> {
-    /// Returns whether to go on.
+    /// Returns whether to continue.
     function: RefCell<&'a mut dyn FnMut() -> bool>,
     /// When to call it next.
     due: Cell<Instant>,

@@ -307,7 +307,7 @@ pub struct MdsWriter(Slot<CoreMdsWriter>);
 
 #[pymethods]
 impl MdsWriter {
-    /// Begin the shards of a folder, which must exist, or go on after `shards`, the samples and bytes of those that are
+    /// Begin the shards of a folder, which must exist, or resume after `shards`, the samples and bytes of those that are
     /// complete. `pair_label` is the name of the column of labels of pairs.
     #[new]
     #[pyo3(signature = (folder, *, narrow_ids, pair_label, masks, packed, size_limit, shards))]

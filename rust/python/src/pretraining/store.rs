@@ -18,7 +18,7 @@ use crate::tokenizer::Tokenizer;
 /// Ids from here on do not fit 16 bits.
 const NARROW_IDS: u32 = 1 << 16;
 
-/// Builds a token store from blocks of texts; it goes on where an earlier run of the same call was killed.
+/// Builds a token store from blocks of texts; it resumes where an earlier run of the same call was killed.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct TokenStoreWriter {
     writer: Mutex<store::TokenStoreWriter>,

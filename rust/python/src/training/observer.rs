@@ -14,7 +14,7 @@ struct Observer {
 }
 
 impl Observer {
-    /// Checks for signals and reports progress; returns whether to go on: no longer when the interpreter is shutting down.
+    /// Checks for signals and reports progress; returns whether to continue: no longer when the interpreter is shutting down.
     fn observe(&mut self, progress: Progress) -> bool {
         let stage = match progress.stage {
             Stage::Counting => "counting",

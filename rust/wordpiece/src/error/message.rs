@@ -194,7 +194,7 @@ impl Error {
             BadFieldPath { .. } => "separate keys by single dots, as in \"meta.title\"",
             EmptySeparator => "choose to read each file as one text, if that is what you want",
             BrokenExamples { .. } => "make the examples again",
-            StoreConflict { key, .. } if key == "state" => "call again: it goes on after the last complete shard",
+            StoreConflict { key, .. } if key == "state" => "call again: it resumes after the last complete shard",
             StoreConflict { .. } => "choose another folder, or remove this one",
             NoTokens => "check the files, and how they are divided into documents",
             AtLocation { error, .. } | AtIndex { error, .. } => return error.remedy(),

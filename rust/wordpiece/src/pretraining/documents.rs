@@ -64,7 +64,7 @@ impl Documents {
         Documents { rule, file_numbers, input: 0, number: 0, open: false, skip: 0 }
     }
 
-    /// Goes on in the file `input`, of which an earlier run has done some documents.
+    /// Resumes in the file `input`, of which an earlier run has done some documents.
     pub fn resume(&mut self, input: usize, documents: u64) {
         (self.input, self.skip) = (input, documents);
     }

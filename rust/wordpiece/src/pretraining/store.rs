@@ -3,7 +3,7 @@
 //! A [`TokenStoreWriter`] takes blocks of texts, divides them into documents and sentences, tokenizes the sentences, and
 //! writes shards of four `.npy` files each. A shard ends after a document, and then a line of `journal.jsonl` says what
 //! the shard has and where the next one begins. `index.json` comes last. A writer that is created for a folder with a
-//! journal goes on after its last line whose shard is intact, and the folder ends up with the bytes that one run would have
+//! journal resumes after its last line whose shard is intact, and the folder ends up with the bytes that one run would have
 //! written. Only one writer may be at work in a folder; the caller sees to that.
 //!
 //! # Cost
@@ -39,7 +39,7 @@ pub struct StoreOptions {
     pub fingerprint: String,
     /// The number of ids, for the index.
     pub vocab_size: usize,
-    /// What the index records of the call: a JSON object. A run goes on only if it is equal.
+    /// What the index records of the call: a JSON object. A run resumes only if it is equal.
     pub recorded: String,
     /// The number of each file in the whole list, from which document ids derive.
     pub file_numbers: Vec<u64>,
@@ -245,7 +245,7 @@ impl std::fmt::Debug for TokenStoreWriter {
 }
 
 impl TokenStoreWriter {
-    /// Begins a store in a folder, which is created, or goes on with the one that an earlier run began there.
+    /// Begins a store in a folder, which is created, or resumes with the one that an earlier run began there.
     ///
     /// # Errors
     ///
@@ -409,7 +409,7 @@ impl TokenStoreWriter {
     /// # Errors
     ///
     /// That of a text that cannot be tokenized, with its location; [`Error::FileUnreadable`] if a file cannot be written.
-    /// The writer is of no use afterwards; another one for the folder goes on after the last complete shard.
+    /// The writer is of no use afterwards; another one for the folder resumes after the last complete shard.
     pub fn add(
         &mut self,
         block: &TextBlock,

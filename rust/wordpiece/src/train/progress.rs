@@ -1,7 +1,7 @@
 //! Progress reporting and cancellation of counting and learning.
 //!
 //! The caller passes an observer, a function that is called about every 50 ms with the [`Progress`] and returns whether
-//! to go on. The learners call [`Monitor::step`] in their inner loops; it costs an addition and a comparison, and reads
+//! to continue. The learners call [`Monitor::step`] in their inner loops; it costs an addition and a comparison, and reads
 //! the clock once in 1024 steps.
 
 use std::time::{Duration, Instant};

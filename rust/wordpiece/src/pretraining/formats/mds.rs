@@ -62,7 +62,7 @@ impl MdsShard {
 }
 
 impl MdsWriter {
-    /// Begins the shards of a folder, which must exist, or goes on after those that are complete.
+    /// Begins the shards of a folder, which must exist, or resumes after those that are complete.
     #[must_use]
     pub fn new(folder: &Path, layout: MdsLayout, shards: Vec<MdsShard>) -> MdsWriter {
         let ids = if layout.narrow_ids { "ndarray:uint16" } else { "ndarray:uint32" };

@@ -41,7 +41,7 @@ pub trait BlockSource {
     ///
     /// A block ends after a line feed or at the end of a file. With `lines_may_break` it may also end after any other
     /// ASCII white space. When waiting for data is interrupted by a signal, `interrupted` is called and decides whether
-    /// to go on.
+    /// to continue.
     fn next_block(
         &mut self,
         block: &mut ByteBlock,
