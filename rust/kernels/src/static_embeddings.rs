@@ -308,7 +308,8 @@ mod tests {
     #[test]
     fn means_are_those_of_the_formula_for_every_width_mapping_weight_and_instruction_set() {
         let tokens = 12;
-        for width in [1, 3, 24, 32, 33, 64, 100, 128, 256, 300, 513] {
+        let widths: &[_] = if cfg!(miri) { &[1, 33] } else { &[1, 3, 24, 32, 33, 64, 100, 128, 256, 300, 513] };
+        for &width in widths {
             let table: Vec<f32> = (0..tokens * width).map(|i| ((i * 37 % 101) as f32 - 50.0) / 7.0).collect();
             let mapping: Vec<u32> = (0..20).map(|id| (id * 5 % tokens) as u32).collect();
             let weights: Vec<f32> = (0..20).map(|id| 0.25 + id as f32 / 8.0).collect();

@@ -75,7 +75,12 @@ mod tests {
     fn row_c_of_a_block_is_column_c_of_its_rows_and_0_beyond_the_last() {
         for set in instruction_sets() {
             let mut to = Vec::new();
-            for (rows, columns) in [(1, 1), (5, 3), (31, 32), (32, 32), (33, 40), (70, 64), (96, 31), (3, 100)] {
+            let shapes: &[_] = if cfg!(miri) {
+                &[(1, 1), (5, 3), (33, 5), (3, 40)]
+            } else {
+                &[(1, 1), (5, 3), (31, 32), (32, 32), (33, 40), (70, 64), (96, 31), (3, 100)]
+            };
+            for &(rows, columns) in shapes {
                 let numbers: Vec<f32> = (1..=rows * columns).map(|i| i as f32).collect();
                 let mut from = Matrix::default();
                 from.fill_rows(rows, columns, &numbers);

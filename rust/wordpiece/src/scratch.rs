@@ -83,6 +83,7 @@ mod tests {
     /// Texts that fill different buffers: words, pieces of one word, added tokens before and after normalizing, and
     /// marks that only the pipeline normalizes. Each is long enough that its buffers exceed the limit.
     #[test]
+    #[cfg_attr(miri, ignore = "reads 4 MB")]
     fn buffers_of_a_huge_text_are_freed() {
         let n = 1 << 18;
         let texts = ["a ".repeat(n), "x".repeat(n), "a\u{301}\u{323} ".repeat(n / 2)];

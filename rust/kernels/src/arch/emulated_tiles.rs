@@ -188,6 +188,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]
     fn sums_of_even_and_odd_products_are_separate_and_added_last() {
         assert_eq!(dot(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]), 32.0);
         // 2²⁵ + 1 − 2²⁵: first to last in one sum it would be 0; the 1 is an odd product, and is added in the end.
@@ -201,6 +202,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]
     fn subnormal_numbers_are_zero() {
         let tiny = f32::from_bits(0x0040_0000);
         assert_eq!(dot(&[tiny], &[2f32.powi(100)]), 0.0, "an input");
@@ -210,6 +212,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]
     fn products_are_added_to_the_sums_that_are_there() {
         let mut tiles = EmulatedTiles::<Bfloat16>::default();
         let one = [HalfRow([f32_to_bf16(1.0); PANEL]); ROWS];
@@ -225,6 +228,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]
     fn bytes_are_signed_and_all_64_products_are_added_up_exactly() {
         let mut tiles = EmulatedTiles::<Int8>::default();
         let inputs = std::array::from_fn(|r| ByteRow(std::array::from_fn(|k| (r * 31 + k * 7) as u8)));

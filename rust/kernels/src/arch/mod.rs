@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn bytes_are_the_nearest_integers_and_ties_go_to_even() {
         for set in instruction_sets() {
-            for start in (-127..=127).map(|x| x as f32) {
+            for start in (-127..=127).step_by(if cfg!(miri) { 32 } else { 1 }).map(|x| x as f32) {
                 let x = Row(std::array::from_fn(|i| (start + i as f32 / 8.0).min(127.0)));
                 for bias in [0, 128] {
                     let mut bytes = ByteRow::ZERO;

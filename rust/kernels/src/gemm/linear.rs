@@ -483,6 +483,7 @@ mod tests {
     use crate::arch::CONFIGURATIONS;
 
     #[test]
+    #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]
     fn tile_registers_multiply_more_rows_of_bytes_than_vectors_may() {
         let (k, n) = (70, 64);
         let factors = vec![1.0; k];

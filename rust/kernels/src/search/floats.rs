@@ -358,7 +358,12 @@ mod tests {
 
     #[test]
     fn scores_are_those_of_the_formula_and_hits_the_best_for_every_width_and_instruction_set() {
-        for (width, count, queries) in [(1, 3, 1), (31, 40, 2), (32, 17, 3), (100, 33, 5), (384, 70, 9)] {
+        let shapes: &[_] = if cfg!(miri) {
+            &[(1, 3, 1), (33, 7, 2)]
+        } else {
+            &[(1, 3, 1), (31, 40, 2), (32, 17, 3), (100, 33, 5), (384, 70, 9)]
+        };
+        for &(width, count, queries) in shapes {
             let (rows, asked) = (numbers(count * width, 1), numbers(queries * width, 2));
             for (set, metric) in instruction_sets().into_iter().flat_map(|set| METRICS.map(|metric| (set, metric))) {
                 let found = search(Execution::on_this_thread(set), &asked, &rows, width, metric, 5);

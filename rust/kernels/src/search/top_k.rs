@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn the_best_are_those_of_a_stable_sort_in_any_division() {
-        for (count, distinct) in [(0, 1), (1, 1), (70, 3), (1000, 7), (1000, 100_000)] {
+        let most_scores = if cfg!(miri) { 70 } else { 1000 };
+        for (count, distinct) in [(0, 1), (1, 1), (70, 3), (most_scores, 7), (most_scores, 100_000)] {
             let scores: Vec<f64> = (0..count).map(|i| f64::from((i * 7919 + 13) % 104_729 % distinct)).collect();
             for most in [0, 1, 2, 10, 31, 33, 64, 500, 2000] {
                 for part in [1, 50, 2000] {

@@ -137,6 +137,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]
     fn products_of_bfloat16_matrices_are_those_of_rows() {
         let state = &mut 1;
         let mut number = || f32_to_bf16(f32::from(next(state)) / 77.0);
@@ -161,6 +162,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]
     fn products_of_int8_matrices_are_those_of_rows() {
         let state = &mut 1;
         for groups in 0..=3 {

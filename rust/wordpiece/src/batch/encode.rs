@@ -191,3 +191,37 @@ fn divide(inputs: &[Input<'_>], run_bytes: usize) -> Vec<Range<usize>> {
     runs.push(start..inputs.len());
     runs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::added::AddedToken;
+    use crate::definition::Definition;
+    use crate::inputs::Padding;
+    use crate::normalize::{BertNormalizer, Normalizer};
+    use crate::vocab::Vocab;
+
+    /// Few and short texts: Miri runs them, but not the property tests in `tests/`.
+    #[test]
+    fn rows_of_the_fast_path_are_those_of_the_pipeline() {
+        let vocab = || Vocab::new([("[UNK]", 0), ("[PAD]", 1), ("a", 2), ("##a", 3), ("中", 4)]).unwrap();
+        let long = "a".repeat(70);
+        let texts = ["", "a", "a aa, ä Ab", "中a文 각 a\u{301}\u{323}", "😀 ax", &long, "a"].map(Input::single);
+        let options = EncodeOptions { padding: Some(Padding::longest(1, "[PAD]")), ..EncodeOptions::default() };
+        let columns = Columns { attention_mask: true, offsets: true, word_ids: true, ..Columns::default() };
+        for (normalized, padded) in [(true, true), (false, false)] {
+            let token = AddedToken { normalized, special: false, ..AddedToken::special("x") };
+            let normalizer = Some(Normalizer::Bert(BertNormalizer::default()));
+            let definition = Definition { normalizer, added_tokens: vec![token], ..Definition::bert(vocab()) };
+            let fast = Tokenizer::new(definition).unwrap();
+            assert!(fast.instruction_set().is_some());
+            let slow = fast.clone().with_instruction_set(None);
+            let options = if padded { &options } else { &EncodeOptions::default() };
+            for columns in [Columns::default(), columns] {
+                let rows =
+                    |tokenizer: &Tokenizer| tokenizer.encode_batch::<i64>(&texts, options, &columns, None).unwrap();
+                assert_eq!(rows(&fast), rows(&slow), "{columns:?}");
+            }
+        }
+    }
+}

@@ -138,7 +138,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 20 } else { 4000 }))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 10 } else { 4000 }))]
 
         /// Tiny alphabets and tiny vocabularies exercise every kind of failure transition within seconds.
         #[test]

@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn remembered_ids_are_right_or_forgotten_on_every_instruction_set() {
-        let (n, n_filled) = if cfg!(miri) { (2_000, 500) } else { (600_000, 40_000) };
+        let (n, n_filled) = if cfg!(miri) { (600, 200) } else { (600_000, 40_000) };
         for set in instruction_sets() {
             let mut table = WordTable::new(1);
             for i in 0..n_filled {
