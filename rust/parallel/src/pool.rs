@@ -389,8 +389,10 @@ mod tests {
                     while begun.load(Ordering::Relaxed) == 0 {
                         thread::yield_now();
                     }
-                    while panics == Panics::PollOfCaller {
-                        checkpoint();
+                    if panics == Panics::PollOfCaller {
+                        loop {
+                            checkpoint(); // until it panics
+                        }
                     }
                     assert!(panics != Panics::Caller, "of the caller");
                 };
