@@ -158,7 +158,7 @@ class TextReader:
         block_texts: int | None,
         second_is_id: bool = False,
         *,
-        columns: Sequence[str] = [],
+        columns: Sequence[str] = ...,
         table: str = "csv",
     ) -> Self: ...
     def next_block(self) -> TextBlock | None: ...

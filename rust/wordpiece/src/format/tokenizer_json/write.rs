@@ -36,7 +36,7 @@ pub fn write(definition: &Definition) -> error::Result<String> {
 /// Writes the state of a tokenizer in the form of a `tokenizer.json`, with its added tokens whatever their ids.
 ///
 /// [`restore`](super::restore()) gives the same definition. If the vocabulary has gaps, `tokenizers` may give added tokens other
-/// ids on reading the text; [`write`] returns one that it reads with the same ids.
+/// ids on reading the text; [`write()`] returns one that it reads with the same ids.
 pub fn snapshot(definition: &Definition) -> String {
     let added = definition.registered_tokens();
     let model = object([
