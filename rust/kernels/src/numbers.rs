@@ -132,8 +132,10 @@ pub fn f32_to_bf16(x: f32) -> u16 {
 pub fn f16_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;
     let rest = u32::from(bits & 0x7fff) << 13;
-    // Read as float32, the exponent is too small by 127 − 15. The product is exact for subnormal numbers, too.
-    let scaled = (f32::from_bits(rest) * 2f32.powi(112)).to_bits();
+    // Read as float32, the exponent is too small by 127 − 15. The product is exact for subnormal numbers, too. The factor is
+    // 2¹¹² by its bits: `powi` may return a neighbour of it.
+    const FACTOR: f32 = f32::from_bits((127 + 112) << 23);
+    let scaled = (f32::from_bits(rest) * FACTOR).to_bits();
     let special = rest | 0x7f80_0000; // infinity and NaN
     f32::from_bits(sign | if rest >= 0x0f80_0000 { special } else { scaled })
 }

@@ -56,7 +56,7 @@ impl Dropout {
         let words = [self.seed, site as u64, self.step, self.micro_batch, layer as u64];
         let key = words.iter().fold(0, |key, word| next(key ^ word));
         // The top 53 bits of a draw are compared with P·2⁵³; the lower ones do not matter.
-        let threshold = ((rate * 2f64.powi(53)).ceil() as u64) << 11;
+        let threshold = ((rate * (1_u64 << 53) as f64).ceil() as u64) << 11;
         (rate > 0.0).then_some(Mask { key, threshold, scale: (1.0 / (1.0 - rate)) as f32 })
     }
 }
