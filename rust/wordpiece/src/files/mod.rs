@@ -43,10 +43,9 @@ mod text_block;
 
 pub use crate::error::TextProblem;
 pub use field_path::FieldPath;
-pub use options::{OnError, ReadOptions, TextLayout};
+pub use options::{OnError, ReadOptions, TableFormat, TextLayout};
 pub use read_ahead::{NextBlock, ReadAhead};
 pub use reader::TextReader;
 pub use source::TextSource;
 pub(crate) use source::unreadable_file;
-pub use table::TableFormat;
 pub use text_block::{ArrowColumn, TextBlock};

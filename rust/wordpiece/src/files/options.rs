@@ -1,7 +1,25 @@
 //! Options for reading files: the division into texts, and the handling of texts that cannot be read.
 
 use super::field_path::FieldPath;
-use super::table::TableFormat;
+
+/// How the fields of a table are separated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableFormat {
+    /// Commas, and quotation marks around fields that hold commas, quotation marks (doubled) or line breaks.
+    Csv,
+    /// Tabs. No field can hold a tab or a line break.
+    Tsv,
+}
+
+impl TableFormat {
+    /// Returns the byte between two fields.
+    pub(super) fn separator(self) -> u8 {
+        match self {
+            TableFormat::Csv => b',',
+            TableFormat::Tsv => b'\t',
+        }
+    }
+}
 
 /// How texts are laid out in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,27 +9,9 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memchr3};
 
-use super::options::TextLayout;
+use super::options::{TableFormat, TextLayout};
 use super::text_block::TextBlock;
 use crate::error::{Error, Result, TextProblem};
-
-/// How the fields of a table are separated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableFormat {
-    /// Commas, and quotation marks around fields that hold commas, quotation marks (doubled) or line breaks.
-    Csv,
-    /// Tabs. No field can hold a tab or a line break.
-    Tsv,
-}
-
-impl TableFormat {
-    fn separator(self) -> u8 {
-        match self {
-            TableFormat::Csv => b',',
-            TableFormat::Tsv => b'\t',
-        }
-    }
-}
 
 /// The search for the end of a record, which continues when more of the file has been read.
 #[derive(Debug, Default)]
