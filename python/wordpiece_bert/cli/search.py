@@ -156,8 +156,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _encoder(options: argparse.Namespace, folder: Path, loading: dict[str, Any]) -> Encoder:
     """Load the model of the vectors, of the class that the folder is for."""
-    from wordpiece_bert import sentence
     from wordpiece_bert.sentence.folder import other_class
+    from wordpiece_bert.sentence.kinds import encoder_class
 
     kind = other_class(folder)
     if kind == "CrossEncoder":
@@ -167,8 +167,7 @@ def _encoder(options: argparse.Namespace, folder: Path, loading: dict[str, Any])
         raise InputError(
             f"{options.model}: makes {what}, which --vectors does not keep; leave it out, they are made each time"
         )
-    encoder: Encoder = getattr(sentence, kind or "SentenceEncoder").from_pretrained(folder, **loading)
-    return encoder
+    return encoder_class(folder).from_pretrained(folder, **loading)
 
 
 def _check(options: argparse.Namespace, files: list[str]) -> None:
