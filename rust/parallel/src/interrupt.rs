@@ -21,9 +21,23 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted;
 
+/// What all threads of an interruptible computation share.
+pub(crate) struct Computation {
+    cancellation: Cancellation,
+    /// Returns whether there is still a caller to compute for.
+    is_wanted: fn() -> bool,
+}
+
+impl Computation {
+    /// Whether the helpers of the calling thread are to end.
+    fn is_over(&self) -> bool {
+        self.cancellation.is_cancelled() || !(self.is_wanted)()
+    }
+}
+
 /// What a thread that takes part in an interruptible computation knows of it.
 struct Participant<'a> {
-    cancellation: &'a Cancellation,
+    computation: &'a Computation,
     /// `Some` on the calling thread.
     poll: Option<Poll<'a>>,
 }
@@ -56,24 +70,28 @@ impl Participant<'_> {
 
     /// Polls if it is time to. Returns whether the computation is interrupted.
     fn is_interrupted(&self) -> bool {
-        if let Some(poll) = &self.poll
-            && !self.cancellation.is_cancelled()
+        let Some(poll) = &self.poll else { return self.computation.is_over() };
+        let cancellation = &self.computation.cancellation;
+        if !cancellation.is_cancelled()
             && Instant::now() >= poll.due.get()
             // In use if the function itself reaches a checkpoint, which must not poll again.
             && let Ok(mut function) = poll.function.try_borrow_mut()
         {
             // A poll that panics ends the computation, too, which the other threads would otherwise finish.
-            let _guard = CancelOnPanic(self.cancellation);
+            let _guard = CancelOnPanic(cancellation);
             if !function() {
-                self.cancellation.cancel();
+                cancellation.cancel();
             }
             poll.due.set(Instant::now() + POLL_INTERVAL);
         }
-        self.cancellation.is_cancelled()
+        cancellation.is_cancelled()
     }
 }
 
 /// Runs `work`, and interrupts it when `poll`, which is called every 20 ms on this thread, returns false.
+///
+/// The threads that help this one call `is_wanted` at each checkpoint and end when it returns false: a `poll` that waits for
+/// a lock may never return, as that of an interpreter that shuts down. It must cost a few nanoseconds.
 ///
 /// `work` notices at its checkpoints: each item of a [`map_with`](crate::map_with) is one, and each call of [`checkpoint`].
 /// It is then unwound on all threads, and what it borrowed mutably is left as a panic would leave it. The first poll is
@@ -93,14 +111,18 @@ impl Participant<'_> {
 /// use wordpiece_parallel::{Interrupted, checkpoint, interruptible};
 ///
 /// let mut polls = 0;
-/// let endless = interruptible(&mut || { polls += 1; polls < 3 }, || loop { checkpoint() });
+/// let endless = interruptible(|| true, &mut || { polls += 1; polls < 3 }, || loop { checkpoint() });
 /// assert_eq!(endless, Err::<(), _>(Interrupted));
 /// assert_eq!(polls, 3);
 /// ```
-pub fn interruptible<T>(poll: &mut dyn FnMut() -> bool, work: impl FnOnce() -> T) -> Result<T, Interrupted> {
-    let cancellation = Cancellation::default();
+pub fn interruptible<T>(
+    is_wanted: fn() -> bool,
+    poll: &mut dyn FnMut() -> bool,
+    work: impl FnOnce() -> T,
+) -> Result<T, Interrupted> {
+    let computation = Computation { cancellation: Cancellation::default(), is_wanted };
     let poll = Poll { function: RefCell::new(poll), due: Cell::new(Instant::now() + POLL_INTERVAL) };
-    let caller = Participant { cancellation: &cancellation, poll: Some(poll) };
+    let caller = Participant { computation: &computation, poll: Some(poll) };
     // Unwind safety: an interrupted computation leaves what a panic would leave; see the documentation.
     match catch_unwind(AssertUnwindSafe(|| caller.enter(work))) {
         Ok(result) => Ok(result),
@@ -134,16 +156,16 @@ pub(crate) fn poll() -> bool {
     current.is_some_and(|participant| !thread::panicking() && participant.is_interrupted())
 }
 
-/// Calls `f` with the cancellation of the computation that this thread takes part in.
-pub(crate) fn with_cancellation<T>(f: impl FnOnce(Option<&Cancellation>) -> T) -> T {
+/// Calls `f` with the computation that this thread takes part in.
+pub(crate) fn with_computation<T>(f: impl FnOnce(Option<&Computation>) -> T) -> T {
     // SAFETY: as in `poll`; the reference does not outlive this call, during which `enter` does not return.
-    f(unsafe { CURRENT.get().as_ref() }.map(|participant| participant.cancellation))
+    f(unsafe { CURRENT.get().as_ref() }.map(|participant| participant.computation))
 }
 
-/// Runs `work` on a thread that helps the one whose cancellation this is.
-pub(crate) fn take_part<T>(cancellation: Option<&Cancellation>, work: impl FnOnce() -> T) -> T {
-    match cancellation {
-        Some(cancellation) => Participant { cancellation, poll: None }.enter(work),
+/// Runs `work` on a thread that helps the one whose computation this is.
+pub(crate) fn take_part<T>(computation: Option<&Computation>, work: impl FnOnce() -> T) -> T {
+    match computation {
+        Some(computation) => Participant { computation, poll: None }.enter(work),
         None => work(),
     }
 }
@@ -151,10 +173,27 @@ pub(crate) fn take_part<T>(cancellation: Option<&Cancellation>, work: impl FnOnc
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
     use super::{Interrupted, checkpoint, interruptible};
     use crate::{map_with, thread_pool};
+
+    /// Counts a thread for as long as it lives.
+    struct Running<'a>(&'a AtomicUsize);
+
+    impl<'a> Running<'a> {
+        fn new(count: &'a AtomicUsize) -> Self {
+            count.fetch_add(1, Ordering::Relaxed);
+            Running(count)
+        }
+    }
+
+    impl Drop for Running<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 
     #[test]
     fn all_threads_end_when_the_caller_is_interrupted() {
@@ -165,7 +204,7 @@ mod tests {
                 checkpoint();
             };
             let mut go_on = || start.elapsed() < Duration::from_millis(50);
-            let ended = interruptible(&mut go_on, || map_with((0..8).collect(), pool, || (), endless));
+            let ended = interruptible(|| true, &mut go_on, || map_with((0..8).collect(), pool, || (), endless));
             assert_eq!(ended, Err::<Vec<()>, _>(Interrupted));
             assert!(start.elapsed() < Duration::from_secs(if cfg!(miri) { 60 } else { 2 }));
         }
@@ -184,17 +223,43 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
         };
         let mut go_on = || start.elapsed() < Duration::from_millis(100);
-        let ended = interruptible(&mut go_on, || map_with((0..2).collect(), thread_pool(1), || (), work));
+        let ended = interruptible(|| true, &mut go_on, || map_with((0..2).collect(), thread_pool(1), || (), work));
         // Without a second processor the caller may take both items.
         assert!(matches!(ended, Err(Interrupted)) || start.elapsed() < Duration::from_millis(100));
     }
 
     #[test]
+    fn the_helpers_of_a_caller_that_never_returns_from_its_poll_end() {
+        static WANTED: AtomicBool = AtomicBool::new(true);
+        let Some(pool) = thread_pool(1) else { return };
+        let helpers = AtomicUsize::new(0);
+        let main = std::thread::current().id();
+        let endless = |(): &mut (), _: usize| {
+            let _running = (std::thread::current().id() != main).then(|| Running::new(&helpers));
+            loop {
+                checkpoint();
+            }
+        };
+        // The poll returns only so that the test can: the helper has ended by then.
+        let mut stuck = || {
+            WANTED.store(helpers.load(Ordering::Relaxed) == 0, Ordering::Relaxed);
+            while !WANTED.load(Ordering::Relaxed) && helpers.load(Ordering::Relaxed) > 0 {
+                std::thread::yield_now();
+            }
+            WANTED.load(Ordering::Relaxed)
+        };
+        let is_wanted = || WANTED.load(Ordering::Relaxed);
+        let ended = interruptible(is_wanted, &mut stuck, || map_with((0..2).collect(), Some(pool), || (), endless));
+        assert_eq!(ended, Err::<Vec<()>, _>(Interrupted));
+    }
+
+    #[test]
     fn outside_of_a_computation_a_checkpoint_does_nothing_and_panics_are_passed_on() {
         checkpoint();
-        let panic = catch_unwind(AssertUnwindSafe(|| interruptible(&mut || true, || panic!("a bug")))).unwrap_err();
+        let panic =
+            catch_unwind(AssertUnwindSafe(|| interruptible(|| true, &mut || true, || panic!("a bug")))).unwrap_err();
         assert_eq!(*panic.downcast::<&str>().unwrap(), "a bug");
         checkpoint();
-        assert_eq!(interruptible(&mut || false, || 7), Ok(7), "a short computation is not polled");
+        assert_eq!(interruptible(|| true, &mut || false, || 7), Ok(7), "a short computation is not polled");
     }
 }

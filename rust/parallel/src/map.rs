@@ -59,10 +59,10 @@ pub fn map_with<I: Send, S, R: Send>(
             lock(&results).push((number, result));
         }
     };
-    interrupt::with_cancellation(|cancellation| {
+    interrupt::with_computation(|computation| {
         let help = || {
             processor::leave(caller);
-            interrupt::take_part(cancellation, work);
+            interrupt::take_part(computation, work);
         };
         workers.run_beside(n - 1, &help, work);
     });

@@ -398,7 +398,7 @@ mod tests {
                 };
                 workers.run_beside(3, &work, caller);
             };
-            let panic = catch_unwind(AssertUnwindSafe(|| interruptible(&mut poll, call))).unwrap_err();
+            let panic = catch_unwind(AssertUnwindSafe(|| interruptible(|| true, &mut poll, call))).unwrap_err();
             let [begun, ended] = [begun, ended].map(AtomicUsize::into_inner);
             assert!(begun > 0 && begun == ended, "{panics:?}: {begun} begun, {ended} ended");
             let expected = match panics {
@@ -424,12 +424,13 @@ mod tests {
             }
         };
         let call = || {
-            crate::interrupt::with_cancellation(|cancellation| {
-                let help = || crate::interrupt::take_part(cancellation, endless);
+            crate::interrupt::with_computation(|computation| {
+                let help = || crate::interrupt::take_part(computation, endless);
                 workers.run_beside(2, &help, wait);
             })
         };
-        let panic = catch_unwind(AssertUnwindSafe(|| interruptible(&mut || panic!("of a poll"), call))).unwrap_err();
+        let panic =
+            catch_unwind(AssertUnwindSafe(|| interruptible(|| true, &mut || panic!("of a poll"), call))).unwrap_err();
         assert_eq!(*panic.downcast::<&str>().unwrap(), "of a poll");
     }
 

@@ -16,14 +16,15 @@
 //! Strings are not affected: a `str` never changes, and texts of NumPy arrays are copied before they are looked at.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use wordpiece_parallel::interruptible;
 
 /// Runs `work` with the interpreter released; every 20 ms, signal handlers run on the calling thread.
 ///
 /// Python runs handlers on the main thread only; calls from other threads are not interrupted. A call of less than 20 ms
-/// pays nothing but a reading of the clock. When the interpreter shuts down while a daemon thread is here, its work ends:
-/// nobody is left to receive the result.
+/// pays nothing but a reading of the clock. When the interpreter shuts down while a daemon thread is here, its work ends,
+/// and that of the threads that help it: nobody is left to receive the result.
 ///
 /// # Errors
 ///
@@ -39,6 +40,15 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
         }
         false
     };
-    let done = py.detach(|| interruptible(&mut go_on, work));
+    let done = py.detach(|| interruptible(interpreter_lives, &mut go_on, work));
     done.map_err(|_| raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())))
+}
+
+/// Returns whether the interpreter still runs Python.
+///
+/// The threads that help a caller ask. The caller itself may be waiting for the interpreter when it shuts down: then it never
+/// gets it. Before Python 3.14 the thread ends there; since then it sleeps.
+fn interpreter_lives() -> bool {
+    // SAFETY: may be called on any thread at any time. It reads a flag that is cleared when shutting down begins.
+    unsafe { ffi::Py_IsInitialized() != 0 }
 }

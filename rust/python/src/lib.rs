@@ -18,6 +18,7 @@ mod batch;
 mod bert;
 mod bottleneck;
 mod convert;
+mod disentangled;
 mod encoder_training;
 mod encoding;
 mod engine;
@@ -101,8 +102,8 @@ mod _core {
     use super::options::Options;
     #[pymodule_export]
     use super::pretraining::{
-        ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsWriter, NpyExampleWriter,
-        TfrecordEncoder, TokenStoreWriter, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
+        ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
+        TokenStoreBuilder, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
     };
     #[pymodule_export]
     use super::search::{search_floats, search_packed_bits, search_small_integers};
