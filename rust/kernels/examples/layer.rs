@@ -125,7 +125,9 @@ fn heads(execution: Execution, rows: usize, bfloat16: bool) -> f64 {
                 heads: HEADS,
                 size: H / HEADS,
                 positions: &positions,
+                window: None,
                 relative_bias: None,
+                relative_scores: None,
                 bfloat16,
             };
             attention(execution, inputs, &mut scratch, out.reshape(rows, H).view_mut(), None);

@@ -112,7 +112,9 @@ fn encoder(sizes: &Sizes, instruction_set: InstructionSet, products: Option<Prod
             Arc::new(Layer {
                 qkv: dense(hidden, 3 * hidden),
                 output: dense(hidden, hidden),
-                output_norm: norm(),
+                output_norm: Some(norm()),
+                query_key_norms: None,
+                second_norm: None,
                 inner: dense(hidden, intermediate),
                 up: None,
                 outer: dense(intermediate, hidden),
@@ -129,6 +131,7 @@ fn encoder(sizes: &Sizes, instruction_set: InstructionSet, products: Option<Prod
             intermediate,
             activation: Activation::Gelu,
             eps: 1e-12,
+            rms_norm: false,
             norm_first: false,
         },
         instruction_set,
@@ -139,7 +142,9 @@ fn encoder(sizes: &Sizes, instruction_set: InstructionSet, products: Option<Prod
         layers: Layers::Bert(each_layer),
         last_norm: None,
         relative_bias: None,
-        rotary: None,
+        disentangled: None,
+        rotary: vec![],
+        positions: vec![],
         scratch: Default::default(),
     };
     (encoder, bytes)

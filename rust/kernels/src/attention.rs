@@ -1,21 +1,28 @@
-//! Self-attention within one sequence: softmax(q·kᵀ/√d + bias)·v, head by head.
+//! Self-attention within one sequence: softmax(q·kᵀ/√d + bias)·v, head by head; the scores may have relative terms
+//! ([`disentangled`](crate::disentangled)).
 //!
 //! The scores of a tile of queries stay in the first-level cache until they are used; the matrix of all scores is never
 //! stored. A row of scores is complete before its softmax, so nothing is rescaled, as it would be in a streaming softmax.
 //!
+//! In attention with a window, a tile of queries is multiplied with the panels of keys that one of them sees, so that a
+//! sequence costs rows·(2·window + tile) scores and not rows².
+//!
 //! Both products are float32, or those of numbers rounded to bfloat16; the softmax between them is float32.
 //!
-//! Cost: 4·rows·keys·d operations a head. The scratch buffers hold the keys of one head, transposed, and the scores of a
+//! Cost: 4·rows·keys·d operations a head without a window. The scratch buffers hold the keys of one head, transposed, and the scores of a
 //! tile.
+
+use std::ops::Range;
 
 use wordpiece_parallel::{checkpoint, map_with};
 
 use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd, TileUnit};
 use crate::attention_pairs::{MAX_PAIR_ROWS, PairOperands, PairProducts};
+use crate::disentangled::{HeadScores, RelativeScores, RelativeScratch};
 use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
-use crate::softmax::softmax;
-use crate::tile::{Ahead, Tile, tiles};
+use crate::softmax::{softmax, softmax_within};
+use crate::tile::{Ahead, BLOCK_PANELS, Tile, tiles};
 use crate::transpose::Transpose;
 
 /// A head can be interrupted after this many queries.
@@ -34,12 +41,28 @@ pub struct AttentionInputs<'a> {
     pub heads: usize,
     /// d, the columns of a head; head h has the columns h·d to (h + 1)·d.
     pub size: usize,
-    /// The position of each row in its sequence, `[rows]`; used for relative biases and for the order of attention weights.
+    /// The position of each row in its sequence, `[rows]`; used for relative biases, for the window, and for the order of
+    /// attention weights. With a window, those of the keys must increase.
     pub positions: &'a [u32],
-    /// A bias for each head and distance, which is added to the scores.
-    pub relative_bias: Option<RelativeBias<'a>>,
+    /// The greatest distance from a query to a key that it sees, by positions; None if it sees all keys. The context and the
+    /// weights of a row that sees no key are 0.
+    pub window: Option<usize>,
+    /// A bias that depends on the head and on the positions of query and key, which is added to the scores.
+    pub relative_bias: Option<ScoreBias<'a>>,
+    /// The terms of relative positions that are added to the products of queries and keys. The positions of the keys must
+    /// ascend.
+    pub relative_scores: Option<RelativeScores<'a>>,
     /// Whether queries, keys, values and the numerators of the softmax are rounded to bfloat16 where they are multiplied.
     pub bfloat16: bool,
+}
+
+/// What is added to the scores of a head.
+#[derive(Clone, Copy)]
+pub enum ScoreBias<'a> {
+    /// A number for each distance from query to key.
+    Distances(RelativeBias<'a>),
+    /// −m·|i − j| for the positions i and j of query and key, with a slope m for each head (Press et al. 2022, ALiBi).
+    Slopes(&'a [f32]),
 }
 
 /// A bias that depends on the head and on the distance from query to key.
@@ -68,6 +91,7 @@ pub struct AttentionScratch {
     scores: Vec<Row>,
     /// What is multiplied in bfloat16.
     pairs: PairOperands,
+    relative: RelativeScratch,
 }
 
 /// Computes the context of all heads, side by side, into `out` [rows, H], and on request the attention weights.
@@ -97,7 +121,9 @@ pub struct AttentionScratch {
 ///     heads: 1,
 ///     size: 2,
 ///     positions: &[0, 1],
+///     window: None,
 ///     relative_bias: None,
+///     relative_scores: None,
 ///     bfloat16: false,
 /// };
 /// let mut context = Matrix::default();
@@ -116,6 +142,7 @@ pub fn attention(
     let AttentionInputs { queries, keys, values, heads, size, positions, .. } = inputs;
     assert!(queries.len() == out.len() && queries.len() == positions.len() && keys.len() == values.len());
     assert!(keys.len() <= queries.len() && heads > 0 && size > 0);
+    assert!(inputs.window.is_none() || inputs.relative_scores.is_none(), "terms of positions are those of all keys");
     let length = weights.as_ref().map_or(0, |weights| weights.length);
     let each_weights: Vec<Option<&mut [f32]>> = match weights {
         Some(weights) => weights.to.chunks_mut((length * length).max(1)).map(Some).collect(),
@@ -231,10 +258,10 @@ impl Kernel for AttentionHead<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         const { assert!(S::TILE_ROWS <= MAX_TILE_ROWS) };
-        let AttentionInputs { size, positions, relative_bias, bfloat16, .. } = self.inputs;
+        let AttentionInputs { size, positions, window, relative_bias, relative_scores, bfloat16, .. } = self.inputs;
         let keys = self.k.len();
         let key_panels = panels(keys);
-        let AttentionScratch { keys: transposed, scores, pairs } = self.scratch;
+        let AttentionScratch { keys: transposed, scores, pairs, relative } = self.scratch;
         let mut products = None;
         let tile_rows = if bfloat16 { PairProducts::most_rows::<S>(self.unit) } else { S::TILE_ROWS };
         if bfloat16 {
@@ -243,7 +270,16 @@ impl Kernel for AttentionHead<'_, '_> {
             Transpose { from: self.k, columns: size, to: transposed }.run(simd);
         }
         scores.resize((key_panels * tile_rows).max(scores.len()), Row::ZERO);
-        let scale = 1.0 / (size as f32).sqrt();
+        let scale = 1.0 / ((size * relative_scores.map_or(1, |relative| relative.count)) as f32).sqrt();
+        // Not in a closure, whose code would not have the instructions of `S`.
+        let mut relative_terms = None;
+        if let Some(scores) = relative_scores {
+            let mut by = if bfloat16 { Some(PairProducts::new(self.unit)) } else { None };
+            let (of_head, operands) = ((self.head, size), (&transposed[..], &mut *pairs));
+            let keys = &positions[..keys];
+            relative_terms =
+                HeadScores::new(simd, scores, of_head, positions, keys, operands, by.as_mut(), tile_rows, relative);
+        }
         for rows in tiles(self.q.len(), tile_rows) {
             if rows.start % ROWS_PER_CHECKPOINT < rows.len() {
                 // It may call a signal handler of Python, which may use the tile registers of this thread.
@@ -251,48 +287,108 @@ impl Kernel for AttentionHead<'_, '_> {
                 checkpoint();
             }
             let n = rows.len();
-            let scores = &mut scores[..key_panels * n];
+            let visible = window.map(|window| VisibleKeys::new(&positions[..keys], &positions[rows.clone()], window));
+            let seen = visible.as_ref().map_or(0..key_panels, |visible| visible.panels.clone());
+            if seen.is_empty() {
+                for out in self.out.iter_mut() {
+                    out[rows.clone()].fill(Row::ZERO);
+                }
+                continue;
+            }
+            // The keys in these panels.
+            let seen_keys = seen.start * PANEL..keys.min(seen.end * PANEL);
+            let scores = &mut scores[..seen.len() * n];
             let q = self.q.rows(rows.clone());
             if bfloat16 {
                 let products = products.get_or_insert_with(|| PairProducts::new(self.unit));
-                pairs.scores(simd, products, q, size, scores);
+                pairs.scores(simd, products, q, size, seen.clone(), scores.chunks_mut(n));
             } else {
-                for (b, out) in transposed.chunks(size).zip(scores.chunks_mut(n)) {
+                let seen = &transposed[seen.start * size..seen.end * size];
+                for (b, out) in seen.chunks(size).zip(scores.chunks_mut(n)) {
                     simd.run_tile(Tile { a: q, b, ahead: Ahead::NOTHING, out });
                 }
             }
+            if let Some(terms) = &relative_terms {
+                terms.add(simd, q, &positions[rows.clone()], (pairs, products.as_mut()), relative, scores);
+            }
             let scale = match relative_bias {
                 None => scale,
-                Some(RelativeBias { bias, max_distance }) => {
+                Some(ScoreBias::Slopes(slopes)) => {
+                    for (i, query) in rows.clone().enumerate() {
+                        let position = positions[query];
+                        scale_and_subtract_distances(
+                            simd,
+                            scores,
+                            n,
+                            i,
+                            scale,
+                            slopes[self.head],
+                            position,
+                            &positions[seen_keys.clone()],
+                        );
+                    }
+                    1.0
+                }
+                Some(ScoreBias::Distances(RelativeBias { bias, max_distance })) => {
                     let of_head = &bias[self.head * (2 * max_distance + 1)..][..2 * max_distance + 1];
                     for (i, query) in rows.clone().enumerate() {
                         // The index of the bias for a key at position 0; the bias for position p follows p elements later.
                         let from = max_distance - positions[query] as usize;
-                        scale_and_add_bias(simd, scores, n, i, scale, &of_head[from..], &positions[..keys]);
+                        scale_and_add_bias(simd, scores, n, i, scale, &of_head[from..], &positions[seen_keys.clone()]);
                     }
                     1.0
                 }
             };
             let mut factors = [0.0; MAX_PAIR_ROWS];
-            softmax(simd, scores, n, keys, scale, &mut factors);
+            match &visible {
+                None => softmax(simd, scores, n, keys, scale, &mut factors),
+                Some(visible) => {
+                    for (i, factor) in factors.iter_mut().enumerate().take(n) {
+                        let (from, to) = visible.of_rows[i];
+                        let columns = from.saturating_sub(seen_keys.start)..to.saturating_sub(seen_keys.start);
+                        *factor = softmax_within(simd, scores, n, i, columns, scale);
+                    }
+                }
+            }
             if let Some(weights) = self.weights.as_deref_mut() {
                 for (i, query) in rows.clone().enumerate() {
                     let to = &mut weights[positions[query] as usize * self.length..][..self.length];
-                    for (key, position) in positions[..keys].iter().enumerate() {
+                    for (key, position) in positions[seen_keys.clone()].iter().enumerate() {
                         to[*position as usize] = scores[key / PANEL * n + i].0[key % PANEL] * factors[i];
                     }
                 }
             }
             let scores = View::new(scores, n);
-            if let Some(products) = &mut products {
-                let out = self.out.iter_mut().map(|out| &mut out[rows.clone()]);
-                pairs.context(simd, products, scores, keys, out);
-            }
-            for (p, out) in self.out.iter_mut().enumerate() {
-                let out = &mut out[rows.clone()];
-                if !bfloat16 {
-                    simd.run_tile(Tile { a: scores, b: self.v.panel(p), ahead: Ahead::NOTHING, out });
+            let mut part = [Row::ZERO; MAX_PAIR_ROWS];
+            for block in blocks(seen.clone(), if visible.is_some() { BLOCK_PANELS } else { key_panels }) {
+                // The sums of the first block are written, those of the others are added to them.
+                let is_first = block.start == seen.start;
+                let of_block = scores.panels(block.start - seen.start..block.end - seen.start);
+                let of_keys = block.start * PANEL..keys.min(block.end * PANEL);
+                if let Some(products) = &mut products {
+                    pairs.round_numerators(simd, products, of_block, of_keys.len());
                 }
+                for (p, out) in self.out.iter_mut().enumerate() {
+                    let out = &mut out[rows.clone()];
+                    let to = if is_first { &mut *out } else { &mut part[..n] };
+                    match &mut products {
+                        Some(products) => pairs.context(simd, products, p, key_panels, block.clone(), to),
+                        None => {
+                            let b = &self.v.panel(p)[of_keys.clone()];
+                            simd.run_tile(Tile { a: of_block, b, ahead: Ahead::NOTHING, out: to });
+                        }
+                    }
+                    if !is_first {
+                        for (row, part) in out.iter_mut().zip(&part) {
+                            for at in (0..PANEL).step_by(S::LANES) {
+                                simd.store(row, at, simd.add(simd.load(row, at), simd.load(part, at)));
+                            }
+                        }
+                    }
+                }
+            }
+            for out in self.out.iter_mut() {
+                let out = &mut out[rows.clone()];
                 for (row, factor) in out.iter_mut().zip(factors) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(factor)));
@@ -301,6 +397,40 @@ impl Kernel for AttentionHead<'_, '_> {
             }
         }
     }
+}
+
+/// The keys that the rows of a tile see through a window.
+struct VisibleKeys {
+    /// The first key of each row, and the one after the last.
+    of_rows: [(usize, usize); MAX_PAIR_ROWS],
+    /// The panels of 32 keys in which these are.
+    panels: Range<usize>,
+}
+
+impl VisibleKeys {
+    /// Finds the keys at most `window` positions away from the queries; the positions of the keys increase.
+    fn new(keys: &[u32], queries: &[u32], window: usize) -> VisibleKeys {
+        let mut of_rows = [(0, 0); MAX_PAIR_ROWS];
+        let (mut first, mut last) = (usize::MAX, 0);
+        for (row, query) in of_rows.iter_mut().zip(queries) {
+            let query = *query as usize;
+            let from = keys.partition_point(|key| (*key as usize) < query.saturating_sub(window));
+            let to = keys.partition_point(|key| *key as usize <= query.saturating_add(window));
+            if from < to {
+                *row = (from, to);
+                (first, last) = (first.min(from), last.max(to));
+            }
+        }
+        VisibleKeys { of_rows, panels: if first < last { first / PANEL..panels(last) } else { 0..0 } }
+    }
+}
+
+/// Divides panels of keys at multiples of `length`. With a window, sums over keys are divided at the same keys for all tiles:
+/// a row has the same bits beside any others, which may see other keys.
+fn blocks(panels: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
+    let Range { start, end } = panels;
+    let bounds = (start / length..end.div_ceil(length)).map(move |block| block * length);
+    bounds.map(move |bound| bound.max(start)..(bound + length).min(end))
 }
 
 /// Replaces the scores x of row `i` of a tile of `n` rows by x·scale + bias; `bias` begins with that of position 0.
@@ -318,6 +448,32 @@ pub(crate) fn scale_and_add_bias<S: Simd>(
         let mut row = Row::ZERO;
         for (to, position) in row.0.iter_mut().zip(positions) {
             *to = bias[*position as usize];
+        }
+        for at in (0..PANEL).step_by(S::LANES) {
+            let x = simd.fma(simd.load(&panel[i], at), simd.splat(scale), simd.load(&row, at));
+            simd.store(&mut panel[i], at, x);
+        }
+    }
+}
+
+/// Replaces the scores x of row `i` of a tile of `n` rows by x·scale − slope·|query − key|, `query` being the position of
+/// the row and `positions` those of the keys.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "the parts of a tile")]
+fn scale_and_subtract_distances<S: Simd>(
+    simd: S,
+    scores: &mut [Row],
+    n: usize,
+    i: usize,
+    scale: f32,
+    slope: f32,
+    query: u32,
+    positions: &[u32],
+) {
+    for (panel, positions) in scores.chunks_mut(n).zip(positions.chunks(PANEL)) {
+        let mut row = Row::ZERO;
+        for (to, position) in row.0.iter_mut().zip(positions) {
+            *to = position.abs_diff(query) as f32 * -slope;
         }
         for at in (0..PANEL).step_by(S::LANES) {
             let x = simd.fma(simd.load(&panel[i], at), simd.splat(scale), simd.load(&row, at));
@@ -345,7 +501,9 @@ mod tests {
             heads: 2,
             size: 32,
             positions: &positions,
+            window: None,
             relative_bias: None,
+            relative_scores: None,
             bfloat16,
         };
         let execution =

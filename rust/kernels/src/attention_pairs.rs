@@ -3,6 +3,8 @@
 //! Queries and the numerators of the softmax are rounded a tile at a time; keys and values of a head once, as pairs: keys
 //! transposed, so that a pair is two columns of a key, and values so that a pair is two keys.
 
+use std::ops::Range;
+
 #[cfg(target_arch = "x86_64")]
 use crate::arch::AmxTiles;
 use crate::arch::{Bfloat16, EmulatedTiles, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileUnit};
@@ -81,22 +83,22 @@ pub(crate) struct PairOperands {
     values: Vec<PairRow>,
     /// The rows of a tile, rounded.
     inputs: Vec<HalfRow>,
+    /// How many rows the rounded numerators have.
+    rounded_rows: usize,
 }
 
 impl PairOperands {
+    /// Rows of pairs for each panel of columns.
+    pub(crate) const PAIRS: usize = PAIRS;
+
     /// Rounds and packs the keys [keys, d] and the values [keys, d] of a head; `size` is d.
     #[inline(always)]
     pub(crate) fn pack<S: Simd>(&mut self, simd: S, keys: View<'_>, values: View<'_>, size: usize) {
-        let (key_panels, width) = (panels(keys.len()), panels(size));
+        let key_panels = panels(keys.len());
         let zero = PairRow([0; PANEL]);
-        let len = key_panels * width * PAIRS;
-        self.keys.resize(len.max(self.keys.len()), zero);
+        let len = key_panels * panels(size) * PAIRS;
         self.values.resize(len.max(self.values.len()), zero);
-        for (block, to) in self.keys[..len].chunks_mut((width * PAIRS).max(1)).enumerate() {
-            for (panel, to) in to.chunks_mut(PAIRS).enumerate() {
-                pack_keys(simd, rows_of(keys, panel, block), size - panel * PANEL, to);
-            }
-        }
+        pack_pairs(simd, keys, size, &mut self.keys);
         for (panel, to) in self.values[..len].chunks_mut((key_panels * PAIRS).max(1)).enumerate() {
             for (block, to) in to.chunks_mut(PAIRS).enumerate() {
                 pack_values(rows_of(values, panel, block), size - panel * PANEL, to);
@@ -104,34 +106,75 @@ impl PairOperands {
         }
     }
 
-    /// Rounds the rows of a tile, columns from `columns` on to 0, and multiplies them with all keys, into panels of `out`.
+    /// Rounds the rows of a tile, columns from `size` on to 0, and multiplies them with the keys of some panels, each of which
+    /// has its output.
     #[inline(always)]
-    pub(crate) fn scores<S: Simd>(
+    pub(crate) fn scores<'o, S: Simd>(
         &mut self,
         simd: S,
         by: &mut PairProducts,
         q: View<'_>,
         size: usize,
-        out: &mut [Row],
+        of_keys: Range<usize>,
+        out: impl Iterator<Item = &'o mut [Row]>,
     ) {
         let Self { keys, inputs, .. } = self;
         let a = round(simd, by, q, size, inputs);
-        by.multiply(simd, a, keys.chunks(panels(size) * PAIRS).zip(out.chunks_mut(q.len())));
+        let panel_rows = panels(size) * PAIRS;
+        let keys = &keys[of_keys.start * panel_rows..of_keys.end * panel_rows];
+        by.multiply(simd, a, keys.chunks(panel_rows).zip(out));
     }
 
-    /// Rounds the numerators of a tile, 0 beyond the last of `keys` keys, and multiplies them with all values.
+    /// Rounds the rows of a tile, columns from `size` on to 0, and multiplies them with panels of other keys, which
+    /// [`pack_pairs`] packed.
     #[inline(always)]
-    pub(crate) fn context<'o, S: Simd>(
+    pub(crate) fn multiply<'b, 'o, S: Simd>(
         &mut self,
         simd: S,
         by: &mut PairProducts,
-        numerators: View<'_>,
-        keys: usize,
-        out: impl Iterator<Item = &'o mut [Row]>,
+        q: View<'_>,
+        size: usize,
+        each: impl Iterator<Item = (&'b [PairRow], &'o mut [Row])>,
     ) {
-        let Self { values, inputs, .. } = self;
-        let a = round(simd, by, numerators, keys, inputs);
-        by.multiply(simd, a, values.chunks(panels(keys) * PAIRS).zip(out));
+        let a = round(simd, by, q, size, &mut self.inputs);
+        by.multiply(simd, a, each);
+    }
+
+    /// Rounds the numerators of a tile for some keys, 0 beyond the last of them, for [`PairOperands::context`].
+    #[inline(always)]
+    pub(crate) fn round_numerators<S: Simd>(&mut self, simd: S, by: &PairProducts, numerators: View<'_>, keys: usize) {
+        round(simd, by, numerators, keys, &mut self.inputs);
+        self.rounded_rows = by.padded(numerators.len());
+    }
+
+    /// Multiplies the rounded numerators with the values of some panels of the keys, of which there are `key_panels`, in
+    /// panel `panel` of the columns.
+    #[inline(always)]
+    pub(crate) fn context<S: Simd>(
+        &self,
+        simd: S,
+        by: &mut PairProducts,
+        panel: usize,
+        key_panels: usize,
+        of_keys: Range<usize>,
+        out: &mut [Row],
+    ) {
+        let a = View::new(&self.inputs[..of_keys.len() * self.rounded_rows], self.rounded_rows);
+        let values = &self.values[panel * key_panels * PAIRS..][of_keys.start * PAIRS..of_keys.end * PAIRS];
+        by.multiply(simd, a, [(values, out)].into_iter());
+    }
+}
+
+/// Rounds and packs keys [keys, d] by panels of 32 keys, into `to`, which grows as needed; `size` is d.
+#[inline(always)]
+pub(crate) fn pack_pairs<S: Simd>(simd: S, keys: View<'_>, size: usize, to: &mut Vec<PairRow>) {
+    let width = panels(size);
+    let len = panels(keys.len()) * width * PAIRS;
+    to.resize(len.max(to.len()), PairRow([0; PANEL]));
+    for (block, to) in to[..len].chunks_mut((width * PAIRS).max(1)).enumerate() {
+        for (panel, to) in to.chunks_mut(PAIRS).enumerate() {
+            pack_keys(simd, rows_of(keys, panel, block), size - panel * PANEL, to);
+        }
     }
 }
 

@@ -49,6 +49,7 @@ pub mod activation;
 pub mod arch;
 pub mod attention;
 mod attention_pairs;
+pub mod disentangled;
 pub mod embeddings;
 pub mod encoder;
 mod execution;

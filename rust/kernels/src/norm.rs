@@ -1,4 +1,4 @@
-//! Layer normalization.
+//! Layer normalization, and the norms that models have in its place.
 //!
 //! The mean is subtracted before the variance is computed, from the differences, in two passes: exact enough for rows whose
 //! mean is large against their spread.
@@ -104,6 +104,61 @@ pub(crate) fn center<S: Simd>(simd: S, norm: LayerNorm<'_>, x: &mut ViewMut<'_>,
         *factor = 1.0 / (simd.sum(sum) * scale + eps).sqrt();
     }
     factors
+}
+
+/// Computes x/√(mean(x²) + ε)·γ + β for each row, in place: RMSNorm (Zhang and Sennrich 2019). The padding columns of `x` must
+/// be 0, and stay 0.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::norm::{LayerNorm, rms_norm};
+/// use wordpiece_kernels::{InstructionSet, Matrix, pad_to_panels};
+///
+/// let (weight, bias) = (pad_to_panels(&[1.0, 2.0]), pad_to_panels(&[0.0, 0.0]));
+/// let mut x = Matrix::default();
+/// x.fill_rows(1, 2, &[1.0, 7.0]); // the mean of the squares is 25
+/// let norm = LayerNorm { weight: &weight, bias: &bias, eps: 0.0, columns: 2 };
+/// rms_norm(InstructionSet::detect(), norm, &mut x.view_mut());
+/// assert!((x.view().panel(0)[0].0[0] - 0.2).abs() < 1e-6);
+/// assert!((x.view().panel(0)[0].0[1] - 2.8).abs() < 1e-6);
+/// ```
+pub fn rms_norm(instruction_set: InstructionSet, norm: LayerNorm<'_>, x: &mut ViewMut<'_>) {
+    arch::run(instruction_set, ScaleRowsByMeanSquare { norm, x });
+}
+
+struct ScaleRowsByMeanSquare<'a, 'x> {
+    norm: LayerNorm<'a>,
+    x: &'a mut ViewMut<'x>,
+}
+
+impl Kernel for ScaleRowsByMeanSquare<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let LayerNorm { weight, bias, eps, columns } = self.norm;
+        let scale = 1.0 / columns.max(1) as f32;
+        let all = self.x.len();
+        for start in (0..all).step_by(ROWS) {
+            let rows = start..(start + ROWS).min(all);
+            let mut squares = [simd.splat(0.0); ROWS];
+            for p in 0..weight.len() {
+                for (row, sum) in self.x.panel(p)[rows.clone()].iter().zip(&mut squares) {
+                    for at in (0..PANEL).step_by(S::LANES) {
+                        let x = simd.load(row, at);
+                        *sum = simd.fma(x, x, *sum);
+                    }
+                }
+            }
+            let factors = squares.map(|sum| 1.0 / (simd.sum(sum) * scale + eps).sqrt());
+            for (p, (weight, bias)) in weight.iter().zip(bias).enumerate() {
+                for (row, factor) in self.x.panel(p)[rows.clone()].iter_mut().zip(factors) {
+                    scale_and_shift(simd, row, simd.splat(factor), weight, bias);
+                }
+            }
+        }
+    }
 }
 
 /// Computes x·γ + β for each row, in place: the NoNorm of MobileBERT, which has no mean and no variance.

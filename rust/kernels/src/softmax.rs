@@ -1,5 +1,7 @@
 //! The softmax of the scores of a tile, without its last factor.
 
+use std::ops::Range;
+
 use crate::activation;
 use crate::arch::Simd;
 use crate::matrix::{PANEL, Row};
@@ -23,6 +25,47 @@ pub(crate) fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usiz
             _ => softmax_of_rows::<S, ROWS>(simd, scores, n, first, keys, scale, factors),
         }
     }
+}
+
+/// Replaces the scores x of row `i` of a tile by exp((x − max x)·scale) in some columns and by 0 in all others; returns the
+/// reciprocal of their sum, and 0 if there are no such columns.
+#[inline(always)]
+pub(crate) fn softmax_within<S: Simd>(
+    simd: S,
+    scores: &mut [Row],
+    n: usize,
+    i: usize,
+    columns: Range<usize>,
+    scale: f32,
+) -> f32 {
+    // Those of a panel, as the first column and the one after the last.
+    let within = |panel: usize| [columns.start, columns.end].map(|at| at.saturating_sub(panel * PANEL).min(PANEL));
+    let only = |[from, to]: [usize; 2], at: usize, x: S::V, other: S::V| {
+        simd.first(from.saturating_sub(at), other, simd.first(to.saturating_sub(at), x, other))
+    };
+    let lowest = simd.splat(f32::NEG_INFINITY);
+    let mut most = lowest;
+    for (panel, rows) in scores.chunks(n).enumerate() {
+        for at in (0..PANEL).step_by(S::LANES) {
+            most = simd.max(most, only(within(panel), at, simd.load(&rows[i], at), lowest));
+        }
+    }
+    let (most, scale) = (simd.splat(simd.greatest(most)), simd.splat(scale));
+    let mut sum = simd.splat(0.0);
+    for (panel, rows) in scores.chunks_mut(n).enumerate() {
+        let range = within(panel);
+        if range[0] >= range[1] {
+            rows[i] = Row::ZERO;
+            continue;
+        }
+        for at in (0..PANEL).step_by(S::LANES) {
+            let e = activation::exp(simd, simd.mul(simd.sub(simd.load(&rows[i], at), most), scale));
+            let e = only(range, at, e, simd.splat(0.0));
+            simd.store(&mut rows[i], at, e);
+            sum = simd.add(sum, e);
+        }
+    }
+    if columns.is_empty() { 0.0 } else { 1.0 / simd.sum(sum) }
 }
 
 /// As [`softmax`], for the rows from `first` on.

@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use wordpiece_parallel::{Scratch, ScratchPool, Workers, map_with};
 
+use super::disentangled_scratch::DisentangledScratch;
 use super::inputs::{EmbeddingTables, Sequence, TokenColumns};
 use super::tasks::{group_into_tasks, rows_of};
-use super::weights::{EncoderConfig, Layer, LayerNormWeights, Layers, Norm, RelativeBiasTable};
+use super::weights::{
+    Disentangled, EncoderConfig, Layer, LayerNormWeights, LayerPositions, Layers, Norm, RelativeBiasTable,
+};
 use crate::arch::{InstructionSet, TileUnit};
-use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, attention};
+use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, ScoreBias, attention};
 use crate::embeddings::sum_rows;
 use crate::execution::Execution;
 use crate::gemm::{ConvertedInputs, Dense, Epilogue, PackedWeights, Products, linear};
-use crate::matrix::{Matrix, PANEL, panels};
-use crate::norm::layer_norm;
+use crate::matrix::{Matrix, PANEL, ViewMut, panels};
+use crate::norm::{LayerNorm, layer_norm, rms_norm};
 use crate::pooling::pool_rows;
 use crate::rotary::{Rotation, rotate};
 use crate::tile::tiles;
@@ -44,10 +47,14 @@ pub struct Encoder {
     pub layers: Layers,
     /// The layer norm after the last layer, over H columns, if the model has one.
     pub last_norm: Option<LayerNormWeights>,
-    /// MPNet's attention bias.
+    /// The bias of MPNet's attention, or ALiBi's.
     pub relative_bias: Option<RelativeBiasTable>,
-    /// The frequencies of rotary positions, `[d/2]`, if the model has them.
-    pub rotary: Option<Vec<f32>>,
+    /// How a DeBERTa differs from BERT.
+    pub disentangled: Option<Disentangled>,
+    /// The frequencies of rotary positions, `[d/2]` each, of which layers may have different ones.
+    pub rotary: Vec<Vec<f32>>,
+    /// What each layer knows about positions; may be empty if none knows anything.
+    pub positions: Vec<LayerPositions>,
     /// The scratch buffers of earlier calls.
     pub scratch: ScratchPool<EncoderScratch, KEPT_SCRATCH>,
 }
@@ -80,7 +87,10 @@ pub struct EncoderScratch {
     pub(super) positions: Vec<u32>,
     /// The row of each row in the table of positions, or the position by which it is rotated.
     position_ids: Vec<u32>,
-    rotation: Rotation,
+    /// The rotations by each of the frequencies.
+    rotations: Vec<Rotation>,
+    /// What a DeBERTa computes besides the above.
+    pub(super) disentangled: DisentangledScratch,
     /// The narrow input of a layer of MobileBERT [rows, h].
     pub(super) narrow: Matrix,
     /// What becomes `attended` or `x` next [rows, h or H].
@@ -90,6 +100,22 @@ pub struct EncoderScratch {
 impl Scratch for EncoderScratch {}
 
 impl Encoder {
+    /// Returns what layer number `index` knows about positions.
+    fn positions_of(&self, index: usize) -> LayerPositions {
+        self.positions.get(index).copied().unwrap_or_default()
+    }
+
+    /// Whether attention multiplies bfloat16 numbers after products with these weights: as they do, and after int8 where
+    /// that is faster than float32.
+    pub fn multiplies_heads_as_bfloat16(
+        instruction_set: InstructionSet,
+        tiles: Option<TileUnit>,
+        weights: &PackedWeights,
+    ) -> bool {
+        let is_faster = Products::bfloat16(instruction_set, tiles).is_faster();
+        weights.is_bf16_pairs() || (weights.factors().is_some() && is_faster)
+    }
+
     /// Runs the encoder over `sequences` on the calling thread and those of `pool`, and writes what they request.
     ///
     /// # Panics
@@ -119,6 +145,17 @@ impl Encoder {
             || self.scratch.check_out(),
             |scratch, sequences| Task::new(self, None, sequences, scratch).run(tables, tokens),
         );
+    }
+}
+
+impl EncoderConfig {
+    /// Applies a norm of the layers to each row of `x`, in place.
+    fn normalize(&self, instruction_set: InstructionSet, norm: LayerNorm<'_>, x: &mut ViewMut<'_>) {
+        if self.rms_norm {
+            rms_norm(instruction_set, norm, x);
+        } else {
+            layer_norm(instruction_set, norm, x);
+        }
     }
 }
 
@@ -155,10 +192,14 @@ impl<'a, 's> Task<'a, 's> {
                 Layers::Bert(layers) => {
                     self.attend(index, &layers[index]);
                     self.feed_forward(&layers[index]);
+                    if index == 0 {
+                        self.add_convolution();
+                    }
                 }
                 Layers::Bottleneck(layers) => self.run_bottleneck(index, &layers[index]),
             }
             if index + 1 == encoder.layers.len() {
+                self.write_state(index + 2);
                 self.normalize_last();
             }
             self.write_state(index + 1);
@@ -171,7 +212,8 @@ impl<'a, 's> Task<'a, 's> {
     fn embed(&mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
         let Encoder { config, projection, embedding_norm, rotary, .. } = self.encoder;
         let EncoderConfig { hidden, embedding, .. } = *config;
-        let EncoderScratch { embedded, x, converted, line, positions, position_ids, rotation, .. } = &mut *self.scratch;
+        let EncoderScratch { embedded, x, converted, line, positions, position_ids, rotations, .. } =
+            &mut *self.scratch;
         line.resize(2 * embedding, 0.0);
         positions.clear();
         position_ids.clear();
@@ -196,69 +238,103 @@ impl<'a, 's> Task<'a, 's> {
                 position_ids.push(position as u32);
             }
         }
-        if let Some(rotary) = rotary {
-            rotation.fill(position_ids, rotary);
+        rotations.resize_with(rotary.len(), Rotation::default);
+        for (rotation, frequencies) in rotations.iter_mut().zip(rotary) {
+            rotation.fill(position_ids, frequencies);
         }
-        if let Some(norm) = embedding_norm {
-            norm.apply(self.execution.instruction_set, embedding, &mut out);
+        // The norm of DeBERTa follows the projection.
+        let norm_first = self.encoder.disentangled.is_none();
+        let instruction_set = self.execution.instruction_set;
+        if let Some(norm) = embedding_norm.as_ref().filter(|_| norm_first) {
+            norm.apply(instruction_set, embedding, &mut out);
         }
         if let Some(projection) = projection {
             let to = x.reshape(self.rows, hidden).view_mut();
             linear(self.execution, embedded.view(), projection, Epilogue::Bias, to, converted);
         }
+        if let Some(norm) = embedding_norm.as_ref().filter(|_| !norm_first) {
+            norm.apply(instruction_set, hidden, &mut x.view_mut());
+        }
+        self.prepare_disentangled();
     }
 
     /// Computes attended = LN(x + attention(x)·Wᵀ + b), or x + attention(LN(x))·Wᵀ + b, with layer `layer`, which is
     /// number `index`.
     fn attend(&mut self, index: usize, layer: &Layer) {
-        let EncoderConfig { hidden, heads, head_size, eps, norm_first, .. } = self.encoder.config;
+        let config = &self.encoder.config;
+        let EncoderConfig { hidden, heads, head_size, eps, norm_first, .. } = *config;
         let (rows, instruction_set) = (self.rows, self.execution.instruction_set);
-        let EncoderScratch { x, normed, qkv, converted, rotation, .. } = &mut *self.scratch;
-        let norm = layer.output_norm.with_eps(eps, hidden);
-        let input = if norm_first {
-            normed.reshape(rows, hidden).data_mut().copy_from_slice(x.data());
-            layer_norm(instruction_set, norm, &mut normed.view_mut());
-            normed.view()
-        } else {
-            x.view()
+        let EncoderScratch { x, normed, qkv, converted, rotations, .. } = &mut *self.scratch;
+        let norm = layer.output_norm.as_ref().map(|norm| norm.with_eps(eps, hidden));
+        let input = match norm {
+            Some(norm) if norm_first => {
+                normed.reshape(rows, hidden).data_mut().copy_from_slice(x.data());
+                config.normalize(instruction_set, norm, &mut normed.view_mut());
+                normed.view()
+            }
+            _ => x.view(),
         };
         let width = panels(heads * head_size);
         let to = qkv.reshape(rows, 3 * width * PANEL).view_mut();
         linear(self.execution, input, &layer.qkv, Epilogue::Bias, to, converted);
-        if self.encoder.rotary.is_some() {
+        if let Some(norms) = &layer.query_key_norms {
+            for (part, norm) in norms.iter().enumerate() {
+                let norm = norm.with_eps(eps, heads * head_size);
+                let mut qkv = qkv.view_mut();
+                config.normalize(instruction_set, norm, &mut qkv.panels(part * width..(part + 1) * width));
+            }
+        }
+        if let Some(rotary) = self.encoder.positions_of(index).rotary {
             for part in [0, 1] {
                 let mut qkv = qkv.view_mut();
-                rotate(instruction_set, rotation, heads, head_size, &mut qkv.panels(part * width..(part + 1) * width));
+                rotate(
+                    instruction_set,
+                    &rotations[rotary],
+                    heads,
+                    head_size,
+                    &mut qkv.panels(part * width..(part + 1) * width),
+                );
             }
         }
         self.run_heads(index, self.multiplies_heads_as_bfloat16(layer.qkv.weights()));
         let EncoderScratch { x, context, attended, converted, .. } = &mut *self.scratch;
         let to = attended.reshape(rows, hidden).view_mut();
         linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, converted);
-        if !norm_first {
-            layer_norm(instruction_set, norm, &mut attended.view_mut());
+        if let Some(norm) = norm.filter(|_| !norm_first) {
+            config.normalize(instruction_set, norm, &mut attended.view_mut());
+        }
+        if let Some(second) = &layer.second_norm {
+            for (to, x) in attended.data_mut().iter_mut().zip(x.data()) {
+                for (to, x) in to.0.iter_mut().zip(x.0) {
+                    *to += x;
+                }
+            }
+            config.normalize(instruction_set, second.with_eps(eps, hidden), &mut attended.view_mut());
         }
     }
 
-    /// Whether attention multiplies bfloat16 numbers after products with these weights: as they do, and after int8 where
-    /// that is faster than float32.
+    /// As the function of [`Encoder`], for the instructions of this task.
     pub(super) fn multiplies_heads_as_bfloat16(&self, weights: &PackedWeights) -> bool {
         let Execution { instruction_set, tiles, .. } = self.execution;
-        let is_faster = Products::bfloat16(instruction_set, tiles).is_faster();
-        weights.is_bf16_pairs() || (weights.factors().is_some() && is_faster)
+        Encoder::multiplies_heads_as_bfloat16(instruction_set, tiles, weights)
     }
 
     /// Computes the context of all heads from queries, keys and values, in layer number `index`.
     pub(super) fn run_heads(&mut self, index: usize, bfloat16: bool) {
         let EncoderConfig { heads, head_size, .. } = self.encoder.config;
         let width = panels(heads * head_size);
-        let EncoderScratch { qkv, context, attention: scratch, positions, .. } = &mut *self.scratch;
+        let EncoderScratch { qkv, context, attention: scratch, positions, disentangled, .. } = &mut *self.scratch;
         // Attention does not write the padding columns of heads that do not fill panels. They are 0 from the first use
         // on.
         context.reshape(self.rows, heads * head_size);
         let relative_bias = self.encoder.relative_bias.as_ref();
-        let relative_bias =
-            relative_bias.map(|table| RelativeBias { bias: &table.bias, max_distance: table.max_distance });
+        let relative_bias = relative_bias.map(|table| match table {
+            RelativeBiasTable::Distances { bias, max_distance } => {
+                ScoreBias::Distances(RelativeBias { bias, max_distance: *max_distance })
+            }
+            RelativeBiasTable::Slopes(slopes) => ScoreBias::Slopes(slopes),
+        });
+        let relative_scores = self.encoder.disentangled.as_ref().map(|kind| disentangled.scores(kind, index));
         let mut start = 0;
         for sequence in &mut self.sequences {
             let all = start..start + sequence.tokens.len();
@@ -272,25 +348,31 @@ impl<'a, 's> Task<'a, 's> {
                 heads,
                 size: head_size,
                 positions: &positions[all.clone()],
+                window: self.encoder.positions_of(index).window,
                 relative_bias,
+                relative_scores,
                 bfloat16,
             };
             let length = sequence.length;
             let weights = sequence.attentions.get_mut(index).map(|to| AttentionWeights { to, length });
             attention(self.execution, inputs, scratch, context.view_mut().rows(all), weights);
         }
+        if relative_scores.is_some() {
+            self.attend_to_all(index);
+        }
     }
 
     /// Computes x = LN(a + FFN(a)), or a + FFN(LN(a)), for a = attended and FFN(a) = activation(a·W₁ᵀ + b₁)·W₂ᵀ + b₂,
     /// whose activation is multiplied by a·Wᵀ + b in a gated network.
     fn feed_forward(&mut self, layer: &Layer) {
-        let EncoderConfig { hidden, intermediate, activation, eps, norm_first, .. } = self.encoder.config;
+        let config = &self.encoder.config;
+        let EncoderConfig { hidden, intermediate, activation, eps, norm_first, .. } = *config;
         let instruction_set = self.execution.instruction_set;
         let EncoderScratch { x, normed, attended, inner, gate, converted, .. } = &mut *self.scratch;
         let norm = layer.outer_norm.with_eps(eps, hidden);
         if norm_first {
             normed.reshape(self.rows, hidden).data_mut().copy_from_slice(attended.data());
-            layer_norm(instruction_set, norm, &mut normed.view_mut());
+            config.normalize(instruction_set, norm, &mut normed.view_mut());
         }
         for part in tiles(self.rows, FEED_FORWARD_ROWS) {
             let a = attended.view().rows(part.clone());
@@ -306,16 +388,17 @@ impl<'a, 's> Task<'a, 's> {
             let to = x.rows(part.clone());
             linear(self.execution, inner.view(), &layer.outer, Epilogue::Residual(a), to, converted);
             if !norm_first {
-                layer_norm(instruction_set, norm, &mut x.rows(part));
+                config.normalize(instruction_set, norm, &mut x.rows(part));
             }
         }
     }
 
     /// Computes x = LN(x) after the last layer, if the model has such a norm.
     fn normalize_last(&mut self) {
-        let EncoderConfig { hidden, eps, .. } = self.encoder.config;
+        let config = &self.encoder.config;
         if let Some(norm) = &self.encoder.last_norm {
-            layer_norm(self.execution.instruction_set, norm.with_eps(eps, hidden), &mut self.scratch.x.view_mut());
+            let norm = norm.with_eps(config.eps, config.hidden);
+            config.normalize(self.execution.instruction_set, norm, &mut self.scratch.x.view_mut());
         }
     }
 

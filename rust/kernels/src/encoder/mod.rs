@@ -30,7 +30,9 @@
 //! let layer = Layer {
 //!     qkv: Arc::new(Dense::new(&[dense(), dense(), dense()], 2, Products::Float32)),
 //!     output: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
-//!     output_norm: norm(),
+//!     output_norm: Some(norm()),
+//!     query_key_norms: None,
+//!     second_norm: None,
 //!     inner: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
 //!     up: None,
 //!     outer: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
@@ -45,6 +47,7 @@
 //!         intermediate: 2,
 //!         activation: Activation::Gelu,
 //!         eps: 0.0,
+//!         rms_norm: false,
 //!         norm_first: false,
 //!     },
 //!     instruction_set: InstructionSet::detect(),
@@ -55,7 +58,9 @@
 //!     layers: Layers::Bert(vec![Arc::new(layer)]),
 //!     last_norm: None,
 //!     relative_bias: None,
-//!     rotary: None,
+//!     disentangled: None,
+//!     rotary: vec![],
+//!     positions: vec![],
 //!     scratch: Default::default(),
 //! };
 //! let words = Numbers::F32(&[1.0, 3.0, 8.0, 2.0]); // ids 0 and 1
@@ -76,6 +81,8 @@
 //! ```
 
 mod bottleneck;
+mod disentangled;
+mod disentangled_scratch;
 mod forward;
 mod inputs;
 mod tasks;
@@ -84,5 +91,6 @@ mod weights;
 pub use forward::{Encoder, EncoderScratch};
 pub use inputs::{EmbeddingTables, NO_NEIGHBOUR, PooledOutput, Sequence, TokenColumns};
 pub use weights::{
-    BottleneckLayer, DenseNorm, EncoderConfig, Layer, LayerNormWeights, Layers, Norm, RelativeBiasTable, Source,
+    BottleneckLayer, Convolution, DenseNorm, Disentangled, EncoderConfig, Layer, LayerNormWeights, LayerPositions,
+    Layers, Norm, RelativeBiasTable, Source,
 };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::activation::Activation;
 use crate::arch::InstructionSet;
+use crate::disentangled::{RelativePositions, RelativeTerms};
 use crate::gemm::Dense;
 use crate::matrix::{Row, ViewMut, pad_to_panels};
 use crate::norm::{LayerNorm, layer_norm, scale_and_shift_rows};
@@ -25,6 +26,8 @@ pub struct EncoderConfig {
     pub activation: Activation,
     /// ε of the layer norms.
     pub eps: f32,
+    /// Whether the norms of the layers, and the one after them, divide by the root of the mean square and have no mean.
+    pub rms_norm: bool,
     /// Whether the norms of a layer are applied to the inputs of its two halves, and not after their residuals.
     pub norm_first: bool,
 }
@@ -58,8 +61,13 @@ pub struct Layer {
     pub qkv: Arc<Dense>,
     /// The dense layer after attention, [H, N·d].
     pub output: Arc<Dense>,
-    /// The layer norm of the attention block, over H columns: after `output` and its residual, or before `qkv`.
-    pub output_norm: LayerNormWeights,
+    /// The layer norm of the attention block, over H columns: after `output` and its residual, or before `qkv`. The first
+    /// layer of ModernBERT has none.
+    pub output_norm: Option<LayerNormWeights>,
+    /// The layer norms of queries and keys, over N·d columns, if the model has them.
+    pub query_key_norms: Option<[LayerNormWeights; 2]>,
+    /// A layer norm over the sum of the layer's input and the output of the attention block, if the model has it.
+    pub second_norm: Option<LayerNormWeights>,
     /// The first half of the feed-forward network, [F, H]; in a gated network the gate.
     pub inner: Arc<Dense>,
     /// What is multiplied by the gate of a gated network, [F, H].
@@ -152,10 +160,48 @@ impl Layers {
     }
 }
 
-/// MPNet's attention bias by distance, the same for all layers.
-pub struct RelativeBiasTable {
-    /// For each head, the biases of the distances key − query from −`max_distance` to `max_distance`.
-    pub bias: Vec<f32>,
-    /// The greatest distance; sequences are no longer than this plus 1.
-    pub max_distance: usize,
+/// How a DeBERTa differs from BERT.
+pub struct Disentangled {
+    /// Which relative position each distance has.
+    pub positions: RelativePositions,
+    /// By how much scores are scaled down besides d.
+    pub count: usize,
+    /// The projected relative positions of each layer; empty for a model without terms of positions.
+    pub layers: Vec<RelativeTerms>,
+    /// The convolution over the embeddings, whose output is added after the first layer.
+    pub convolution: Option<Convolution>,
+}
+
+/// A convolution over the embeddings of a sequence, as a dense layer over neighbouring tokens.
+pub struct Convolution {
+    /// [H, width · H′], by neighbour from the first to the last, where H′ is H rounded up to whole panels.
+    pub dense: Dense,
+    /// How many neighbouring tokens an output is computed from, an odd number.
+    pub width: usize,
+    /// The activation of its output.
+    pub activation: Activation,
+    /// The layer norm over the sum of its output and that of the first layer.
+    pub norm: LayerNormWeights,
+}
+
+/// What the attention of one layer knows about positions, besides a bias.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LayerPositions {
+    /// Which of [`Encoder::rotary`](super::Encoder::rotary) queries and keys are rotated by; None if they are not.
+    pub rotary: Option<usize>,
+    /// The greatest distance from a query to a key that it sees; None if it sees all.
+    pub window: Option<usize>,
+}
+
+/// The bias of the scores by distance, the same for all layers.
+pub enum RelativeBiasTable {
+    /// MPNet's.
+    Distances {
+        /// For each head, the biases of the distances key − query from −`max_distance` to `max_distance`.
+        bias: Vec<f32>,
+        /// The greatest distance; sequences are no longer than this plus 1.
+        max_distance: usize,
+    },
+    /// ALiBi: a slope for each head.
+    Slopes(Vec<f32>),
 }

@@ -1,0 +1,130 @@
+//! What DeBERTa computes besides the layers of BERT: relative positions, what masked tokens attend to, the convolution.
+
+use super::disentangled_scratch::DisentangledScratch;
+use super::forward::{EncoderScratch, FEED_FORWARD_ROWS, Task};
+use super::weights::Convolution;
+use crate::gemm::{Epilogue, linear};
+use crate::matrix::{PANEL, Row, panels};
+use crate::norm::layer_norm;
+use crate::tile::tiles;
+
+impl Task<'_, '_> {
+    /// Clears the embeddings of masked tokens, finds the relative positions of all distances, and computes the convolution
+    /// of the embeddings.
+    pub(super) fn prepare_disentangled(&mut self) {
+        let Some(kind) = &self.encoder.disentangled else { return };
+        self.clear_masked();
+        let EncoderScratch { positions, disentangled, .. } = &mut *self.scratch;
+        let farthest = positions.iter().max().map_or(0, |position| *position as usize);
+        if !kind.layers.is_empty() && (farthest > disentangled.max_distance || disentangled.relative_rows.is_empty()) {
+            kind.positions.fill(farthest, &mut disentangled.relative_rows);
+            disentangled.max_distance = farthest;
+        }
+        if let Some(convolution) = &kind.convolution {
+            self.convolve(convolution);
+        }
+    }
+
+    /// Sets the hidden states of masked tokens to 0.
+    fn clear_masked(&mut self) {
+        let mut start = 0;
+        let mut x = self.scratch.x.view_mut();
+        for sequence in &self.sequences {
+            for panel in x.rows(start + sequence.keys..start + sequence.tokens.len()).each_panel() {
+                panel.fill(Row::ZERO);
+            }
+            start += sequence.tokens.len();
+        }
+    }
+
+    /// Computes activation(convolution(x)), where x is 0 beyond the ends of a sequence and for masked tokens.
+    fn convolve(&mut self, convolution: &Convolution) {
+        let hidden = self.encoder.config.hidden;
+        let (width, half) = (panels(hidden), convolution.width / 2);
+        let EncoderScratch { x, positions, converted, disentangled, .. } = &mut *self.scratch;
+        let DisentangledScratch { neighbours, convolved, .. } = disentangled;
+        let x = x.view();
+        convolved.reshape(self.rows, hidden);
+        let mut start = 0;
+        for sequence in &self.sequences {
+            let all = start..start + sequence.tokens.len();
+            let visible = &positions[start..start + sequence.keys];
+            for part in tiles(all.len(), FEED_FORWARD_ROWS) {
+                let mut to = neighbours.reshape(part.len(), convolution.width * width * PANEL).view_mut();
+                for (i, row) in part.clone().enumerate() {
+                    for tap in 0..convolution.width {
+                        // Positions ascend, so the neighbour is found among the visible tokens by bisection.
+                        let position = (positions[start + row] as usize + tap).checked_sub(half);
+                        let found = position.and_then(|position| visible.binary_search(&(position as u32)).ok());
+                        for panel in 0..width {
+                            let from = found.map_or(Row::ZERO, |found| x.panel(panel)[start + found]);
+                            to.panel(tap * width + panel)[i] = from;
+                        }
+                    }
+                }
+                let mut out = convolved.view_mut();
+                let out = out.rows(start + part.start..start + part.end);
+                let epilogue = Epilogue::Activation(convolution.activation);
+                linear(self.execution, neighbours.view(), &convolution.dense, epilogue, out, converted);
+            }
+            start = all.end;
+        }
+    }
+
+    /// Computes x = LN(x + the output of the convolution), 0 for masked tokens, after the first layer.
+    pub(super) fn add_convolution(&mut self) {
+        let Some(convolution) = self.encoder.disentangled.as_ref().and_then(|kind| kind.convolution.as_ref()) else {
+            return;
+        };
+        let config = self.encoder.config;
+        let EncoderScratch { x, disentangled, .. } = &mut *self.scratch;
+        for panel in 0..panels(config.hidden) {
+            // The activation of the padding columns need not be 0.
+            let columns = (config.hidden - panel * PANEL).min(PANEL);
+            let mut x = x.view_mut();
+            for (x, convolved) in x.panel(panel).iter_mut().zip(disentangled.convolved.view().panel(panel)) {
+                for (x, convolved) in x.0[..columns].iter_mut().zip(convolved.0) {
+                    *x += convolved;
+                }
+            }
+        }
+        let norm = convolution.norm.with_eps(config.eps, config.hidden);
+        layer_norm(self.execution.instruction_set, norm, &mut x.view_mut());
+        self.clear_masked();
+    }
+
+    /// Computes the context of masked tokens in layer number `index`: they see no token, so that their scores are equal,
+    /// and the context is the mean of the values of all positions of the padded row.
+    ///
+    /// The hidden states of all masked tokens of a row are the same, so one of them stands for those that are not computed.
+    pub(super) fn attend_to_all(&mut self, index: usize) {
+        let config = self.encoder.config;
+        let columns = config.heads * config.head_size;
+        let EncoderScratch { qkv, context, positions, .. } = &mut *self.scratch;
+        let values = qkv.view().panels(2 * panels(columns)..3 * panels(columns));
+        let mut start = 0;
+        for sequence in &mut self.sequences {
+            let (visible, end) = (start + sequence.keys, start + sequence.tokens.len());
+            let length = sequence.length;
+            let share = 1.0 / length as f32;
+            for panel in 0..if visible < end { panels(columns) } else { 0 } {
+                let values = values.panel(panel);
+                let mut sums = values[visible].0.map(|x| x * (length - sequence.keys) as f32);
+                for value in &values[start..visible] {
+                    for (sum, x) in sums.iter_mut().zip(value.0) {
+                        *sum += x;
+                    }
+                }
+                context.view_mut().panel(panel)[visible..end].fill(Row(sums.map(|sum| sum * share)));
+            }
+            if let Some(weights) = sequence.attentions.get_mut(index) {
+                for head in weights.chunks_mut(length * length) {
+                    for position in &positions[visible..end] {
+                        head[*position as usize * length..][..length].fill(share);
+                    }
+                }
+            }
+            start = end;
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The scratch buffers of what DeBERTa computes besides the layers of BERT.
+
+use super::weights::Disentangled;
+use crate::disentangled::RelativeScores;
+use crate::matrix::Matrix;
+
+/// Scratch buffers of a DeBERTa, kept from call to call. They only grow.
+#[derive(Default)]
+pub(super) struct DisentangledScratch {
+    /// The relative positions of the distances key − query from −`max_distance` to `max_distance`.
+    pub(super) relative_rows: Vec<u32>,
+    pub(super) max_distance: usize,
+    /// The embeddings of the neighbours of some rows, side by side [FEED_FORWARD_ROWS, width · H′].
+    pub(super) neighbours: Matrix,
+    /// The output of the convolution [rows, H].
+    pub(super) convolved: Matrix,
+}
+
+impl DisentangledScratch {
+    /// Returns the relative terms of layer number `index`.
+    pub(super) fn scores<'a>(&'a self, kind: &'a Disentangled, index: usize) -> RelativeScores<'a> {
+        RelativeScores {
+            terms: kind.layers.get(index),
+            rows: &self.relative_rows,
+            max_distance: self.max_distance,
+            count: kind.count,
+        }
+    }
+}
