@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::encoder::{
-    EmbeddingTables, Encoder, EncoderConfig, Layer, LayerNormWeights, Layers, PooledOutput, RelativeBiasTable,
-    Sequence, TokenColumns,
+    EmbeddingTables, Encoder, EncoderConfig, Layer, LayerNormWeights, LayerPositions, Layers, PooledOutput,
+    RelativeBiasTable, Sequence, TokenColumns,
 };
 use wordpiece_kernels::gemm::{Dense, Products, linear_unpacked};
 use wordpiece_kernels::numbers::Numbers;
@@ -25,6 +25,7 @@ use wordpiece_kernels::{Execution, Matrix};
 use wordpiece_parallel::ScratchPool;
 
 use crate::bottleneck::{PackedBottleneck, PackedDense};
+use crate::disentangled::{DisentangledArrays, disentangled_of};
 use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
@@ -41,36 +42,45 @@ pub struct PackedLayer {
     /// N·d, the width of all queries of a row.
     attention: usize,
     intermediate: usize,
-    /// The dense layers that it is made of, as the arguments of the constructor.
+    /// The dense layers that it is made of, as the first arguments of the constructor.
     parts: [Option<Py<PackedDense>>; 5],
 }
 
 #[pymethods]
 impl PackedLayer {
     /// Combine the packed dense layers of a layer, query, key and value being one, and its layer norms; `up` is that of a
-    /// gated feed-forward network.
+    /// gated feed-forward network. `query_key_norms` and `second_norm` are the further norms of Jina-BERT; the first layer of
+    /// ModernBERT has no `output_norm`.
     #[new]
+    #[pyo3(signature = (qkv, output, output_norm, inner, up, outer, outer_norm, query_key_norms=None, second_norm=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of a layer by name")]
     fn new(
         py: Python<'_>,
         qkv: Py<PackedDense>,
         output: Py<PackedDense>,
-        output_norm: NormArrays<'_>,
+        output_norm: Option<NormArrays<'_>>,
         inner: Py<PackedDense>,
         up: Option<Py<PackedDense>>,
         outer: Py<PackedDense>,
         outer_norm: NormArrays<'_>,
+        query_key_norms: Option<[NormArrays<'_>; 2]>,
+        second_norm: Option<NormArrays<'_>>,
     ) -> PyResult<PackedLayer> {
         guarded(|| {
             let (hidden, attention) = qkv.get().sizes();
             let layer = Layer {
                 qkv: qkv.get().dense(),
                 output: output.get().dense(),
-                output_norm: LayerNormWeights::new(output_norm.0.as_slice()?, output_norm.1.as_slice()?),
+                output_norm: output_norm.as_ref().map(layer_norm_of).transpose()?,
+                query_key_norms: match &query_key_norms {
+                    Some([query, key]) => Some([layer_norm_of(query)?, layer_norm_of(key)?]),
+                    None => None,
+                },
+                second_norm: second_norm.as_ref().map(layer_norm_of).transpose()?,
                 inner: inner.get().dense(),
                 up: up.as_ref().map(|up| up.get().dense()),
                 outer: outer.get().dense(),
-                outer_norm: LayerNormWeights::new(outer_norm.0.as_slice()?, outer_norm.1.as_slice()?),
+                outer_norm: layer_norm_of(&outer_norm)?,
             };
             let intermediate = inner.get().sizes().1;
             let parts = [Some(qkv), Some(output), Some(inner), up.map(|up| up.clone_ref(py)), Some(outer)];
@@ -82,14 +92,31 @@ impl PackedLayer {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
         guarded(|| {
             let (this, py) = (slf.get(), slf.py());
-            let norm = |norm: &LayerNormWeights| norm.to_vecs(this.hidden).map(|x| x.into_pyarray(py)).into();
-            let (output_norm, outer_norm): ((_, _), (_, _)) =
-                (norm(&this.layer.output_norm), norm(&this.layer.outer_norm));
+            let norm_of = |norm: &LayerNormWeights, columns: usize| -> (_, _) {
+                norm.to_vecs(columns).map(|x| x.into_pyarray(py)).into()
+            };
+            let norm = |norm: &LayerNormWeights| norm_of(norm, this.hidden);
+            let further: [Option<_>; 2] = match &this.layer.query_key_norms {
+                Some(norms) => norms.each_ref().map(|norm| Some(norm_of(norm, this.attention))),
+                None => [None, None],
+            };
+            let query_key_norms = match further {
+                [Some(query), Some(key)] => Some((query, key)),
+                _ => None,
+            };
+            let second_norm = this.layer.second_norm.as_ref().map(norm);
+            let output_norm = this.layer.output_norm.as_ref().map(norm);
+            let outer_norm = norm(&this.layer.outer_norm);
             let [qkv, output, inner, up, outer] = &this.parts;
-            let parts = (qkv, output, output_norm, inner, up, outer, outer_norm);
+            let parts = (qkv, output, output_norm, inner, up, outer, outer_norm, query_key_norms, second_norm);
             Ok((slf.get_type(), parts.into_pyobject(py)?))
         })
     }
+}
+
+/// Returns the weights of a layer norm.
+fn layer_norm_of((weight, bias): &NormArrays<'_>) -> PyResult<LayerNormWeights> {
+    Ok(LayerNormWeights::new(weight.as_slice()?, bias.as_slice()?))
 }
 
 /// An embedding table [rows, E], in the array and type in which it is stored.
@@ -125,10 +152,15 @@ impl BertEncoder {
     /// Combine packed layers, of BERT or of MobileBERT, embedding tables [rows, E] and what else a model has; tables are kept, not copied.
     ///
     /// `distances` is the attention bias of MPNet, [N, 2·D + 1], by the distance key − query from −D to D; `rotary` are the
-    /// frequencies of rotary positions, [d/2]. Without `instruction_set`, the best one of this CPU computes.
+    /// frequencies of rotary positions, [d/2] each; `layer_positions` says for each layer which frequencies it rotates by,
+    /// and the greatest distance of a key that a query sees; `slopes` are those of ALiBi, [N];
+    /// `disentangled` is what a DeBERTa has: K, M (0 without buckets), the divisor of scores, the relative positions of each
+    /// layer [2K, N·d] for queries and for keys, and the convolution. Without `instruction_set`, the best one of this CPU
+    /// computes.
     #[new]
     #[pyo3(signature = (layers, bottlenecks, words, positions, types, transformation, embedding_norm, projection, last_norm,
-        distances, rotary, *, embedding, heads, activation, eps, norm_first=false, instruction_set=None))]
+        distances, rotary, layer_positions, *, embedding, heads, activation, eps, norm_first=false, rms_norm=false,
+        slopes=None, disentangled=None, instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of an encoder by name")]
     fn new(
         layers: Vec<PyRef<'_, PackedLayer>>,
@@ -141,12 +173,16 @@ impl BertEncoder {
         projection: Option<DenseArrays<'_>>,
         last_norm: Option<NormArrays<'_>>,
         distances: Option<PyReadonlyArray2<'_, f32>>,
-        rotary: Option<PyReadonlyArray1<'_, f32>>,
+        rotary: Vec<PyReadonlyArray1<'_, f32>>,
+        layer_positions: Vec<(Option<usize>, Option<usize>)>,
         embedding: usize,
         heads: usize,
         activation: &str,
         eps: f32,
         norm_first: bool,
+        rms_norm: bool,
+        slopes: Option<PyReadonlyArray1<'_, f32>>,
+        disentangled: Option<DisentangledArrays<'_>>,
         instruction_set: Option<&str>,
     ) -> PyResult<BertEncoder> {
         guarded(|| {
@@ -163,11 +199,8 @@ impl BertEncoder {
                 intermediate,
                 activation: activation_of(activation)?,
                 eps,
+                rms_norm,
                 norm_first,
-            };
-            let norm = |norm: &Option<NormArrays<'_>>| -> PyResult<Option<LayerNormWeights>> {
-                let Some((weight, bias)) = norm else { return Ok(None) };
-                Ok(Some(LayerNormWeights::new(weight.as_slice()?, bias.as_slice()?)))
             };
             let projection = match projection {
                 Some(((weight, dtype), bias)) => {
@@ -176,12 +209,13 @@ impl BertEncoder {
                 }
                 None => None,
             };
-            let relative_bias = match distances {
-                Some(bias) => Some(RelativeBiasTable {
+            let relative_bias = match (distances, slopes) {
+                (Some(bias), _) => Some(RelativeBiasTable::Distances {
                     bias: by_rows(&bias)?.to_vec(),
                     max_distance: (bias.shape()[1].max(1) - 1) / 2,
                 }),
-                None => None,
+                (None, Some(slopes)) => Some(RelativeBiasTable::Slopes(slopes.as_slice()?.to_vec())),
+                (None, None) => None,
             };
             let (instruction_set, tiles) = kernels_for(instruction_set)?;
             let core = Encoder {
@@ -196,9 +230,20 @@ impl BertEncoder {
                 } else {
                     Layers::Bert(layers.iter().map(|layer| layer.layer.clone()).collect())
                 },
-                last_norm: norm(&last_norm)?,
+                last_norm: last_norm.as_ref().map(layer_norm_of).transpose()?,
                 relative_bias,
-                rotary: rotary.map(|frequencies| frequencies.as_slice().map(<[f32]>::to_vec)).transpose()?,
+                disentangled: match &disentangled {
+                    Some(arrays) => {
+                        let layers = layers.iter().map(|layer| &*layer.layer);
+                        Some(disentangled_of(arrays, &config, layers, instruction_set, tiles)?)
+                    }
+                    None => None,
+                },
+                rotary: rotary.iter().map(|table| Ok(table.as_slice()?.to_vec())).collect::<PyResult<_>>()?,
+                positions: layer_positions
+                    .into_iter()
+                    .map(|(rotary, window)| LayerPositions { rotary, window })
+                    .collect(),
                 scratch: ScratchPool::default(),
             };
             let [positions, types] = [positions, types].map(|table| table.map(EmbeddingTable::new));

@@ -48,6 +48,13 @@ impl Tokenizer {
     }
 }
 
+/// Converts the fields of an added token, which is the `i`th of several.
+fn added_token((i, fields): (usize, TokenFields<Bound<'_, PyAny>>)) -> PyResult<AddedToken> {
+    let (content, single_word, lstrip, rstrip, normalized, special) = fields;
+    let content = convert::string(&content, Location::item("token", i), "a token is a str")?.to_str()?.to_owned();
+    Ok(AddedToken { content, single_word, lstrip, rstrip, normalized, special })
+}
+
 /// Makes a tokenizer from a text that `read` understands.
 fn parse(
     py: Python<'_>,
@@ -137,13 +144,30 @@ impl Tokenizer {
     /// Return a tokenizer with more added tokens.
     fn with_added_tokens(&self, tokens: Vec<TokenFields<Bound<'_, PyAny>>>) -> PyResult<Tokenizer> {
         guarded(|| {
-            let mut added = Vec::with_capacity(tokens.len());
-            for (i, (content, single_word, lstrip, rstrip, normalized, special)) in tokens.into_iter().enumerate() {
-                let content = convert::string(&content, Location::item("token", i), "a token is a str")?;
-                let content = content.to_str()?.to_owned();
-                added.push(AddedToken { content, single_word, lstrip, rstrip, normalized, special });
-            }
+            let added = tokens.into_iter().enumerate().map(added_token).collect::<PyResult<Vec<_>>>()?;
             Ok(Tokenizer { core: Arc::new(self.core.with_added_tokens(added).map_err(to_py)?) })
+        })
+    }
+
+    /// Return a tokenizer with another vocabulary, tokens and ids, and other added tokens with their ids; without
+    /// `template`, it adds no special tokens to texts.
+    #[pyo3(signature = (vocab, added, *, template))]
+    fn with_tokens(
+        &self,
+        vocab: &Bound<'_, PyDict>,
+        added: Vec<(u32, TokenFields<Bound<'_, PyAny>>)>,
+        template: bool,
+    ) -> PyResult<Tokenizer> {
+        guarded(|| {
+            let (vocab, _) = vocab::read(vocab, true)?;
+            let (ids, tokens): (Vec<u32>, Vec<_>) = added.into_iter().unzip();
+            let tokens = tokens.into_iter().enumerate().map(added_token).collect::<PyResult<Vec<_>>>()?;
+            let added = ids.into_iter().zip(tokens).collect();
+            let mut definition = self.definition().with_tokens(vocab, added).map_err(to_py)?;
+            if !template {
+                definition.post_processor = None;
+            }
+            Tokenizer::new(definition)
         })
     }
 
@@ -231,6 +255,11 @@ impl Tokenizer {
     #[getter]
     fn pipeline(&self) -> String {
         tokenizer_json::pipeline(self.definition())
+    }
+
+    /// All that decides the ids of a text as canonical text, for fingerprints: equal texts mean equal ids.
+    fn identity(&self, py: Python<'_>) -> String {
+        py.detach(|| tokenizer_json::identity(self.definition()))
     }
 
     /// The instruction set of the fast path; None for a tokenizer that always takes the general path.

@@ -6,7 +6,6 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::Path;
 use std::time::Instant;
 
 use wordpiece::bert::BertOptions;
@@ -14,36 +13,47 @@ use wordpiece::files::{ReadOptions, TextBlock, TextReader, TextSource};
 use wordpiece::format::vocab_txt;
 use wordpiece::pretraining::DocumentRule;
 use wordpiece::pretraining::collate::{Batch, BatchLayout, Column, Shard};
-use wordpiece::pretraining::formats::{NpyExampleLayout, NpyExampleWriter};
 use wordpiece::pretraining::masking::{EpochKeys, MaskScratch, MaskUnit, Masking, MaskingOptions, TokenClasses};
 use wordpiece::pretraining::rows::{ExampleBuilder, Objective, RowOptions, StoreShard};
-use wordpiece::pretraining::store::{StoreOptions, TokenStoreWriter};
+use wordpiece::pretraining::store::{StoreBuilder, StoreOptions, StorePart};
 use wordpiece::{Definition, Tokenizer};
 
-/// Returns the elements of a `.npy` file with one dimension.
-fn npy<T>(folder: &Path, name: &str, element: impl Fn(&[u8]) -> T, width: usize) -> Vec<T> {
-    let bytes = fs::read(folder.join(name)).expect("the file was written before");
-    bytes[128..].chunks_exact(width).map(element).collect()
+/// The arrays of a shard of a token store.
+#[derive(Default)]
+struct Store {
+    ids: Vec<u16>,
+    sentence_offsets: Vec<i64>,
+    document_offsets: Vec<i64>,
+    document_ids: Vec<u64>,
 }
 
-fn build_store(corpus: &str, folder: &Path, tokenizer: &Tokenizer) -> wordpiece::Result<u64> {
-    let options = StoreOptions {
-        fingerprint: String::new(),
-        vocab_size: tokenizer.definition().vocab.len(),
-        recorded: "{}".to_owned(),
-        file_numbers: vec![0],
-        documents: DocumentRule::BlankLine,
-        splitter: None,
-        narrow: true,
-        shard_tokens: 1 << 28,
-    };
-    let mut writer = TokenStoreWriter::new(folder, options)?;
-    let mut reader = TextReader::new(vec![TextSource::path(corpus)], ReadOptions::default())?;
-    let mut block = TextBlock::default();
-    while reader.next_block(&mut block)? {
-        writer.add(&block, None, None, tokenizer, None)?;
+impl Store {
+    fn build(corpus: &str, tokenizer: &Tokenizer) -> wordpiece::Result<Store> {
+        let options = StoreOptions {
+            file_numbers: vec![0],
+            documents: DocumentRule::BlankLine,
+            splitter: None,
+            shard_tokens: u64::MAX,
+        };
+        let mut builder = StoreBuilder::new(options);
+        let mut reader = TextReader::new(vec![TextSource::path(corpus)], ReadOptions::default())?;
+        let mut block = TextBlock::default();
+        let mut store = Store { sentence_offsets: vec![0], document_offsets: vec![0], ..Store::default() };
+        while reader.next_block(&mut block)? {
+            store.extend(builder.add(&block, None, None, tokenizer, None)?);
+        }
+        store.extend(builder.finish(tokenizer)?);
+        Ok(store)
     }
-    Ok(writer.finish(tokenizer)?.tokens)
+
+    fn extend(&mut self, parts: Vec<StorePart>) {
+        for part in parts {
+            self.ids.extend(part.ids.iter().map(|&id| id as u16));
+            self.sentence_offsets.extend(part.sentence_ends);
+            self.document_offsets.extend(part.document_ends);
+            self.document_ids.extend(part.document_ids);
+        }
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -53,21 +63,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (vocab, _) = vocab_txt::read(&fs::read(vocab)?, false)?;
     let tokenizer = Tokenizer::new(Definition::bert_with_options(vocab, &BertOptions::default()))?;
-    let folder = std::env::temp_dir().join(format!("pretraining-rates-{}", std::process::id()));
     let bytes = fs::metadata(corpus)?.len() as f64;
     for round in 0..3 {
-        let _ = fs::remove_dir_all(&folder);
         let start = Instant::now();
-        let tokens = build_store(corpus, &folder, &tokenizer)? as f64;
+        let store = Store::build(corpus, &tokenizer)?;
+        let tokens = store.ids.len() as f64;
         let stored = start.elapsed().as_secs_f64();
-        let i64s = |name: &str| npy(&folder, name, |x| i64::from_le_bytes(x.try_into().expect("8 bytes")), 8);
-        let u16s = |name: &str| npy(&folder, name, |x| u16::from_le_bytes([x[0], x[1]]), 2);
-        let ids = u16s("00000.ids.npy");
-        let (sentences, documents) = (i64s("00000.sentence_offsets.npy"), i64s("00000.document_offsets.npy"));
-        let document_ids: Vec<u64> = i64s("00000.document_ids.npy").into_iter().map(|id| id as u64).collect();
 
         let start = Instant::now();
-        let shard = StoreShard::new(Column::U16(&ids), &sentences, &documents, &document_ids)?;
+        let shard = StoreShard::new(
+            Column::U16(&store.ids),
+            &store.sentence_offsets,
+            &store.document_offsets,
+            &store.document_ids,
+        )?;
         let id = |token: &str| tokenizer.definition().vocab.id(token).unwrap_or(0);
         let options = RowOptions {
             objective: Objective::Nsp,
@@ -79,14 +88,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             cls_id: id("[CLS]"),
             sep_id: id("[SEP]"),
         };
-        let layout =
-            NpyExampleLayout { narrow_ids: true, narrow_places: true, pairs: true, masks: false, packed: false };
-        let mut writer = NpyExampleWriter::new(&folder, "0-00000", layout)?;
+        let (mut ids, mut offsets, mut second) = (Vec::new(), vec![0], Vec::new());
         let mut builder = ExampleBuilder::new(options, None);
         while let Some(block) = builder.next_block(&shard, None, None) {
-            writer.write(&block)?;
+            let before = ids.len() as i64;
+            ids.extend(block.ids.iter().map(|&id| id as u16));
+            offsets.extend(block.row_ends.iter().map(|&end| before + end as i64));
+            second.extend(block.second_starts.iter().map(|&start| start as u16));
         }
-        writer.finish()?;
         let made = start.elapsed().as_secs_f64();
         println!(
             "round {round}: store {:.0} MB/s, rows {:.0} MB/s ({:.0} M tokens/s of the store), both {:.0} MB/s",
@@ -96,8 +105,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             bytes / (stored + made) / 1e6
         );
 
-        let (ids, offsets) = (u16s("0-00000.input_ids.npy"), i64s("0-00000.row_offsets.npy"));
-        let second = u16s("0-00000.second_starts.npy");
         let second_starts = Some(Column::U16(&second));
         let rows = Shard {
             ids: Column::U16(&ids),
@@ -126,6 +133,5 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("  batches, {unit:?}: {:.1} M tokens/s", seen as f64 / start.elapsed().as_secs_f64() / 1e6);
         }
     }
-    fs::remove_dir_all(&folder)?;
     Ok(())
 }

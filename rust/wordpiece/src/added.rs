@@ -82,6 +82,18 @@ pub(crate) fn ids_of_reference(vocab: &Vocab, tokens: &[AddedToken]) -> Vec<u32>
     tokens.iter().map(|token| token.content.as_str()).map(id_of).collect()
 }
 
+/// Checks that the reference assigns these ids to added tokens on reading a file.
+pub(crate) fn check_ids(vocab: &Vocab, tokens: &[AddedToken], ids: &[u32]) -> Result<()> {
+    let assigned = ids_of_reference(vocab, tokens);
+    match (0..tokens.len()).find(|&i| ids[i] != assigned[i]) {
+        None => Ok(()),
+        Some(i) => {
+            let content = tokens[i].content.clone();
+            Err(Error::AddedTokenId { content, stored: ids[i], assigned: assigned[i] })
+        }
+    }
+}
+
 /// Returns the id of each added token: its id in the vocabulary, or that in `fixed`, otherwise the next free id.
 ///
 /// Free ids start at the number of tokens in the vocabulary. In a vocabulary with gaps that id can be taken; assignment

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::added::{AddedToken, assign_ids};
+use crate::added::{AddedToken, assign_ids, check_ids, fixed_ids};
 use crate::decode::{self, Decoder};
 use crate::error::{Error, Result};
 use crate::inputs::{Padding, PostProcessor, Truncation};
@@ -56,6 +56,18 @@ impl Definition {
         let ids = assign_ids(&self.vocab, &added, &self.fixed_ids);
         // Collecting into a map keeps the last of the tokens with one id.
         ids.into_iter().zip(added).collect::<BTreeMap<u32, AddedToken>>().into_iter().collect()
+    }
+
+    /// Returns the same definition with another vocabulary, and other added tokens with their ids.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AddedTokenId`] for an added token that the reference gives another id on reading a file of the result.
+    pub fn with_tokens(&self, vocab: Vocab, added: Vec<(u32, AddedToken)>) -> Result<Definition> {
+        let (ids, added_tokens): (Vec<u32>, Vec<AddedToken>) = added.into_iter().unzip();
+        check_ids(&vocab, &added_tokens, &ids)?;
+        let fixed_ids = fixed_ids(&vocab, &added_tokens, &ids)?;
+        Ok(Definition { vocab, added_tokens, fixed_ids, ..self.clone() })
     }
 
     /// Returns the normalized form of a text and the words it is split into, which the vocabulary is not asked for. Added

@@ -2,9 +2,11 @@
 //!
 //! Used by the `Replace` normalizer and the `Split` pre-tokenizer, never by BERT's own components. Expressions are compiled
 //! once, when a file is read. Searching a literal is linear; Oniguruma backtracks, so an expression can take much longer,
-//! until it exceeds Oniguruma's limit and the search fails with [`Error::PatternFailed`].
+//! until it exceeds Oniguruma's limit and the search fails with [`Error::PatternFailed`]. Without the feature `regex`, an
+//! expression is an [`Error::BadPattern`], and the crate needs no C compiler.
 
-use onig::{Regex, RegexOptions, Region, SearchOptions, Syntax};
+#[cfg(feature = "regex")]
+use onig::{MatchParam, Regex, RegexOptions, Region, SearchOptions, Syntax};
 
 use crate::error::{Error, Result};
 
@@ -16,7 +18,7 @@ use crate::error::{Error, Result};
 pub struct Pattern {
     source: String,
     /// The compiled expression; `None` for a literal.
-    regex: Option<Regex>,
+    regex: Option<Expression>,
 }
 
 impl Pattern {
@@ -32,9 +34,9 @@ impl Pattern {
     /// Returns [`Error::BadPattern`] if Oniguruma cannot compile it.
     pub fn regex(source: impl Into<String>) -> Result<Pattern> {
         let source = source.into();
-        match Regex::with_options(&source, RegexOptions::REGEX_OPTION_NONE, Syntax::default()) {
+        match Expression::compile(&source) {
             Ok(regex) => Ok(Pattern { source, regex: Some(regex) }),
-            Err(error) => Err(Error::BadPattern { pattern: source, message: error.description().to_owned() }),
+            Err(message) => Err(Error::BadPattern { pattern: source, message }),
         }
     }
 
@@ -64,25 +66,11 @@ impl Pattern {
             found.extend(text.match_indices(&self.source).map(|(at, matched)| (at, at + matched.len())));
             return Ok(());
         };
-        let mut region = Region::new();
+        let failed = |message| Error::PatternFailed { pattern: self.source.clone(), message };
         let mut from = 0;
         let mut last_end = None;
         while from <= text.len() {
-            region.clear();
-            let at = regex
-                .search_with_param(
-                    text,
-                    from,
-                    text.len(),
-                    SearchOptions::SEARCH_OPTION_NONE,
-                    Some(&mut region),
-                    onig::MatchParam::default(),
-                )
-                .map_err(|error| Error::PatternFailed {
-                    pattern: self.source.clone(),
-                    message: error.description().to_owned(),
-                })?;
-            let Some((start, end)) = at.and_then(|_| region.pos(0)) else { break };
+            let Some((start, end)) = regex.find(text, from).map_err(failed)? else { break };
             // After an empty match, continue at the next character; otherwise the search would not advance.
             from = if start == end { end + text[end..].chars().next().map_or(1, char::len_utf8) } else { end };
             if start == end && last_end == Some(end) {
@@ -92,6 +80,43 @@ impl Pattern {
             found.push((start, end));
         }
         Ok(())
+    }
+}
+
+/// A compiled regular expression. What fails is Oniguruma's message.
+#[cfg(feature = "regex")]
+#[derive(Debug)]
+struct Expression(Regex);
+
+#[cfg(feature = "regex")]
+impl Expression {
+    fn compile(source: &str) -> std::result::Result<Expression, String> {
+        let compiled = Regex::with_options(source, RegexOptions::REGEX_OPTION_NONE, Syntax::default());
+        compiled.map(Expression).map_err(|error| error.description().to_owned())
+    }
+
+    /// Returns the byte range of the first match at or after `from`.
+    fn find(&self, text: &str, from: usize) -> std::result::Result<Option<(usize, usize)>, String> {
+        let mut region = Region::new();
+        let (options, limits) = (SearchOptions::SEARCH_OPTION_NONE, MatchParam::default());
+        let at = self.0.search_with_param(text, from, text.len(), options, Some(&mut region), limits);
+        Ok(at.map_err(|error| error.description().to_owned())?.and_then(|_| region.pos(0)))
+    }
+}
+
+/// There is no expression without the feature.
+#[cfg(not(feature = "regex"))]
+#[derive(Debug)]
+enum Expression {}
+
+#[cfg(not(feature = "regex"))]
+impl Expression {
+    fn compile(_: &str) -> std::result::Result<Expression, String> {
+        Err("the crate was built without regular expressions (feature `regex`)".to_owned())
+    }
+
+    fn find(&self, _: &str, _: usize) -> std::result::Result<Option<(usize, usize)>, String> {
+        match *self {}
     }
 }
 
@@ -121,6 +146,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "regex")]
     #[cfg_attr(miri, ignore = "calls Oniguruma, which is C")]
     fn literals_and_expressions_match_left_to_right() {
         assert_eq!(found(&Pattern::literal("aa"), "aaaxaa"), [(0, 2), (4, 6)]);
@@ -130,6 +156,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "regex")]
     #[cfg_attr(miri, ignore = "calls Oniguruma, which is C")]
     fn a_bad_expression_is_an_error() {
         assert!(matches!(Pattern::regex("a("), Err(Error::BadPattern { pattern, .. }) if pattern == "a("));

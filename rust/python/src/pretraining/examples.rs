@@ -1,14 +1,12 @@
-//! Making rows of a token store, and writing them.
+//! Making rows of a token store, and encoding them.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::PyDict;
 use wordpiece::pretraining::formats::{
-    MdsLayout, MdsShard, MdsWriter as CoreMdsWriter, NpyExampleLayout, NpyExampleWriter as CoreNpyWriter,
-    TfrecordEncoder as CoreTfrecordEncoder,
+    MdsEncoder as CoreMdsEncoder, MdsLayout, MdsShard, TfrecordEncoder as CoreTfrecordEncoder,
 };
 use wordpiece::pretraining::masking::Masking;
 use wordpiece::pretraining::rows::{
@@ -17,6 +15,7 @@ use wordpiece::pretraining::rows::{
 
 use super::masking::MaskingRules;
 use super::numbers::{Numbers, readonly};
+use super::slot::Slot;
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::threads;
@@ -151,7 +150,7 @@ impl ExampleBuilder {
 }
 
 impl ExampleBuilder {
-    /// Only without the interpreter, as in `TokenStoreWriter::lock`.
+    /// Only without the interpreter: a call that holds the lock asks for it now and then, to hear signals.
     fn lock(&self) -> std::sync::MutexGuard<'_, CoreBuilder> {
         self.builder.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -206,6 +205,39 @@ impl ExampleBlock {
         self.block.pair_labels.clone().into_pyarray(py)
     }
 
+    /// Return the rows from row `first` on.
+    fn rest(&self, py: Python<'_>, first: usize) -> ExampleBlock {
+        ExampleBlock { block: py.detach(|| self.block.rest(first)) }
+    }
+
+    /// Return the columns of an example folder by name: ids and offsets, and what cannot be derived from them.
+    ///
+    /// Offsets are without the first one, 0. Ids and places have 16 bits if they are narrow, else 32.
+    #[pyo3(signature = (*, narrow_ids, narrow_places))]
+    fn stored<'py>(&self, py: Python<'py>, narrow_ids: bool, narrow_places: bool) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| {
+            let (block, dict) = (&self.block, PyDict::new(py));
+            let numbers = |name: &str, list: &[u32], narrow: bool| match narrow {
+                true => {
+                    let narrowed: Vec<u16> = py.detach(|| list.iter().map(|&number| number as u16).collect());
+                    dict.set_item(name, narrowed.into_pyarray(py))
+                }
+                false => dict.set_item(name, list.to_vec().into_pyarray(py)),
+            };
+            let ends = |name: &str, ends: &[u64]| dict.set_item(name, offsets(ends).split_off(1).into_pyarray(py));
+            numbers("input_ids", &block.ids, narrow_ids)?;
+            ends("row_offsets", &block.row_ends)?;
+            numbers("second_starts", &block.second_starts, narrow_places)?;
+            dict.set_item("pair_labels", block.pair_labels.clone().into_pyarray(py))?;
+            ends("masked_offsets", &block.mask_ends)?;
+            numbers("masked_positions", &block.mask_places, narrow_places)?;
+            numbers("masked_ids", &block.mask_ids, narrow_ids)?;
+            ends("sequence_offsets", &block.sequence_ends)?;
+            numbers("sequence_lengths", &block.sequence_lengths, narrow_places)?;
+            Ok(dict)
+        })
+    }
+
     /// Return all columns of the rows by name, as flat arrays: what row formats have, and the identity of each row.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| {
@@ -237,138 +269,66 @@ impl ExampleBlock {
     }
 }
 
-/// A writer that a call takes out when it finishes it, or that an interruption has left half-way.
-struct Slot<T>(Mutex<Option<T>>);
+/// The number of samples of a shard and the content of its file, in two pieces.
+type EncodedShard<'py> = (u64, [Bound<'py, PyArray1<u8>>; 2]);
 
-impl<T: Send> Slot<T> {
-    fn new(writer: T) -> Slot<T> {
-        Slot(Mutex::new(Some(writer)))
-    }
-
-    fn take(&self) -> PyResult<T> {
-        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        taken.ok_or_else(|| error::input("this writer has failed or finished before".to_owned()))
-    }
-
-    /// Calls `write` with the writer, which is of no use after an error.
-    fn write(&self, py: Python<'_>, write: impl FnOnce(&mut T) -> wordpiece::Result<()> + Send) -> PyResult<()> {
-        let mut writer = self.take()?;
-        detached(py, || write(&mut writer))?.map_err(to_py)?;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
-        Ok(())
-    }
+fn encoded(py: Python<'_>, shard: MdsShard) -> EncodedShard<'_> {
+    (shard.samples, shard.content.map(|piece| piece.into_pyarray(py)))
 }
 
-/// Writes the rows of one pass over one shard as arrays to be memory-mapped.
+/// Encodes rows as shards that mosaicml-streaming reads.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
-pub struct NpyExampleWriter(Slot<CoreNpyWriter>);
+pub struct MdsEncoder(Slot<CoreMdsEncoder>);
 
 #[pymethods]
-impl NpyExampleWriter {
-    /// Create the files ``<prefix>.input_ids.npy`` and so on in a folder.
+impl MdsEncoder {
+    /// Begin a shard. `pair_label` is the name of the column of labels of pairs.
     #[new]
-    #[pyo3(signature = (folder, prefix, *, narrow_ids, narrow_places, pairs, masks, packed))]
-    fn new(
-        folder: PathBuf,
-        prefix: &str,
-        narrow_ids: bool,
-        narrow_places: bool,
-        pairs: bool,
-        masks: bool,
-        packed: bool,
-    ) -> PyResult<NpyExampleWriter> {
+    #[pyo3(signature = (*, narrow_ids, pair_label, masks, packed, size_limit))]
+    fn new(narrow_ids: bool, pair_label: Option<String>, masks: bool, packed: bool, size_limit: usize) -> MdsEncoder {
+        MdsEncoder(Slot::new(CoreMdsEncoder::new(MdsLayout { narrow_ids, pair_label, masks, packed, size_limit })))
+    }
+
+    /// Append rows; return the number of samples and the content of each shard that has become complete.
+    fn encode<'py>(&self, py: Python<'py>, block: &ExampleBlock) -> PyResult<Vec<EncodedShard<'py>>> {
         guarded(|| {
-            let layout = NpyExampleLayout { narrow_ids, narrow_places, pairs, masks, packed };
-            Ok(NpyExampleWriter(Slot::new(CoreNpyWriter::new(&folder, prefix, layout).map_err(to_py)?)))
+            let shards = self.0.call(py, |encoder| Ok(encoder.encode(&block.block)))?;
+            Ok(shards.into_iter().map(|shard| encoded(py, shard)).collect())
         })
     }
 
-    /// Append rows.
-    fn write(&self, py: Python<'_>, block: &ExampleBlock) -> PyResult<()> {
-        guarded(|| self.0.write(py, |writer| writer.write(&block.block)))
+    /// Return the last shard; None if there are no rows that are in none.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Option<EncodedShard<'py>>> {
+        guarded(|| Ok(self.0.call(py, |encoder| Ok(encoder.finish()))?.map(|shard| encoded(py, shard))))
     }
 
-    /// Complete the files; return what each holds with its name, size in bytes and CRC-32.
-    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        guarded(|| {
-            let writer = self.0.take()?;
-            let files = detached(py, || writer.finish())?.map_err(to_py)?;
-            let entry = |(what, file): (&'static str, wordpiece::pretraining::FileEntry)| {
-                (what, file.name, file.bytes, format!("{:08x}", file.crc32))
-            };
-            PyList::new(py, files.into_iter().map(entry).collect::<Vec<_>>())
-        })
-    }
-}
-
-/// Writes rows as the shards of a folder that mosaicml-streaming reads.
-#[pyclass(frozen, module = "wordpiece_bert._core")]
-pub struct MdsWriter(Slot<CoreMdsWriter>);
-
-#[pymethods]
-impl MdsWriter {
-    /// Begin the shards of a folder, which must exist, or resume after `shards`, the samples and bytes of those that are
-    /// complete. `pair_label` is the name of the column of labels of pairs.
-    #[new]
-    #[pyo3(signature = (folder, *, narrow_ids, pair_label, masks, packed, size_limit, shards))]
-    fn new(
-        folder: PathBuf,
-        narrow_ids: bool,
-        pair_label: Option<String>,
-        masks: bool,
-        packed: bool,
-        size_limit: usize,
-        shards: Vec<(u64, u64)>,
-    ) -> MdsWriter {
-        let layout = MdsLayout { narrow_ids, pair_label, masks, packed, size_limit };
-        let shards = shards.into_iter().map(|(samples, bytes)| MdsShard { samples, bytes }).collect();
-        MdsWriter(Slot::new(CoreMdsWriter::new(&folder, layout, shards)))
-    }
-
-    /// Append the rows of a block from row `first` on; return the samples and bytes of the shards that are complete.
-    fn write(&self, py: Python<'_>, block: &ExampleBlock, first: usize) -> PyResult<Vec<(u64, u64)>> {
-        guarded(|| {
-            let mut shards = Vec::new();
-            self.0.write(py, |writer| {
-                writer.write(&block.block, first)?;
-                shards.extend(writer.shards().iter().map(|shard| (shard.samples, shard.bytes)));
-                Ok(())
-            })?;
-            Ok(shards)
-        })
-    }
-
-    /// Complete the folder; return the number of shards.
-    fn finish(&self, py: Python<'_>) -> PyResult<usize> {
-        guarded(|| {
-            let writer = self.0.take()?;
-            detached(py, || writer.finish())?.map_err(to_py)
-        })
+    /// Return ``index.json`` for shards of these names, samples and sizes in bytes.
+    fn index(&self, py: Python<'_>, shards: Vec<(String, u64, u64)>) -> PyResult<String> {
+        guarded(|| self.0.call(py, |encoder| Ok(encoder.index(&shards))))
     }
 }
 
 /// Encodes rows with static masks as TFRecords with the features of the original BERT.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
-pub struct TfrecordEncoder(Mutex<CoreTfrecordEncoder>);
+pub struct TfrecordEncoder(Slot<CoreTfrecordEncoder>);
 
 #[pymethods]
 impl TfrecordEncoder {
     /// Create an encoder of rows that are padded to `length` tokens and `max_predictions` masks.
     #[new]
     fn new(length: usize, max_predictions: usize) -> TfrecordEncoder {
-        TfrecordEncoder(Mutex::new(CoreTfrecordEncoder::new(length, max_predictions)))
+        TfrecordEncoder(Slot::new(CoreTfrecordEncoder::new(length, max_predictions)))
     }
 
-    /// Return the records of a block from row `first` on.
-    fn encode<'py>(&self, py: Python<'py>, block: &ExampleBlock, first: usize) -> PyResult<Bound<'py, PyBytes>> {
+    /// Return the records of rows.
+    fn encode<'py>(&self, py: Python<'py>, block: &ExampleBlock) -> PyResult<Bound<'py, PyArray1<u8>>> {
         guarded(|| {
-            let bytes = detached(py, || {
+            let bytes = self.0.call(py, |encoder| {
                 let mut bytes = Vec::new();
-                let mut encoder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                encoder.encode(&block.block, first, &mut bytes);
-                bytes
+                encoder.encode(&block.block, &mut bytes);
+                Ok(bytes)
             })?;
-            Ok(PyBytes::new(py, &bytes))
+            Ok(bytes.into_pyarray(py))
         })
     }
 }

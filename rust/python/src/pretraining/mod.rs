@@ -7,11 +7,10 @@ mod examples;
 mod masking;
 mod numbers;
 mod reader;
+mod slot;
 mod store;
 
-pub use examples::{
-    ExampleBlock, ExampleBuilder, MdsWriter, NpyExampleWriter, TfrecordEncoder, pack_sequences, split_sentences,
-};
+pub use examples::{ExampleBlock, ExampleBuilder, MdsEncoder, TfrecordEncoder, pack_sequences, split_sentences};
 pub use masking::{MaskingRules, epoch_order, keyed_draws, text_document_id};
 pub use reader::{ExampleReader, ExampleShard};
-pub use store::TokenStoreWriter;
+pub use store::TokenStoreBuilder;

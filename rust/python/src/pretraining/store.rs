@@ -1,27 +1,26 @@
 //! Building token stores.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use numpy::PyReadonlyArray1;
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use wordpiece::pretraining::store::{self, StoreCounts, StoreOptions};
+use wordpiece::pretraining::store::{self, Position, StoreCounts, StoreOptions, StorePart};
 use wordpiece::pretraining::{DocumentRule, SentenceSplitter};
 
-use crate::error::{self, guarded, to_py};
+use super::slot::Slot;
+use crate::error::{self, guarded};
 use crate::files::TextBlock;
-use crate::interrupt::detached;
 use crate::threads;
 use crate::tokenizer::Tokenizer;
 
 /// Ids from here on do not fit 16 bits.
 const NARROW_IDS: u32 = 1 << 16;
 
-/// Builds a token store from blocks of texts; it resumes where an earlier run of the same call was killed.
+/// Makes the arrays of a token store of blocks of texts.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
-pub struct TokenStoreWriter {
-    writer: Mutex<store::TokenStoreWriter>,
+pub struct TokenStoreBuilder {
+    builder: Slot<store::StoreBuilder>,
     tokenizer: Arc<wordpiece::Tokenizer>,
     threads: Option<usize>,
     #[pyo3(get)]
@@ -41,23 +40,45 @@ fn counts_dict(py: Python<'_>, counts: StoreCounts) -> PyResult<Bound<'_, PyDict
     Ok(dict)
 }
 
+/// Reads a position as [`position_dict`] returns it.
+fn position_of(dict: &Bound<'_, PyDict>) -> PyResult<Position> {
+    let whole = |dict: &Bound<'_, PyAny>, name: &str| dict.get_item(name)?.extract::<u64>();
+    let counts = dict.as_any().get_item("counts")?;
+    let count = |name: &str| whole(&counts, name);
+    Ok(Position {
+        input: whole(dict, "input")? as usize,
+        documents: whole(dict, "documents")?,
+        counts: StoreCounts {
+            documents: count("documents")?,
+            documents_empty: count("documents_empty")?,
+            sentences: count("sentences")?,
+            sentences_empty: count("sentences_empty")?,
+            tokens: count("tokens")?,
+            skipped: count("skipped")?,
+            bytes: count("bytes")?,
+        },
+    })
+}
+
+fn position_dict(py: Python<'_>, position: Position) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("input", position.input)?;
+    dict.set_item("documents", position.documents)?;
+    dict.set_item("counts", counts_dict(py, position.counts)?)?;
+    Ok(dict)
+}
+
 #[pymethods]
-impl TokenStoreWriter {
-    /// Begin or resume a store in a folder.
+impl TokenStoreBuilder {
+    /// Begin with the first document.
     ///
-    /// `options` is the JSON object that the index records; a run that was begun with another one is refused.
     /// `file_numbers` has the number of each input in the whole list of files, from which document ids derive.
     #[new]
-    #[pyo3(signature = (tokenizer, folder, *, fingerprint, vocab_size, options, file_numbers, documents, split,
-        abbreviations, dtype, shard_tokens, threads))]
+    #[pyo3(signature = (tokenizer, *, file_numbers, documents, split, abbreviations, dtype, shard_tokens,
+        threads))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: options by name")]
     fn new(
-        py: Python<'_>,
         tokenizer: &Tokenizer,
-        folder: PathBuf,
-        fingerprint: String,
-        vocab_size: usize,
-        options: String,
         file_numbers: Vec<u64>,
         documents: &str,
         split: bool,
@@ -65,7 +86,7 @@ impl TokenStoreWriter {
         dtype: Option<&str>,
         shard_tokens: u64,
         threads: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<TokenStoreWriter> {
+    ) -> PyResult<TokenStoreBuilder> {
         guarded(|| {
             let documents = match documents {
                 "blank-line" => DocumentRule::BlankLine,
@@ -80,10 +101,9 @@ impl TokenStoreWriter {
             let definition = tokenizer.definition();
             let added = definition.registered_tokens().into_iter().map(|(id, _)| id).max();
             let largest = definition.vocab.max_id().max(added).unwrap_or(0);
-            let narrow = match dtype {
-                None => largest < NARROW_IDS,
-                Some("uint32") => false,
-                Some("uint16") if largest < NARROW_IDS => true,
+            let dtype = match dtype {
+                None | Some("uint16") if largest < NARROW_IDS => "uint16",
+                None | Some("uint32") => "uint32",
                 Some("uint16") => {
                     return Err(error::input(format!(
                         "dtype 'uint16' holds ids up to 65535, but the tokenizer's go up to {largest}: use dtype='uint32'"
@@ -98,76 +118,78 @@ impl TokenStoreWriter {
                 None => SentenceSplitter::default(),
             });
             let threads = threads::checked("threads", threads)?;
-            let options = StoreOptions {
-                fingerprint,
-                vocab_size,
-                recorded: options,
-                file_numbers,
-                documents,
-                splitter,
-                narrow,
-                shard_tokens,
-            };
-            let writer = py.detach(|| store::TokenStoreWriter::new(&folder, options)).map_err(to_py)?;
-            let tokenizer = Arc::clone(&tokenizer.core);
-            let dtype = if narrow { "uint16" } else { "uint32" };
-            Ok(TokenStoreWriter { writer: Mutex::new(writer), tokenizer, threads, dtype })
+            let options = StoreOptions { file_numbers, documents, splitter, shard_tokens };
+            let builder = Slot::new(store::StoreBuilder::new(options));
+            Ok(TokenStoreBuilder { builder, tokenizer: Arc::clone(&tokenizer.core), threads, dtype })
         })
     }
 
-    /// Whether the store is complete, so that nothing is to be added.
-    #[getter]
-    fn finished(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.lock().is_finished())
-    }
-
-    /// The index of the first input whose texts are to be added.
-    #[getter]
-    fn first_input(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.lock().first_input())
+    /// Begin with the document after a shard: at a position that an earlier builder has returned with its end.
+    fn resume(&self, py: Python<'_>, position: &Bound<'_, PyDict>) -> PyResult<()> {
+        guarded(|| {
+            let position = position_of(position)?;
+            self.builder.call(py, |builder| {
+                builder.resume(position);
+                Ok(())
+            })
+        })
     }
 
     /// What was counted so far.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = py.detach(|| self.lock().counts());
+        let counts = self.builder.call(py, |builder| Ok(builder.counts()))?;
         counts_dict(py, counts)
     }
 
-    /// Add the texts of a block, in the order of the inputs.
+    /// Add the texts of a block, in the order of the inputs; return what the open shard gets, and each one after it.
     ///
-    /// The files of a block are the inputs from `first_input` on; `input_index` is that of a block that was
-    /// made of a column. `ids` are those of its documents.
+    /// The files of a block are the inputs from that of the position on; `input_index` is that of a block that was made
+    /// of a column. `ids` are those of its documents.
     #[pyo3(signature = (block, *, input_index=None, ids=None))]
-    fn add(
+    fn add<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         block: &TextBlock,
         input_index: Option<usize>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         guarded(|| {
             let ids = ids.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
             let pool = threads::pool_for_bytes(self.threads, block.block.bytes());
-            let added = detached(py, || self.lock().add(&block.block, input_index, ids, &self.tokenizer, pool))?;
-            added.map_err(to_py)
+            let parts =
+                self.builder.call(py, |builder| builder.add(&block.block, input_index, ids, &self.tokenizer, pool))?;
+            self.arrays(py, parts)
         })
     }
 
-    /// Complete the store and return what it has.
-    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// End the last document; return what the last shard gets.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         guarded(|| {
-            let counts = detached(py, || self.lock().finish(&self.tokenizer))?;
-            counts_dict(py, counts.map_err(to_py)?)
+            let parts = self.builder.call(py, |builder| builder.finish(&self.tokenizer))?;
+            self.arrays(py, parts)
         })
     }
 }
 
-impl TokenStoreWriter {
-    /// A call that was interrupted leaves a writer that refuses further ones, so a poisoned lock is no concern.
-    ///
-    /// Only without the interpreter: a call that holds the lock asks for it now and then, to hear signals.
-    fn lock(&self) -> std::sync::MutexGuard<'_, store::TokenStoreWriter> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+impl TokenStoreBuilder {
+    /// Returns the arrays of parts by the names of their files, and the position after a shard that is complete.
+    fn arrays<'py>(&self, py: Python<'py>, parts: Vec<StorePart>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let mut list = Vec::new();
+        for part in parts {
+            let dict = PyDict::new(py);
+            if self.dtype == "uint16" {
+                let ids: Vec<u16> = py.detach(|| part.ids.iter().map(|&id| id as u16).collect());
+                dict.set_item("ids", ids.into_pyarray(py))?;
+            } else {
+                dict.set_item("ids", part.ids.into_pyarray(py))?;
+            }
+            dict.set_item("sentence_offsets", part.sentence_ends.into_pyarray(py))?;
+            dict.set_item("document_offsets", part.document_ends.into_pyarray(py))?;
+            dict.set_item("document_ids", part.document_ids.into_pyarray(py))?;
+            dict.set_item("next", part.next.map(|next| position_dict(py, next)).transpose()?)?;
+            list.push(dict);
+        }
+        Ok(list)
     }
 }

@@ -146,12 +146,6 @@ impl Error {
             EmptySeparator => "the separator is empty".to_owned(),
             NoThread { message } => format!("no thread to read files with: {message}"),
             BrokenExamples { row } => format!("row {row}: the arrays of the examples do not fit together"),
-            StoreConflict { folder, key } if key == "state" => {
-                format!("{folder}: the writer of this token store has failed or finished before")
-            }
-            StoreConflict { folder, key } => {
-                format!("{folder}: what is there was not begun by this call: {key:?} differs")
-            }
             NoTokens => "no document has a token".to_owned(),
             AtLocation { location, error } => format!("{location}: {}", error.problem()),
             AtIndex { index, error } => format!("item {index}: {}", error.problem()),
@@ -194,8 +188,6 @@ impl Error {
             BadFieldPath { .. } => "separate keys by single dots, as in \"meta.title\"",
             EmptySeparator => "choose to read each file as one text, if that is what you want",
             BrokenExamples { .. } => "make the examples again",
-            StoreConflict { key, .. } if key == "state" => "call again: it resumes after the last complete shard",
-            StoreConflict { .. } => "choose another folder, or remove this one",
             NoTokens => "check the files, and how they are divided into documents",
             AtLocation { error, .. } | AtIndex { error, .. } => return error.remedy(),
             Training(error) => return error.remedy(),

@@ -314,13 +314,6 @@ pub enum Error {
         row: usize,
     },
 
-    /// A folder has something else than the store that is to be built, or one that was begun by another call.
-    StoreConflict {
-        /// The folder.
-        folder: String,
-        /// What differs: `"format"`, `"tokenizer"`, `"dtype"`, the name of an option, or `"state"` after an error.
-        key: String,
-    },
     /// No document of a corpus has a token.
     NoTokens,
 
@@ -387,7 +380,6 @@ impl Error {
             | BadFieldPath { .. }
             | EmptySeparator
             | BrokenExamples { .. }
-            | StoreConflict { .. }
             | NoTokens
             | NoThread { .. } => ErrorKind::Input,
             FileUnreadable { code: Some(_), .. } => ErrorKind::File,

@@ -81,6 +81,7 @@ pub(super) fn look_up(
 }
 
 /// Defines the two entry points of an instruction set: its loops, compiled with its features.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! entry_points {
     ($token:ty, $features:literal, $scan:ident, $look_up:ident) => {
         /// # Safety

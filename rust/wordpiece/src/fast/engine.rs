@@ -26,7 +26,7 @@ use super::table::store::{self, WordTable};
 use crate::added::Segment;
 use crate::definition::Definition;
 use crate::inputs::pieces::Pieces;
-use crate::matcher::{Matcher, WordPieces};
+use crate::matcher::{Matcher, WordPieces, within_limit};
 use crate::normalize::Normalizer;
 use crate::offsets::Span;
 use crate::split::PreTokenizer;
@@ -193,11 +193,8 @@ impl FastPath {
         let normalizer = FastNormalizer::new(*bert, exact_text, instruction_set)?;
         let prefix = definition.continuing_subword_prefix.as_str();
         let max_chars = definition.max_input_chars_per_word;
-        let is_word = |token: &str| {
-            token.len() <= WORD_BYTES
-                && !token.contains('\0')
-                && (token.len() <= max_chars || token.chars().count() <= max_chars)
-        };
+        let is_word =
+            |token: &str| token.len() <= WORD_BYTES && !token.contains('\0') && within_limit(token, max_chars);
         let mut table = WordTable::new(vocab.len());
         for (token, id) in vocab.iter() {
             // A token that continues words is not a word: its prefix is punctuation, which pre-tokenizing splits off.

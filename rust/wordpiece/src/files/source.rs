@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,13 +114,39 @@ fn decompressing_reader(first: Vec<u8>, rest: Option<CountingReader>) -> io::Res
         None => Box::new(io::empty()),
     };
     let bytes = Cursor::new(first).chain(rest);
-    Ok(if gzip {
-        Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(1 << 16, bytes)))
+    if gzip {
+        gzip_reader(bytes)
     } else if zstandard {
-        Box::new(zstd::stream::read::Decoder::new(bytes)?)
+        zstandard_reader(bytes)
     } else {
-        Box::new(bytes)
-    })
+        Ok(Box::new(bytes))
+    }
+}
+
+#[cfg(feature = "gzip")]
+fn gzip_reader(bytes: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    Ok(Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, bytes))))
+}
+
+#[cfg(feature = "zstd")]
+fn zstandard_reader(bytes: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    Ok(Box::new(zstd::stream::read::Decoder::new(bytes)?))
+}
+
+#[cfg(not(feature = "gzip"))]
+fn gzip_reader(_: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "compressed with gzip, and the crate was built without it (feature `gzip`)",
+    ))
+}
+
+#[cfg(not(feature = "zstd"))]
+fn zstandard_reader(_: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "compressed with Zstandard, and the crate was built without it (feature `zstd`)",
+    ))
 }
 
 /// A reader that adds the number of bytes it reads to a shared counter.

@@ -5,6 +5,7 @@
 //! Algorithm 2 of Song et al. (2021). Both passes are linear in the bytes of the vocabulary.
 
 use super::automaton::{Failure, MatchedPiece, Matcher, NONE, Pops};
+use super::within_limit;
 
 /// A token as the tries store it: the bytes that it matches, and the piece that it becomes.
 #[derive(Clone, Copy)]
@@ -39,7 +40,7 @@ impl Matcher {
     /// empty `prefix` means that every token can do both. Words of more than `max_chars` characters are unknown, so longer
     /// tokens are omitted; so are empty ones.
     pub fn new<'a>(tokens: impl IntoIterator<Item = (&'a str, u32)>, prefix: &str, max_chars: usize) -> Matcher {
-        let fits = |text: &str| !text.is_empty() && (text.len() <= max_chars || text.chars().count() <= max_chars);
+        let fits = |text: &str| !text.is_empty() && within_limit(text, max_chars);
         let mut beginning: Vec<TokenKey<'a>> = Vec::new();
         let mut continuing: Vec<TokenKey<'a>> = Vec::new();
         for (token, id) in tokens {

@@ -38,3 +38,9 @@ mod build;
 mod walk;
 
 pub(crate) use automaton::{Matcher, PendingPieces, WordPieces};
+
+/// Returns whether a word or token has at most `limit` characters. Those of a short one are not counted.
+#[inline]
+pub(crate) fn within_limit(word: &str, limit: usize) -> bool {
+    word.len() <= limit || word.chars().count() <= limit
+}

@@ -1,6 +1,7 @@
 //! Runs the automaton over a word and emits its pieces.
 
 use super::automaton::{MatchedPiece, Matcher, NONE, PendingPieces, PieceSink, Pops, WordPieces};
+use super::within_limit;
 
 /// Passes each piece to a function.
 struct EachPiece<'a, F> {
@@ -41,7 +42,7 @@ impl Matcher {
         if word.is_empty() {
             return true;
         }
-        if word.len() > self.max_chars && word.chars().count() > self.max_chars {
+        if !within_limit(word, self.max_chars) {
             return false;
         }
         let mut node = self.start;

@@ -10,7 +10,7 @@ use super::progress::Monitor;
 use super::sorted_tokens::SortedTokens;
 use super::vocab_builder::CONTINUATION_PREFIX;
 use crate::error::{Error, Result, TrainingError};
-use crate::matcher::{Matcher, PendingPieces};
+use crate::matcher::{Matcher, PendingPieces, within_limit};
 
 /// The least number of distinct words for which another thread is started.
 const LEAST_WORDS_PER_THREAD: usize = 4096;
@@ -37,8 +37,7 @@ pub(super) fn token_counts(
     options: &TrainOptions,
     monitor: &mut Monitor<'_>,
 ) -> Result<TokenCounts> {
-    let is_huge =
-        |text: &str| text.len() > LONGEST_TOKEN_OF_MATCHER && text.chars().nth(LONGEST_TOKEN_OF_MATCHER).is_some();
+    let is_huge = |text: &str| !within_limit(text, LONGEST_TOKEN_OF_MATCHER);
     let sorted = tokens.iter().any(|token| is_huge(token)).then(|| SortedTokens::new(tokens));
     let longest = if sorted.is_some() { LONGEST_TOKEN_OF_MATCHER } else { usize::MAX };
     let matcher = Matcher::new(tokens.iter().map(String::as_str).zip(0..), CONTINUATION_PREFIX, longest);

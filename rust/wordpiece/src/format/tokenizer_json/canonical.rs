@@ -29,10 +29,28 @@ pub fn pipeline(definition: &Definition) -> String {
         write::optional(definition.normalizer.as_ref(), write::normalizer),
         write::optional(definition.pre_tokenizer.as_ref(), write::pre_tokenizer),
     ]);
+    canonical(parts, CanonicalFormatter { ascii: true })
+}
+
+/// Returns all that decides the ids of a text as canonical JSON: equal texts encode every input to equal ids.
+///
+/// The text is that of [`pipeline`] for an object, with characters beyond ASCII as they are. Hashes of it are stored, too.
+pub fn identity(definition: &Definition) -> String {
+    let added = definition.registered_tokens();
+    let parts = Node::Object(vec![
+        ("added_tokens".into(), write::list(&added, write::added_token)),
+        ("normalizer".into(), write::optional(definition.normalizer.as_ref(), write::normalizer)),
+        ("pre_tokenizer".into(), write::optional(definition.pre_tokenizer.as_ref(), write::pre_tokenizer)),
+        ("model".into(), write::model(definition)),
+    ]);
+    canonical(parts, CanonicalFormatter { ascii: false })
+}
+
+fn canonical(node: Node<'_>, formatter: CanonicalFormatter) -> String {
     let mut text = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut text, CanonicalFormatter);
-    sorted(parts).serialize(&mut serializer).expect("writing JSON nodes to memory cannot fail");
-    String::from_utf8(text).expect("the formatter writes ASCII")
+    let mut serializer = Serializer::with_formatter(&mut text, formatter);
+    sorted(node).serialize(&mut serializer).expect("writing JSON nodes to memory cannot fail");
+    String::from_utf8(text).expect("the formatter writes whole characters")
 }
 
 /// Returns the `type` field of a component.
@@ -57,9 +75,11 @@ fn sorted(node: Node<'_>) -> Node<'_> {
     }
 }
 
-/// Writes JSON as Python's `json.dumps` does by default: one line, spaces after separators, other characters than
-/// printable ASCII escaped as UTF-16.
-struct CanonicalFormatter;
+/// Writes JSON as Python's `json.dumps` does: one line, spaces after separators.
+struct CanonicalFormatter {
+    /// Other characters than printable ASCII are escaped as UTF-16, as `json.dumps` does by default.
+    ascii: bool,
+}
 
 impl Formatter for CanonicalFormatter {
     fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
@@ -75,6 +95,9 @@ impl Formatter for CanonicalFormatter {
     }
 
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        if !self.ascii {
+            return writer.write_all(fragment.as_bytes());
+        }
         for c in fragment.chars() {
             match c {
                 ' '..='~' => writer.write_all(&[c as u8])?,
@@ -109,6 +132,15 @@ mod tests {
             r#""type": "BertNormalizer"}, {"type": "BertPreTokenizer"}]"#,
         );
         assert_eq!(pipeline(&bert()), expected);
+    }
+
+    #[test]
+    fn the_identity_has_the_vocabulary_and_keeps_characters() {
+        let definition = Definition::bert(Vocab::new([("[UNK]", 0), ("é\u{7f}\"", 1)]).unwrap());
+        let identity = identity(&definition);
+        assert!(identity.starts_with(r#"{"added_tokens": ["#));
+        assert!(identity.contains("\"vocab\": {\"[UNK]\": 0, \"é\u{7f}\\\"\": 1}}, \"normalizer\": {"));
+        assert!(!identity.contains("post_processor"));
     }
 
     #[test]

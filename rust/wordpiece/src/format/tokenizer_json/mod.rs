@@ -30,7 +30,7 @@ mod portable;
 mod read;
 mod write;
 
-pub use canonical::{normalizer_type, pipeline, pre_tokenizer_type};
+pub use canonical::{identity, normalizer_type, pipeline, pre_tokenizer_type};
 pub use read::{read, restore};
 pub use write::{snapshot, write};
 

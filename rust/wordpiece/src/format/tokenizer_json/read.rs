@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::components;
 use super::object::{FILE, JsonString, Object};
-use crate::added::{AddedToken, fixed_ids, ids_of_reference};
+use crate::added::{AddedToken, check_ids, fixed_ids};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy};
@@ -42,16 +42,7 @@ const SIDES: [(&str, Side); 2] = [("Right", Side::Right), ("Left", Side::Left)];
 /// or, for text that is not JSON, the line and the column. [`Error::AddedTokenId`] for an added token with another id,
 /// [`Error::DuplicateId`] for two tokens with one id, and [`Error::VocabTooLarge`].
 pub fn read(json: &str) -> Result<Definition> {
-    parse(json, |vocab, tokens, stated| {
-        let assigned = ids_of_reference(vocab, tokens);
-        match (0..tokens.len()).find(|&i| stated[i] != assigned[i]) {
-            None => Ok(()),
-            Some(i) => {
-                let content = tokens[i].content.clone();
-                Err(Error::AddedTokenId { content, stored: stated[i], assigned: assigned[i] })
-            }
-        }
-    })
+    parse(json, check_ids)
 }
 
 /// Reads the text of a [`snapshot`](super::snapshot()), or the state of a tokenizer of the reference that is in memory: added

@@ -39,13 +39,6 @@ pub fn write(definition: &Definition) -> error::Result<String> {
 /// ids on reading the text; [`write()`] returns one that it reads with the same ids.
 pub fn snapshot(definition: &Definition) -> String {
     let added = definition.registered_tokens();
-    let model = object([
-        ("type", text("WordPiece")),
-        ("unk_token", text(&definition.unk_token)),
-        ("continuing_subword_prefix", text(&definition.continuing_subword_prefix)),
-        ("max_input_chars_per_word", count(definition.max_input_chars_per_word)),
-        ("vocab", Node::Object(definition.vocab.iter().map(|(token, id)| (token.into(), number(id))).collect())),
-    ]);
     let file = object([
         ("version", text(VERSION)),
         ("truncation", optional(definition.truncation.as_ref(), truncation)),
@@ -55,9 +48,19 @@ pub fn snapshot(definition: &Definition) -> String {
         ("pre_tokenizer", optional(definition.pre_tokenizer.as_ref(), pre_tokenizer)),
         ("post_processor", optional(definition.post_processor.as_ref(), post_processor)),
         ("decoder", optional(definition.decoder.as_ref(), decoder)),
-        ("model", model),
+        ("model", model(definition)),
     ]);
     serde_json::to_string_pretty(&file).expect("strings and numbers can always be written")
+}
+
+pub(super) fn model(definition: &Definition) -> Node<'_> {
+    object([
+        ("type", text("WordPiece")),
+        ("unk_token", text(&definition.unk_token)),
+        ("continuing_subword_prefix", text(&definition.continuing_subword_prefix)),
+        ("max_input_chars_per_word", count(definition.max_input_chars_per_word)),
+        ("vocab", Node::Object(definition.vocab.iter().map(|(token, id)| (token.into(), number(id))).collect())),
+    ])
 }
 
 /// A JSON value whose objects keep the order of their keys. Strings are borrowed from the definition where possible.
@@ -120,7 +123,7 @@ pub(super) fn optional<'a, T>(value: Option<&'a T>, write: fn(&'a T) -> Node<'a>
     value.map_or(Node::Null, write)
 }
 
-fn list<'a, T>(items: &'a [T], write: fn(&'a T) -> Node<'a>) -> Node<'a> {
+pub(super) fn list<'a, T>(items: &'a [T], write: fn(&'a T) -> Node<'a>) -> Node<'a> {
     Node::List(items.iter().map(write).collect())
 }
 
@@ -160,7 +163,7 @@ fn padding(padding: &Padding) -> Node<'_> {
     ])
 }
 
-fn added_token((id, token): &(u32, AddedToken)) -> Node<'_> {
+pub(super) fn added_token((id, token): &(u32, AddedToken)) -> Node<'_> {
     object([
         ("id", number(*id)),
         ("content", text(&token.content)),

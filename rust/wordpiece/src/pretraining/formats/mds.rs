@@ -4,12 +4,8 @@
 //! columns, and the samples. A sample is the sizes of its columns without a fixed size, then the values of all columns in
 //! the order of their names.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
 
-use crate::error::Result;
-use crate::pretraining::npy::PartFile;
 use crate::pretraining::rows::RowBlock;
 
 /// Which columns rows have.
@@ -30,10 +26,9 @@ pub struct MdsLayout {
 /// A column: its name, its encoding, and its size in bytes if that is fixed.
 type MdsColumn = (String, &'static str, Option<usize>);
 
-/// Writes rows as the shards of a folder.
+/// Encodes rows as shards.
 #[derive(Debug)]
-pub struct MdsWriter {
-    folder: PathBuf,
+pub struct MdsEncoder {
     layout: MdsLayout,
     columns: Vec<MdsColumn>,
     /// The description of the columns, as the shards have it.
@@ -41,30 +36,22 @@ pub struct MdsWriter {
     samples: Vec<u8>,
     /// Where each sample of the open shard ends in `samples`.
     ends: Vec<usize>,
-    shards: Vec<MdsShard>,
+    complete: Vec<MdsShard>,
 }
 
 /// A shard that is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MdsShard {
     /// The number of rows.
     pub samples: u64,
-    /// The size of the file.
-    pub bytes: u64,
+    /// What the file has before the samples, and the samples.
+    pub content: [Vec<u8>; 2],
 }
 
-impl MdsShard {
-    /// Returns the name of the file of a shard.
+impl MdsEncoder {
+    /// Begins a shard.
     #[must_use]
-    pub fn name(number: usize) -> String {
-        format!("shard.{number:05}.mds")
-    }
-}
-
-impl MdsWriter {
-    /// Begins the shards of a folder, which must exist, or resumes after those that are complete.
-    #[must_use]
-    pub fn new(folder: &Path, layout: MdsLayout, shards: Vec<MdsShard>) -> MdsWriter {
+    pub fn new(layout: MdsLayout) -> MdsEncoder {
         let ids = if layout.narrow_ids { "ndarray:uint16" } else { "ndarray:uint32" };
         let mut columns: Vec<MdsColumn> =
             vec![("input_ids".to_owned(), ids, None), ("token_type_ids".to_owned(), "ndarray:int8", None)];
@@ -83,27 +70,16 @@ impl MdsWriter {
         }
         columns.sort();
         let config = description(&columns, layout.size_limit).to_string().into_bytes();
-        let folder = folder.to_owned();
-        MdsWriter { folder, layout, columns, config, samples: Vec::new(), ends: Vec::new(), shards }
+        MdsEncoder { layout, columns, config, samples: Vec::new(), ends: Vec::new(), complete: Vec::new() }
     }
 
-    /// Returns the shards that are complete.
-    #[must_use]
-    pub fn shards(&self) -> &[MdsShard] {
-        &self.shards
-    }
-
-    /// Appends the rows of a block from row `first` on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::FileUnreadable`](crate::Error::FileUnreadable) if a shard cannot be written.
-    pub fn write(&mut self, block: &RowBlock, first: usize) -> Result<()> {
+    /// Appends the rows of a block; returns the shards that have become complete.
+    pub fn encode(&mut self, block: &RowBlock) -> Vec<MdsShard> {
         let types = block.token_type_ids();
         let labels = if self.layout.masks { block.labels() } else { Vec::new() };
         let positions = if self.layout.packed { block.position_ids() } else { Vec::new() };
         let mut sample = Vec::new();
-        for i in first..block.len() {
+        for i in 0..block.len() {
             let row = block.row(i);
             let mut sizes = Vec::new();
             let mut values: Vec<u8> = Vec::new();
@@ -148,19 +124,19 @@ impl MdsWriter {
             sample.clear();
             sample.extend(sizes.iter().flat_map(|size| size.to_le_bytes()));
             sample.append(&mut values);
-            self.push_sample(&sample)?;
+            self.push_sample(&sample);
         }
-        Ok(())
+        std::mem::take(&mut self.complete)
     }
 
     /// Appends a sample, in a new shard if it does not fit.
-    fn push_sample(&mut self, sample: &[u8]) -> Result<()> {
+    fn push_sample(&mut self, sample: &[u8]) {
         if !self.ends.is_empty() && self.shard_bytes(1) + self.samples.len() + sample.len() > self.layout.size_limit {
-            self.end_shard()?;
+            let shard = self.end_shard();
+            self.complete.push(shard);
         }
         self.samples.extend_from_slice(sample);
         self.ends.push(self.samples.len());
-        Ok(())
     }
 
     /// Returns the size of what comes before the samples of the open shard, if it gets some more.
@@ -168,7 +144,7 @@ impl MdsWriter {
         4 + 4 * (self.ends.len() + more + 1) + self.config.len()
     }
 
-    fn end_shard(&mut self) -> Result<()> {
+    fn end_shard(&mut self) -> MdsShard {
         let first = self.shard_bytes(0);
         let mut head = Vec::with_capacity(first);
         head.extend_from_slice(&(self.ends.len() as u32).to_le_bytes());
@@ -176,39 +152,26 @@ impl MdsWriter {
             head.extend_from_slice(&((first + end) as u32).to_le_bytes());
         }
         head.extend_from_slice(&self.config);
-        let mut file = PartFile::create(self.folder.join(MdsShard::name(self.shards.len())))?;
-        file.write(&head)?;
-        file.write(&self.samples)?;
-        file.finish()?;
-        let bytes = (first + self.samples.len()) as u64;
-        self.shards.push(MdsShard { samples: self.ends.len() as u64, bytes });
-        self.samples.clear();
-        self.ends.clear();
-        Ok(())
+        let samples = std::mem::take(&mut self.ends).len() as u64;
+        MdsShard { samples, content: [head, std::mem::take(&mut self.samples)] }
     }
 
-    /// Completes the folder: its last shard, then `index.json`. Returns the number of shards.
-    ///
-    /// # Errors
-    ///
-    /// See [`MdsWriter::write`].
-    pub fn finish(mut self) -> Result<usize> {
-        if !self.ends.is_empty() {
-            self.end_shard()?;
-        }
-        let n = self.shards.len();
-        let shards = self.shards.iter().enumerate().map(|(i, shard)| {
+    /// Returns the last shard, if there are rows in none.
+    pub fn finish(&mut self) -> Option<MdsShard> {
+        (!self.ends.is_empty()).then(|| self.end_shard())
+    }
+
+    /// Returns the content of `index.json` for shards of these names, samples and sizes in bytes.
+    #[must_use]
+    pub fn index(&self, shards: &[(String, u64, u64)]) -> String {
+        let shards = shards.iter().map(|(name, samples, bytes)| {
             let mut entry = description(&self.columns, self.layout.size_limit);
-            entry["samples"] = json!(shard.samples);
-            entry["raw_data"] = json!({"basename": MdsShard::name(i), "bytes": shard.bytes, "hashes": {}});
+            entry["samples"] = json!(samples);
+            entry["raw_data"] = json!({"basename": name, "bytes": bytes, "hashes": {}});
             entry["zip_data"] = Value::Null;
             entry
         });
-        let index = json!({"version": 2, "shards": shards.collect::<Vec<_>>()});
-        let mut file = PartFile::create(self.folder.join("index.json"))?;
-        file.write(index.to_string().as_bytes())?;
-        file.finish()?;
-        Ok(n)
+        json!({"version": 2, "shards": shards.collect::<Vec<_>>()}).to_string()
     }
 }
 

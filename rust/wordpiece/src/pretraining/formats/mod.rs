@@ -1,15 +1,12 @@
-//! Writes rows as files that other programs read.
+//! Encodes rows for other programs: the caller writes the bytes.
 //!
-//! Each takes [`RowBlock`](super::rows::RowBlock)s in order. The rows of a file do not depend on the bounds of blocks.
+//! Each takes [`RowBlock`](super::rows::RowBlock)s in order. The bytes do not depend on the bounds of blocks.
 //!
-//! - [`NpyExampleWriter`]: arrays to be memory-mapped, the layout of this package;
-//! - [`MdsWriter`]: shards for mosaicml-streaming;
+//! - [`MdsEncoder`]: shards for mosaicml-streaming;
 //! - [`TfrecordEncoder`]: the records that the original BERT reads.
 
 mod mds;
-mod npy_examples;
 mod tfrecord;
 
-pub use mds::{MdsLayout, MdsShard, MdsWriter};
-pub use npy_examples::{NpyExampleLayout, NpyExampleWriter};
+pub use mds::{MdsEncoder, MdsLayout, MdsShard};
 pub use tfrecord::TfrecordEncoder;

@@ -20,10 +20,10 @@ impl TfrecordEncoder {
         TfrecordEncoder { length, max_predictions, example: Vec::new() }
     }
 
-    /// Appends the rows of a block from row `first` on to the bytes of a file.
-    pub fn encode(&mut self, block: &RowBlock, first: usize, to: &mut Vec<u8>) {
+    /// Appends the rows of a block to the bytes of a file.
+    pub fn encode(&mut self, block: &RowBlock, to: &mut Vec<u8>) {
         let types = block.token_type_ids();
-        for i in first..block.len() {
+        for i in 0..block.len() {
             let row = block.row(i);
             let masks = if block.mask_ends.is_empty() { 0..0 } else { block.masks(i) };
             let padded = |length: usize| std::iter::repeat_n(0_u64, length);

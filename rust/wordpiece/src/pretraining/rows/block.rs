@@ -98,6 +98,33 @@ impl RowBlock {
         start as usize..self.mask_ends[i] as usize
     }
 
+    /// Returns the rows from row `first` on, without what was counted.
+    #[must_use]
+    pub fn rest(&self, first: usize) -> RowBlock {
+        fn after<T: Copy>(list: &[T], start: usize) -> Vec<T> {
+            list.get(start..).unwrap_or_default().to_vec()
+        }
+        fn ends_after(ends: &[u64], first: usize, start: usize) -> Vec<u64> {
+            ends.get(first..).unwrap_or_default().iter().map(|end| end - start as u64).collect()
+        }
+        let before = |ends: &[u64]| first.checked_sub(1).and_then(|last| ends.get(last)).map_or(0, |&end| end as usize);
+        let (tokens, masks) = (before(&self.row_ends), before(&self.mask_ends));
+        let sequences = if self.sequence_ends.is_empty() { first } else { before(&self.sequence_ends) };
+        RowBlock {
+            ids: after(&self.ids, tokens),
+            row_ends: ends_after(&self.row_ends, first, tokens),
+            identities: after(&self.identities, first),
+            sequence_lengths: after(&self.sequence_lengths, sequences),
+            second_starts: after(&self.second_starts, sequences),
+            pair_labels: after(&self.pair_labels, sequences),
+            sequence_ends: ends_after(&self.sequence_ends, first, sequences),
+            mask_ends: ends_after(&self.mask_ends, first, masks),
+            mask_places: after(&self.mask_places, masks),
+            mask_ids: after(&self.mask_ids, masks),
+            counts: BlockCounts::default(),
+        }
+    }
+
     /// Returns the segment id of each token.
     #[must_use]
     pub fn token_type_ids(&self) -> Vec<i8> {

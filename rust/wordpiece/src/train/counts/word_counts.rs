@@ -1,6 +1,7 @@
 //! The multiset of words.
 
 use crate::error::{Error, Result, TrainingError};
+use crate::matcher::within_limit;
 
 /// A multiset of words: distinct and not empty, each with a count above 0, in byte order (which is code point order).
 ///
@@ -163,7 +164,7 @@ impl WordCounts {
         let (mut words, mut occurrences) = (0, 0);
         for (word, n) in self.iter() {
             // A word has at most as many characters as bytes.
-            if word.len() > most && word.chars().count() > most {
+            if !within_limit(word, most) {
                 words += 1;
                 occurrences += u128::from(n);
             } else {

@@ -8,6 +8,7 @@ use super::super::counts::WordCounts;
 use super::super::options::TopDownOptions;
 use super::super::trained::ExcludedWords;
 use super::super::vocab_builder::VocabBuilder;
+use crate::matcher::within_limit;
 
 /// The words to learn from, and their characters.
 pub(super) struct SelectedWords<'a> {
@@ -27,7 +28,7 @@ pub(super) fn select_words<'a>(
     options: &TopDownOptions,
 ) -> SelectedWords<'a> {
     // A word has at most as many characters as bytes, so few words are counted.
-    let fits = |word: &str| word.len() <= options.max_token_length || word.chars().count() <= options.max_token_length;
+    let fits = |word: &str| within_limit(word, options.max_token_length);
     let mut words: Vec<(&str, u64)> =
         counts.iter().filter(|&(word, _)| fits(word) && special_tokens.id(word).is_none()).collect();
     let mut weights: HashMap<char, u64> = HashMap::new();
