@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.config import BertConfig, find_config
 from wordpiece_bert.bert.families import FAMILIES, Family, class_named, family_named
+from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import ConfigError
-from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
     import os
@@ -18,13 +20,14 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.base import Model
 
-__all__ = ["AutoModel", "base_class", "read_config"]
+__all__ = ["AutoModel", "base_class", "load_any", "load_base", "read_config"]
 
 
 class AutoModel:
     """Loads a folder as the class that its ``config.json`` names, head included."""
 
     @staticmethod
+    @completed_by(LOADING)
     def from_pretrained(
         name: str | os.PathLike[str],
         backend: str = "rust",
@@ -39,27 +42,6 @@ class AutoModel:
     ) -> Model:
         """Load a model as the class that ``architectures`` names, or without a head if it names none.
 
-        Parameters
-        ----------
-        name : str or os.PathLike
-            ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
-        backend : {"rust", "numpy"}, default "rust"
-            The engine.
-        dtype : {"float32", "bfloat16", "int8", "auto"}, default "float32"
-            The type that the engine computes in, as for `Model`.
-        revision : str, optional
-            Branch, tag or commit of a model in the Hugging Face cache.
-        download : bool, default False
-            Download a model that is not in the cache, with huggingface_hub.
-        keep_half : bool, default False
-            Keep weights that the file stores in 16 bits in 16 bits in memory.
-        check_finite : bool, default False
-            Refuse weights that are NaN or infinite.
-        new_head : int, optional
-            A seed to draw the weights of the head with, if the file has none of them.
-        calibrate : sequence of str, optional
-            Texts for ``dtype="int8"``, as for `Model.from_pretrained`.
-
         Returns
         -------
         Model
@@ -71,18 +53,11 @@ class AutoModel:
             The class, or the type of model, is not supported; the message has its name. The other errors and the
             warnings are those of `Model.from_pretrained`.
         """
-        folder = find_model(name, revision=revision, download=download)
-        return _class_of(folder).from_pretrained(
-            folder,
-            backend,
-            dtype,
-            keep_half=keep_half,
-            check_finite=check_finite,
-            new_head=new_head,
-            calibrate=calibrate,
-        )
+        loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
+        return load_any(loading.find(name), loading)
 
     @staticmethod
+    @completed_by(LOADING)
     def base_from_pretrained(
         name: str | os.PathLike[str],
         backend: str = "rust",
@@ -97,27 +72,6 @@ class AutoModel:
     ) -> BertModel:
         """Load a model of any type without its head.
 
-        Parameters
-        ----------
-        name : str or os.PathLike
-            ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
-        backend : {"rust", "numpy"}, default "rust"
-            The engine.
-        dtype : {"float32", "bfloat16", "int8", "auto"}, default "float32"
-            The type that the engine computes in, as for `Model`.
-        revision : str, optional
-            Branch, tag or commit of a model in the Hugging Face cache.
-        download : bool, default False
-            Download a model that is not in the cache, with huggingface_hub.
-        keep_half : bool, default False
-            Keep weights that the file stores in 16 bits in 16 bits in memory.
-        check_finite : bool, default False
-            Refuse weights that are NaN or infinite.
-        new_head : int, optional
-            A seed to draw the weights of the head with, if the file has none of them.
-        calibrate : sequence of str, optional
-            Texts for ``dtype="int8"``, as for `Model.from_pretrained`.
-
         Returns
         -------
         BertModel
@@ -128,22 +82,24 @@ class AutoModel:
         ConfigError
             The type of model is not supported. The other errors and the warnings are those of `Model.from_pretrained`.
         """
-        folder = find_model(name, revision=revision, download=download)
-        base = base_class(folder)
-        if not issubclass(base, BertModel):
-            kind = base.config_class.model_type
-            raise ConfigError(
-                f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
-            )
-        return base.from_pretrained(
-            folder,
-            backend,
-            dtype,
-            keep_half=keep_half,
-            check_finite=check_finite,
-            new_head=new_head,
-            calibrate=calibrate,
+        loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
+        return load_base(loading.find(name), loading)
+
+
+def load_any(folder: Path, loading: Loading) -> Model:
+    """Load the model of a folder as the class that its configuration names, as `AutoModel.from_pretrained`."""
+    return loading.load(_class_of(folder), folder)
+
+
+def load_base(folder: Path, loading: Loading) -> BertModel:
+    """Load the model of a folder without its head, as `AutoModel.base_from_pretrained`."""
+    base = base_class(folder)
+    if not issubclass(base, BertModel):
+        kind = base.config_class.model_type
+        raise ConfigError(
+            f"{folder}: a model of type {kind!r} has no encoder of tokens; AutoModel.from_pretrained loads it"
         )
+    return loading.load(base, folder)
 
 
 def read_config(folder: str | os.PathLike[str]) -> BertConfig:
@@ -164,10 +120,13 @@ def _base_class(family: Family) -> type[Model]:
 
 def _family(file: Path) -> Family:
     """Return the family that a ``config.json`` names."""
-    kind = read_object(file, ConfigError).get("model_type")
+    values = read_object(file, ConfigError)
+    kind = values.get("model_type")
     if kind is None:
         named = class_named(_architecture(file) or "BertModel")
         kind = "bert" if named is None else named.config_class.model_type
+    if kind == "bert" and values.get("position_embedding_type") == "alibi":
+        kind = "jina_bert"
     found = family_named(kind) if isinstance(kind, str) else None
     if found is None:
         raise ConfigError(f"{file}: model_type is {quoted(kind)}; supported are {', '.join(FAMILIES)}")

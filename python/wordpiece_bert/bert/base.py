@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_folder import AtomicFolder
+from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert.bert.calibration import calibration_rows, check_texts
-from wordpiece_bert.bert.checkpoint import (
-    Layout,
-    Resolved,
-    find_weights,
-    listed,
-    non_finite,
-    resolve,
-)
-from wordpiece_bert.bert.checkpoint.files import open_tensors
+from wordpiece_bert.bert.checkpoint import Layout, Resolved, listed, non_finite, resolve
+from wordpiece_bert.bert.checkpoint.fused import joined, split
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.engines import (
@@ -32,23 +24,26 @@ from wordpiece_bert.bert.engines import (
     get_engine,
 )
 from wordpiece_bert.bert.half_precision import BFLOAT16, widen
-from wordpiece_bert.bert.quantized import QUANTIZATION, Int8Weight, joined_tensors, split_tensors
+from wordpiece_bert.bert.loading import Loading
+from wordpiece_bert.bert.parameters import LOADING
+from wordpiece_bert.bert.quantized import QUANTIZATION, Int8Weight, split_tensors
 from wordpiece_bert.bert.stored_tensor import StoredTensor, must_be_finite
-from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
-from wordpiece_bert.hub import find_model
+from wordpiece_bert.errors import CheckpointWarning, ConfigError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from wordpiece_bert._internal.atomic_folder import FileSink
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Model"]
+__all__ = ["Model", "read"]
 
 
+@completed_by(LOADING)
 class Model:
     """A model: a configuration, weights, and an engine that computes with them.
 
@@ -56,23 +51,16 @@ class Model:
 
     Parameters
     ----------
-    config
+    config : BertConfig
         Sizes and settings.
-    weights
+    weights : mapping of str to ndarray
         Arrays by their names in a checkpoint, such as ``"encoder.layer.0.attention.self.query.weight"``, with or
         without the prefix that a model with a head has. float32 arrays are not copied.
-    backend
-        The engine: ``"rust"``, or ``"numpy"``, which computes the same formulas in NumPy, several times slower.
-    dtype
-        The dtype of the matrix products, whose sums are float32: ``"float32"``; in the Rust engine also ``"bfloat16"``,
-        which rounds the weights to 8 significant bits and, where the CPU multiplies such numbers faster than float32,
-        the other factors as well; ``"int8"``, for which weights and inputs are int8 numbers with a scale for each 64 of
-        them; or ``"auto"``, the fastest on this CPU that keeps a cosine of 0.9999 (`engine` has the reason).
-    source
+    source : str, default "weights"
         Where the weights came from, for messages.
-    new_head
+    new_head : int, optional
         A seed to draw the weights of the head with, if `weights` has none of them.
-    calibrate
+    calibrate : sequence of ndarray of int64, optional
         For ``dtype="int8"``: rows of token ids that the model is run over once, in float32, to see how large the inputs
         of its layers are. By default rows of random ids; `from_pretrained` takes texts.
 
@@ -103,6 +91,8 @@ class Model:
     """
 
     config_class: ClassVar[type[BertConfig]] = BertConfig
+    #: Parts of the names of tensors that hold several weights in a checkpoint, and what these have in their names.
+    _fused: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     config: BertConfig
     backend: str
@@ -122,6 +112,7 @@ class Model:
     ) -> None:
         chosen = choose_dtype(backend, dtype)
         engine = get_engine(backend, chosen)
+        config = self._config_of(config, weights, source)
         layout = self._layout(config)
         resolved = resolve(self._renamed(weights, config, source), layout, config, source, new_head)
         if resolved.unused:
@@ -154,12 +145,18 @@ class Model:
         __call__: Callable[..., Any]
 
     @classmethod
+    def _config_of(cls, config: BertConfig, names: Iterable[str], source: str) -> BertConfig:
+        """Return the configuration, completed by what only the names of the tensors say, in families with two forms."""
+        del names, source
+        return config
+
+    @classmethod
     def _renamed(
         cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
     ) -> Mapping[str, npt.NDArray[np.generic]]:
-        """Return the weights of a checkpoint by the names of the layout, for families that have had several namings."""
-        del config, source
-        return weights
+        """Return the weights of a checkpoint by the names of the layout, for families that have other namings."""
+        del config
+        return split(weights, cls._fused, source) if cls._fused else weights
 
     @classmethod
     def _layout(cls, config: BertConfig) -> Layout:
@@ -171,6 +168,7 @@ class Model:
         raise NotImplementedError
 
     @classmethod
+    @completed_by(LOADING)
     def from_pretrained(
         cls,
         name: str | os.PathLike[str],
@@ -188,28 +186,11 @@ class Model:
 
         Parameters
         ----------
-        name
+        name : str or PathLike
             ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
             The weights are the first of ``model.safetensors``, ``model.safetensors.index.json``, ``pytorch_model.bin``,
             ``pytorch_model.bin.index.json`` and a TensorFlow checkpoint that the folder has. A class without a head
             also loads the encoder of a model with one.
-        backend, dtype
-            As for the class.
-        download
-            Whether to download a model that is not in the cache, with huggingface_hub.
-        revision
-            Branch, tag or commit of a model in the Hugging Face cache.
-        keep_half
-            Whether weights that the file stores in 16 bits stay in 16 bits in memory. They are widened when they are
-            used, so results are the same; it saves half the memory and costs a little time.
-        check_finite
-            Whether to refuse weights that are NaN or infinite.
-        new_head
-            A seed to draw the weights of the head with, if the file has none of them (as that of an encoder only).
-        calibrate
-            For ``dtype="int8"``: texts that the model is run over once, in float32, to see how large the inputs of its
-            layers are; a few dozen like those it is for. By default 32 texts in many languages that the package has.
-            The result is the same each time.
 
         Raises
         ------
@@ -228,21 +209,8 @@ class Model:
         CheckpointWarning
             Tensors were not used, or weights of the head were drawn; the message has their names.
         """
-        # Report wrong options before reading hundreds of megabytes.
-        chosen = choose_dtype(backend, dtype)
-        check_texts(calibrate, dtype)
-        folder = find_model(name, revision=revision, download=download)
-        config = cls.config_class.from_folder(folder)
-        file = find_weights(folder)
-        with open_tensors(file, keep_half=keep_half) as tensors:
-            if check_finite and (bad := non_finite(tensors)):
-                worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
-                raise CheckpointError(f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}")
-            rows = calibration_rows(folder, config, calibrate) if chosen == "int8" else None
-            weights = joined_tensors(tensors, str(file))
-            return cls(
-                config, weights, backend=backend, dtype=dtype, source=str(file), new_head=new_head, calibrate=rows
-            )
+        loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
+        return loading.load(cls, loading.find(name))
 
     @property
     def engine(self) -> EngineInfo:
@@ -272,14 +240,12 @@ class Model:
         OSError
             A file cannot be written; then nothing has changed.
         """
-        with AtomicFolder(Path(folder)) as output:
-            output.begin()
+        with written_folder(folder) as output:
             self._write_files(output)
-            output.commit()
 
-    def _write_files(self, output: AtomicFolder, **settings: object) -> None:
+    def _write_files(self, output: FileSink, **settings: object) -> None:
         """Write the files of `save_pretrained`, with more settings in the configuration."""
-        weights = {name: _read(weight) for name, weight in self._weights.items()}
+        weights = dict(self._read_weights())
         output.write("model.safetensors", safetensors_chunks(split_tensors(weights)))
         content = self.config.to_dict() | {"architectures": [type(self).__name__], "dtype": self._stored_dtype()}
         if any(isinstance(weight, Int8Weight) for weight in weights.values()):
@@ -291,11 +257,34 @@ class Model:
         """Iterate over the parameters: their names in a checkpoint of this class, and read-only float32 arrays.
 
         As in torch, a weight that is used twice (the word table, in a masked-language decoder) is yielded once.
+
+        Yields
+        ------
+        tuple of str and ndarray
+            A name and its array.
         """
-        for name, weight in self._weights.items():
-            array = widen(_read(weight)).view()
+        for name, weight in self._read_weights():
+            array = widen(weight).view()
             array.flags.writeable = False
             yield name, array
+
+    def _read_weights(self) -> Iterator[tuple[str, AnyArray | Int8Weight]]:
+        """Iterate over the weights as arrays, by the names and in the tensors that a checkpoint has."""
+        yield from self._as_written(self._joined_weights(), self.config)
+
+    def _joined_weights(self) -> Iterator[tuple[str, AnyArray | Int8Weight]]:
+        """Iterate over the weights as arrays, several of them joined to those tensors that hold several."""
+        for name, parts in joined(self._weights, self._fused):
+            arrays = [read(self._weights[part]) for part in parts]
+            yield name, arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+    @classmethod
+    def _as_written(
+        cls, weights: Iterator[tuple[str, AnyArray | Int8Weight]], config: BertConfig
+    ) -> Iterator[tuple[str, AnyArray | Int8Weight]]:
+        """Return weights in the order of rows that a checkpoint has, in families that compute with another one."""
+        del config
+        return weights
 
     def num_parameters(self) -> int:
         """Return how many numbers the parameters have in total: 109,482,240 for BERT-base without a head."""
@@ -331,6 +320,6 @@ def _without_non_finite(resolved: Resolved, source: str) -> Resolved:
     return resolved._replace(base=base, head=head)
 
 
-def _read(weight: AnyArray | PackedWeight) -> AnyArray | Int8Weight:
+def read(weight: AnyArray | PackedWeight) -> AnyArray | Int8Weight:
     """Return a weight as an array, unpacked if the engine stores it."""
     return weight if isinstance(weight, np.ndarray) else weight.unpack()

@@ -50,7 +50,7 @@ class Bottleneck(NamedTuple):
 
 def norm(x: Array, weight: Array, bias: Array, eps: float, *, layer_norms: bool) -> Array:
     """Layer norm, or NoNorm(x) = x·γ + β (section 3.4), [..., H] -> [..., H]."""
-    return layer_norm(x, weight, bias, eps) if layer_norms else x * weight + bias
+    return layer_norm(x, weight, bias, eps=eps) if layer_norms else x * weight + bias
 
 
 def neighbours(e: Array) -> Array:

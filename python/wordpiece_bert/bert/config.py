@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.functional import ACTIVATIONS
+from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.bert.quantized import QUANTIZATION
+from wordpiece_bert.bert.rotary import LayerPositions
 from wordpiece_bert.errors import ConfigError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
 
@@ -25,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wordpiece_bert.bert.bottleneck import Bottleneck
+    from wordpiece_bert.bert.disentangled import Disentangled
     from wordpiece_bert.bert.functional import Array, Ids
 
-__all__ = ["LARGEST_SIZE", "MOST_LAYERS", "BertConfig", "find_config", "refuse"]
+__all__ = ["LARGEST_SIZE", "MOST_LAYERS", "MUST_BE", "SIZES", "BertConfig", "find_config", "refuse"]
 
 # The first of these that exists is read; bert_config.json is the name in Google's releases.
 _FILE_NAMES = ("config.json", "bert_config.json")
@@ -42,8 +46,19 @@ _MOST_LABELS = 1_000_000
 # Fields that count layers; the others are lengths.
 _COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
+# The fields that are sizes; that of token types is the last.
+SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+
 # Fields of config.json that change the arithmetic, each with the only value that is supported.
-_MUST_BE: Mapping[str, object] = {
+MUST_BE: Mapping[str, object] = {
     "is_decoder": False,
     "add_cross_attention": False,
     "position_embedding_type": "absolute",
@@ -122,19 +137,11 @@ class BertConfig:
     model_type: str = "bert"
 
     # Configurations of variants override the attributes below.
-    _sizes: ClassVar[tuple[str, ...]] = (
-        "vocab_size",
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "max_position_embeddings",
-        "type_vocab_size",
-    )
+    _sizes: ClassVar[tuple[str, ...]] = SIZES
     _may_be_0: ClassVar[tuple[str, ...]] = ()  # those of the sizes that may be 0
     _names_in_file: ClassVar[Mapping[str, str]] = {}  # of fields that have another name in config.json
     _fixed: ClassVar[tuple[str, ...]] = ()  # fields that are not read from config.json
-    _must_be: ClassVar[Mapping[str, object]] = _MUST_BE
+    _must_be: ClassVar[Mapping[str, object]] = MUST_BE
     #: Whether the base model has a pooler.
     has_pooler: ClassVar[bool] = True
 
@@ -152,7 +159,7 @@ class BertConfig:
         if str(self.hidden_act) not in ACTIVATIONS:
             refuse(self._in_file("hidden_act"), self.hidden_act, f"it must be one of {', '.join(ACTIVATIONS)}")
         if not _is_number(self.layer_norm_eps) or not 0 <= self.layer_norm_eps < math.inf:
-            refuse("layer_norm_eps", self.layer_norm_eps, "it must be a finite number, 0 or above")
+            refuse(self._in_file("layer_norm_eps"), self.layer_norm_eps, "it must be a finite number, 0 or above")
         if self.pad_token_id is not None and not _is_int(self.pad_token_id):
             refuse("pad_token_id", self.pad_token_id, "it must be an integer or null")
         if not isinstance(self.tie_word_embeddings, bool):
@@ -191,19 +198,50 @@ class BertConfig:
         """Return whether the model has a table of positions; models with rotary positions have none."""
         return True
 
-    @property
-    def rotary_frequencies(self) -> Array | None:
-        """Return ω [d/2] of the rotary positions; None in models with a table of positions."""
-        return None
+    def layer_positions(self, layer: int) -> LayerPositions:
+        """Return what the attention of a layer knows about positions: nothing, in models with a table of positions.
+
+        Parameters
+        ----------
+        layer : int
+            The number of the layer.
+
+        Returns
+        -------
+        LayerPositions
+            The rotary positions and the window, each None if there is none.
+        """
+        del layer  # used by ModernBERT
+        return LayerPositions()
 
     @property
     def norm_first(self) -> bool:
-        """Return whether norms come before the sub-layers, and a last one after all layers, as in MegatronBERT."""
+        """Return whether norms come before the sub-layers, and a last one after all layers."""
         return False
+
+    @property
+    def rms_norm(self) -> bool:
+        """Return whether the norms have no mean, as in NeoBERT."""
+        return False
+
+    @property
+    def head_activation(self) -> str:
+        """Return the activation of a head's hidden layer: that of the layers, except in ModernBERT and Jina-BERT."""
+        return self.hidden_act
+
+    @property
+    def alibi_slopes(self) -> Array | None:
+        """Return how fast scores fall with the distance from query to key in each head, [N]; None if they do not."""
+        return None
 
     @property
     def bottleneck(self) -> Bottleneck | None:
         """Return how the layers of MobileBERT differ from those of BERT; None in other models."""
+        return None
+
+    @property
+    def disentangled(self) -> Disentangled | None:
+        """Return how a DeBERTa differs from BERT; None in other models."""
         return None
 
     @property
@@ -268,20 +306,11 @@ class BertConfig:
         return self.id2label.get(index, f"LABEL_{index}")
 
     @classmethod
+    @completed_by(LOADING)
     def from_pretrained(
         cls, name: str | os.PathLike[str], *, revision: str | None = None, download: bool = False
     ) -> Self:
-        """Read the configuration of a model; names and errors as in `wordpiece_bert.hub.find_model`.
-
-        Parameters
-        ----------
-        name : str or os.PathLike
-            The model's name or folder.
-        revision : str, optional
-            Branch, tag or commit of a model in the Hugging Face cache.
-        download : bool, default False
-            Download a model that is not in the cache, with huggingface_hub.
-        """
+        """Read the configuration of a model; names and errors as in `wordpiece_bert.hub.find_model`."""
         return cls.from_folder(find_model(name, revision=revision, download=download))
 
     @classmethod

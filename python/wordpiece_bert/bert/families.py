@@ -8,10 +8,12 @@ Modules are imported when one of their classes is needed.
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.config import BertConfig
 
@@ -79,6 +81,8 @@ class Family:
         Further values of ``model_type`` for the same models.
     other_name : str
         What the names of these classes begin with in the remote code of such models.
+    other_classes : mapping of str to str
+        Further names of classes in such remote code, with their names here.
     training : Training, optional
         What training must know; None if the models cannot be trained here.
     """
@@ -92,6 +96,7 @@ class Family:
     heads_module: str = ""
     other_types: tuple[str, ...] = ()
     other_name: str = ""
+    other_classes: Mapping[str, str] = field(default_factory=dict)
     training: Training | None = None
 
     @property
@@ -172,7 +177,7 @@ def class_named(name: str) -> type[Model] | None:
     """
     for family in FAMILIES.values():
         modules = family.modules
-        here = name
+        here = family.other_classes.get(name, name)
         if family.other_name and name.startswith(family.other_name):
             here = family.name + name.removeprefix(family.other_name)
         if here in modules:
@@ -218,6 +223,12 @@ for _family in (
         training=Training(),
     ),
     Family(
+        model_type="deberta-v2",
+        module=f"{_HERE}.variants.deberta_v2",
+        name="DebertaV2",
+        heads=(*_USUAL, "MultipleChoice"),
+    ),
+    Family(
         model_type="distilbert",
         module=f"{_HERE}.variants.distilbert",
         name="DistilBert",
@@ -230,6 +241,8 @@ for _family in (
             answer_rate=("qa_dropout",),
         ),
     ),
+    Family(model_type="camembert", module=f"{_HERE}.variants.camembert", name="Camembert", heads=_USUAL),
+    Family(model_type="data2vec-text", module=f"{_HERE}.variants.data2vec", name="Data2VecText", heads=_USUAL),
     # Of the three encoders, transformers chooses that of questions.
     Family(
         model_type="dpr",
@@ -246,12 +259,25 @@ for _family in (
         training=Training(),
     ),
     Family(
+        model_type="ernie",
+        module=f"{_HERE}.variants.ernie",
+        name="Ernie",
+        heads=(*_USUAL, "MultipleChoice", "NextSentencePrediction", "PreTraining"),
+    ),
+    Family(
         model_type="gte",
         module=f"{_HERE}.variants.gte",
         name="Gte",
         heads=("MaskedLM", *_CLASSIFIERS),
         other_types=("new",),
         other_name="New",
+    ),
+    # Their config.json has the type bert: AutoModel knows them by their positions.
+    Family(
+        model_type="jina_bert",
+        module=f"{_HERE}.variants.jina",
+        name="JinaBert",
+        heads=("MaskedLM", *_CLASSIFIERS),
     ),
     Family(
         model_type="megatron-bert",
@@ -266,11 +292,28 @@ for _family in (
         heads=("MaskedLM", "SequenceClassification"),
     ),
     Family(
+        model_type="modernbert",
+        module=f"{_HERE}.variants.modernbert",
+        name="ModernBert",
+        heads=(*_USUAL, "MultipleChoice"),
+    ),
+    Family(
         model_type="mpnet",
         module=f"{_HERE}.variants.mpnet",
         name="MPNet",
         heads=(*_USUAL, "MultipleChoice"),
         training=Training(),
+    ),
+    Family(
+        model_type="neobert",
+        module=f"{_HERE}.variants.neobert",
+        name="NeoBert",
+        heads=("MaskedLM", "SequenceClassification"),
+        other_classes={
+            "NeoBERT": "NeoBertModel",
+            "NeoBERTLMHead": "NeoBertForMaskedLM",
+            "NeoBERTForSequenceClassification": "NeoBertForSequenceClassification",
+        },
     ),
     Family(
         model_type="nomic_bert",
@@ -280,5 +323,6 @@ for _family in (
     ),
     Family(model_type="roberta", module=f"{_HERE}.variants.roberta", name="Roberta", heads=_USUAL),
     Family(model_type="xlm-roberta", module=f"{_HERE}.variants.roberta", name="XLMRoberta", heads=_USUAL),
+    Family(model_type="xlm-roberta-xl", module=f"{_HERE}.variants.xlm_roberta_xl", name="XLMRobertaXL", heads=_USUAL),
 ):
     register(_family)

@@ -19,11 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.bert.rotary import Rotation, rotate
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "Layer",
     "Mask",
     "PoolingMode",
+    "QueryKeyNorm",
     "distance_buckets",
     "embeddings",
     "encoder_layer",
@@ -46,15 +49,18 @@ __all__ = [
     "gelu_tanh",
     "layer_norm",
     "linear",
+    "linear_bias",
     "mish",
     "norm_first_layer",
     "normalize",
     "pool",
     "pooler",
     "queries_keys_values",
+    "query_key_norm",
     "quick_gelu",
     "relative_position_bias",
     "relu",
+    "rms_norm",
     "self_attention",
     "sigmoid",
     "silu",
@@ -102,7 +108,8 @@ class Embeddings(TypedDict):
     word_embeddings: EmbeddingTable  # [V, E]
     position_embeddings: NotRequired[EmbeddingTable]  # [P, E]
     token_type_embeddings: NotRequired[EmbeddingTable]  # [T, E]
-    LayerNorm: NotRequired[Affine]  # [E]
+    task_type_embeddings: NotRequired[EmbeddingTable]  # [tasks, E], in ERNIE
+    LayerNorm: NotRequired[Norm]  # [E]
     projection: NotRequired[Affine]
 
 
@@ -121,10 +128,20 @@ class QueryKeyValue(TypedDict):
     value: Linear
 
 
+class Norm(TypedDict):
+    """A layer norm, γ and β [H]; some models have no β."""
+
+    weight: Array
+    bias: NotRequired[Array]
+
+
 class Attention(TypedDict):
     """The first sub-layer: self-attention."""
 
-    ln: NotRequired[Affine]  # the norm before it, in models that have it there
+    ln: NotRequired[Norm]  # the norm before it, in models that have it there
+    query_norm: NotRequired[Affine]  # the norms of queries and keys, in some of Jina-BERT's models
+    key_norm: NotRequired[Affine]
+    second_norm: NotRequired[Affine]  # the norm after a second residual, in the same models
     self: QueryKeyValue
     output: Projection  # dense [H, N·d]
 
@@ -141,7 +158,7 @@ class Layer(TypedDict):
     """One layer of the encoder."""
 
     attention: Attention
-    ln: NotRequired[Affine]  # the norm before the feed-forward network, in models that have it there
+    ln: NotRequired[Norm]  # the norm before the feed-forward network, in models that have it there
     intermediate: Intermediate
     output: Projection  # dense [H, F]
 
@@ -170,18 +187,21 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     return y.reshape(*x.shape[:-1], len(weight))
 
 
-def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> Array:
+def layer_norm(x: Array, weight: Array, bias: Array | None = None, *, eps: float) -> Array:
     """Layer normalization: (x − mean) / √(variance + ε) · γ + β over the last axis (Ba, Kiros and Hinton, 2016).
 
-    x [..., H], weight and bias [H] -> [..., H]. The variance is the biased one (divided by H). It is computed from the
-    centred values, because BERT's ε, 1e-12, is too small to cover the cancellation in mean(x²) − mean(x)².
+    x [..., H], weight [H], bias [H] or None for none -> [..., H]. The variance is the biased one (divided by H). It is
+    computed from the centred values, because BERT's ε, 1e-12, is too small to cover the cancellation in mean(x²) −
+    mean(x)².
 
     Parameters
     ----------
     x : Array
         [..., H].
-    weight, bias : Array
-        γ and β, [H] each.
+    weight : Array
+        γ, [H].
+    bias : Array, optional
+        β, [H]; none by default.
     eps : float
         ε.
     """
@@ -189,7 +209,30 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> Array:
     variance = np.square(y).mean(axis=-1, keepdims=True)  # [..., 1]
     y /= np.sqrt(variance + np.float32(eps))
     y *= weight
-    y += bias
+    if bias is not None:
+        y += bias
+    return y
+
+
+def rms_norm(x: Array, weight: Array, eps: float) -> Array:
+    """Root mean square normalization: x / √(mean(x²) + ε) · γ over the last axis (Zhang and Sennrich, 2019).
+
+    Parameters
+    ----------
+    x : Array
+        [..., H].
+    weight : Array
+        γ, [H].
+    eps : float
+        ε.
+
+    Returns
+    -------
+    Array
+        [..., H].
+    """
+    y: Array = x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + np.float32(eps))
+    y *= weight
     return y
 
 
@@ -348,12 +391,32 @@ def merge_heads(x: Array) -> Array:
     return x.swapaxes(1, 2).reshape(batch, length, heads * size)
 
 
-def additive_mask(mask: Mask) -> Array:
-    """[B, S], true where a token is visible -> [B, 1, 1, S], to be added to the scores of all heads and queries.
+def visible_keys(length: int, mask: Mask | None, window: int | None) -> Mask | None:
+    """Return which keys each query sees: [B or 1, 1, S or 1, S], query by key; None if every query sees all keys.
+
+    Parameters
+    ----------
+    length : int
+        S.
+    mask : Mask or None
+        [B, S], true where a token is visible; None if all are.
+    window : int or None
+        The greatest distance |query − key| in a row of S positions, padding included; None for any.
+    """
+    visible = None if mask is None else mask[:, None, None, :]  # [B, 1, 1, S]
+    if window is None:
+        return visible
+    positions = np.arange(length)
+    near: Mask = (np.abs(positions[:, None] - positions) <= window)[None, None]  # [1, 1, S, S]
+    return near if visible is None else near & visible
+
+
+def additive_mask(visible: Mask) -> Array:
+    """[...], true where a key is visible -> what is added to its scores, of all heads.
 
     0 where true, else the lowest float32, which the softmax turns into a weight of exactly 0 if any key is visible.
     """
-    return np.where(mask, np.float32(0.0), np.finfo(np.float32).min)[:, None, None, :]
+    return np.where(visible, np.float32(0.0), np.finfo(np.float32).min)
 
 
 def relative_position_bias(length: int, table: Array) -> Array:
@@ -374,6 +437,29 @@ def relative_position_bias(length: int, table: Array) -> Array:
     return bias.transpose(2, 0, 1)[None]
 
 
+def linear_bias(length: int, slopes: Array) -> Array:
+    """ALiBi: −m · distance(i, j) for query i and key j, with a slope m for each head, slopes [N] -> [1, N, S, S].
+
+    The distance is the number of positions between them. Source: Press et al. 2022, section 3, for keys on both sides.
+
+    Parameters
+    ----------
+    length : int
+        S.
+    slopes : Array
+        m of each head, [N].
+
+    Returns
+    -------
+    Array
+        What is added to the scores, [1, N, S, S].
+    """
+    positions = np.arange(length)
+    distances = np.abs(positions[:, None] - positions[None, :]).astype(np.float32)  # [S, S]
+    bias: Array = -slopes[None, :, None, None] * distances
+    return bias
+
+
 def distance_buckets(distance: Ids) -> Ids:
     """Return the bucket, 0 to 31, of each distance query − key.
 
@@ -387,6 +473,14 @@ def distance_buckets(distance: Ids) -> Ids:
     return after + np.where(distance < 8, distance, np.minimum(logarithmic.astype(np.int64), 15))
 
 
+class QueryKeyNorm(NamedTuple):
+    """The norms over all heads of the queries and of the keys of a token."""
+
+    query: Affine
+    key: Affine
+    eps: float
+
+
 def queries_keys_values(
     x: Array,
     query: Linear,
@@ -395,22 +489,36 @@ def queries_keys_values(
     heads: int,
     rotation: Rotation | None = None,
     values: Array | None = None,
+    norms: QueryKeyNorm | None = None,
 ) -> tuple[Array, Array, Array]:
     """Return the queries, keys and values of each head: x [B, S, H] -> q, k, v [B, N, S, d].
 
     Parameters
     ----------
-    x, query, key, value, heads, rotation, values
-        As for `self_attention`.
+    x : Array
+        [B, S, H].
+    query, key, value : Linear
+        The dense layers [N·d, H].
+    heads : int
+        N.
+    rotation : Rotation, optional
+        By what queries and keys are rotated, in models with rotary positions.
+    values : Array, optional
+        What values are computed from in MobileBERT, [B, S, h or H]; x by default.
+    norms : QueryKeyNorm, optional
+        The norms of queries and keys, in models that have them.
     """
-    q = split_heads(linear(x, **query), heads)
-    k = split_heads(linear(x, **key), heads)
+    q, k = linear(x, **query), linear(x, **key)  # [B, S, N·d]
+    if norms is not None:
+        q, k = layer_norm(q, **norms.query, eps=norms.eps), layer_norm(k, **norms.key, eps=norms.eps)
+    q, k = split_heads(q, heads), split_heads(k, heads)
     v = split_heads(linear(x if values is None else values, **value), heads)
     if rotation is not None:
         q, k = rotate(q, rotation), rotate(k, rotation)
     return q, k, v
 
 
+@completed_by(queries_keys_values)
 def self_attention(
     x: Array,
     query: Linear,
@@ -421,37 +529,36 @@ def self_attention(
     position_bias: Array | None = None,
     rotation: Rotation | None = None,
     values: Array | None = None,
+    norms: QueryKeyNorm | None = None,
+    window: int | None = None,
 ) -> tuple[Array, Array]:
     """Multi-head self-attention: softmax(q·kᵀ/√d + mask)·v for each head (Vaswani et al. 2017, equation 1).
 
     x [B, S, H], mask [B, S] or None if every token is visible -> context [B, S, N·d], weights p [B, N, S, S]. MPNet
-    adds a bias [1, N, S, S] to the scores; models with rotary positions rotate queries and keys.
+    and models with ALiBi add a bias [1, N, S, S] to the scores; models with rotary positions rotate queries and keys.
+    With a window, a query sees the keys near it; one that sees none, because they are all masked, has weights and
+    context 0.
 
     Parameters
     ----------
-    x : Array
-        [B, S, H].
-    query, key, value : Linear
-        The dense layers [N·d, H].
-    heads : int
-        N.
     mask : Mask or None
         [B, S], true where a token is visible; None if all are.
     position_bias : Array, optional
-        What MPNet adds to the scores, [1, N, S, S].
-    rotation : Rotation, optional
-        By what queries and keys are rotated, in models with rotary positions.
-    values : Array, optional
-        What values are computed from in MobileBERT, [B, S, h or H]; x by default.
+        What is added to the scores, [1, N, S, S].
+    window : int, optional
+        The greatest distance from a query to a key that it sees, in positions of the row; by default it sees all.
     """
-    q, k, v = queries_keys_values(x, query, key, value, heads, rotation, values)
+    q, k, v = queries_keys_values(x, query, key, value, heads, rotation, values, norms)
     scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
     scores *= 1.0 / math.sqrt(q.shape[-1])
     if position_bias is not None:
         scores += position_bias
-    if mask is not None:
-        scores += additive_mask(mask)
+    visible = visible_keys(x.shape[1], mask, window)  # [B or 1, 1, S or 1, S]
+    if visible is not None:
+        scores += additive_mask(visible)
     p = softmax(scores)  # [B, N, S, S]
+    if window is not None and visible is not None:
+        p *= visible.any(axis=-1, keepdims=True)
     return merge_heads(p @ v), p  # [B, S, N·d]
 
 
@@ -465,8 +572,9 @@ def embeddings(
     tables: Embeddings,
     eps: float,
     inputs_embeds: Array | None = None,
+    task_type_ids: Ids | None = None,
 ) -> Array:
-    """The input of the first layer: LN(word + type + position) (Devlin et al. 2019, figure 2).
+    """The input of the first layer: LN(word + type + position) (Devlin et al. 2019, figure 2); ERNIE adds a task.
 
     input_ids [B, S], or instead word vectors inputs_embeds [B, S, E]; token_type_ids and position_ids [B, S], or [1, S]
     if all rows have the same -> [B, S, H]. E is H unless the tables have a projection.
@@ -483,12 +591,16 @@ def embeddings(
         The ε of the norm.
     inputs_embeds : Array, optional
         Word vectors [B, S, E].
+    task_type_ids : Ids, optional
+        The tasks of ERNIE, [B, S]; 0 by default.
     """
     x = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, E]
     if "token_type_embeddings" in tables:
         x = x + tables["token_type_embeddings"]["weight"][token_type_ids]
     if "position_embeddings" in tables:
         x = x + tables["position_embeddings"]["weight"][position_ids]
+    if "task_type_embeddings" in tables:
+        x = x + tables["task_type_embeddings"]["weight"][0 if task_type_ids is None else task_type_ids]
     if "LayerNorm" in tables:
         x = layer_norm(x, **tables["LayerNorm"], eps=eps)
     return linear(x, **tables["projection"]) if "projection" in tables else x
@@ -518,6 +630,27 @@ def feed_forward(x: Array, intermediate: Intermediate, output: Linear, activatio
     return linear(h, **output)
 
 
+def query_key_norm(attention: Attention, eps: float) -> QueryKeyNorm | None:
+    """Return the norms of queries and keys of a layer; None if it has none.
+
+    Parameters
+    ----------
+    attention : Attention
+        The weights of the sub-layer.
+    eps : float
+        The ε of the norms.
+
+    Returns
+    -------
+    QueryKeyNorm or None
+        The norms.
+    """
+    if "query_norm" not in attention or "key_norm" not in attention:
+        return None
+    return QueryKeyNorm(attention["query_norm"], attention["key_norm"], eps)
+
+
+@completed_by(self_attention)
 def encoder_layer(
     x: Array,
     layer: Layer,
@@ -533,67 +666,70 @@ def encoder_layer(
 
         a = LN(x + attention(x))      x' = LN(a + FFN(a))
 
-    x [B, S, H], mask [B, S] or None -> x' [B, S, H] and the attention weights [B, N, S, S].
+    x [B, S, H], mask [B, S] or None -> x' [B, S, H] and the attention weights [B, N, S, S]. Some models of Jina-BERT
+    normalize queries and keys, and add x a second time: a = LN(x + LN(x + attention(x))).
 
     Parameters
     ----------
-    x : Array
-        [B, S, H].
     layer : Layer
         The weights.
-    mask : Mask or None
-        [B, S], true where a token is visible; None if all are.
-    heads : int
-        N.
     activation : Activation
         The function between W₁ and W₂.
     eps : float
         The ε of the norms.
-    position_bias : Array, optional
-        What MPNet adds to the scores, [1, N, S, S].
-    rotation : Rotation, optional
-        By what queries and keys are rotated, in models with rotary positions.
     """
     attention, output = layer["attention"], layer["output"]
     context, p = self_attention(
-        x, **attention["self"], heads=heads, mask=mask, position_bias=position_bias, rotation=rotation
+        x,
+        **attention["self"],
+        heads=heads,
+        mask=mask,
+        position_bias=position_bias,
+        rotation=rotation,
+        norms=query_key_norm(attention, eps),
     )  # [B, S, N·d], [B, N, S, S]
     a = x + linear(context, **attention["output"]["dense"])  # [B, S, H]
     a = layer_norm(a, **attention["output"]["LayerNorm"], eps=eps)
+    if "second_norm" in attention:
+        a = layer_norm(x + a, **attention["second_norm"], eps=eps)
     x = a + feed_forward(a, layer["intermediate"], output["dense"], activation)  # [B, S, H]
     return layer_norm(x, **output["LayerNorm"], eps=eps), p
 
 
+@completed_by(encoder_layer)
 def norm_first_layer(
-    x: Array, layer: Layer, mask: Mask | None, *, heads: int, activation: Activation, eps: float
+    x: Array,
+    layer: Layer,
+    mask: Mask | None,
+    *,
+    heads: int,
+    activation: Activation,
+    eps: float,
+    rotation: Rotation | None = None,
+    norm: Callable[..., Array] = layer_norm,
+    window: int | None = None,
 ) -> tuple[Array, Array]:
     """One layer of an encoder whose norms come before the sub-layers (Xiong et al. 2020, figure 1b).
 
         a = x + attention(LN(x))      x' = a + FFN(LN(a))
 
-    Results are those of `encoder_layer`; a last norm follows the last layer.
+    Results are those of `encoder_layer`; a last norm follows the last layer. The first layer of ModernBERT has no norm
+    before attention.
 
     Parameters
     ----------
-    x : Array
-        [B, S, H].
-    layer : Layer
-        The weights.
-    mask : Mask or None
-        [B, S], true where a token is visible; None if all are.
-    heads : int
-        N.
-    activation : Activation
-        The function between W₁ and W₂.
-    eps : float
-        The ε of the norms.
+    norm : callable, optional
+        The norm: `layer_norm` by default, or `rms_norm`.
+    window : int, optional
+        The greatest distance from a query to a key that it sees; by default it sees all.
     """
     attention = layer["attention"]
+    y = norm(x, **attention["ln"], eps=eps) if "ln" in attention else x  # [B, S, H]
     context, p = self_attention(
-        layer_norm(x, **attention["ln"], eps=eps), **attention["self"], heads=heads, mask=mask
+        y, **attention["self"], heads=heads, mask=mask, rotation=rotation, window=window
     )  # [B, S, N·d], [B, N, S, S]
     a = x + linear(context, **attention["output"]["dense"])  # [B, S, H]
-    h = feed_forward(layer_norm(a, **layer["ln"], eps=eps), layer["intermediate"], layer["output"]["dense"], activation)
+    h = feed_forward(norm(a, **layer["ln"], eps=eps), layer["intermediate"], layer["output"]["dense"], activation)
     return a + h, p
 
 
@@ -616,7 +752,7 @@ PoolingMode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmea
 POOLING_MODES: tuple[PoolingMode, ...] = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
 
-def pool(x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
+def pool(x: Array, mask: Mask, mode: str, skip: int = 0) -> Array:
     """Pool the vectors of each row's visible tokens, [CLS] and [SEP] among them, to one vector.
 
     x [B, S, H], mask [B, S] -> [B, H]. The first `skip` positions from the first visible one on, those of a prompt, are
@@ -629,29 +765,11 @@ def pool(x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
         [B, S, H].
     mask : Mask
         [B, S], true for tokens.
-    mode : PoolingMode
-        One of `POOLING_MODES`.
+    mode : str
+        One of `POOLING_MODES`, or another name in `wordpiece_bert.bert.poolings.POOLINGS`, which has the formulas.
     skip : int, default 0
         How many tokens at the start of each row are left out.
     """
-    length = x.shape[1]
-    positions = np.arange(length)  # [S]
     first = mask.argmax(axis=1)[:, None]  # [B, 1] the first visible position
-    mask = mask & (positions >= first + skip)  # [B, S]
-    rows = np.arange(len(x))  # [B]
-    pooled: Array  # [B, H]
-    if mode == "cls":
-        pooled = x[rows, mask.argmax(axis=1)]
-    elif mode == "lasttoken":
-        last = length - 1 - mask[:, ::-1].argmax(axis=1)  # [B]
-        pooled = x[rows, last] * mask[rows, last][:, None]
-    elif mode == "max":
-        pooled = np.where(mask[:, :, None], x, np.float32(-np.inf)).max(axis=1)
-    else:
-        weights = mask.astype(np.float32)  # [B, S]
-        if mode == "weightedmean":
-            weights *= positions - first + 1  # 1, 2, 3, … from the first visible position, skipped or not
-        total = (weights[:, None, :] @ x)[:, 0]  # [B, H]
-        count = np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-9))  # [B, 1]
-        pooled = total / (np.sqrt(count) if mode == "mean_sqrt_len_tokens" else count)
-    return pooled
+    counted = mask & (np.arange(x.shape[1]) >= first + skip)  # [B, S]
+    return POOLINGS[mode].formula(x, counted, mask)

@@ -9,19 +9,24 @@ in a structured dtype with one field, so that NumPy refuses arithmetic on them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from wordpiece_bert.bert.quantized import Int8Weight
-
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["BFLOAT16", "is_half", "native", "to_bfloat16", "widen"]
+__all__ = ["BFLOAT16", "Widened", "is_half", "native", "to_bfloat16", "widen"]
 
 BFLOAT16 = np.dtype([("bfloat16", "<u2")])
+
+
+class Widened(Protocol):
+    """Numbers in another form than an array, such as an int8 weight with its scales, that know how to become one."""
+
+    def widen(self) -> Array:
+        """Return the numbers as a float32 array."""
 
 
 def is_half(dtype: np.dtype[np.generic]) -> bool:
@@ -29,9 +34,9 @@ def is_half(dtype: np.dtype[np.generic]) -> bool:
     return dtype == BFLOAT16 or (dtype.kind == "f" and dtype.itemsize == 2)
 
 
-def widen(x: npt.NDArray[np.generic] | Int8Weight) -> Array:
+def widen(x: npt.NDArray[np.generic] | Widened) -> Array:
     """Convert floats of any width to float32, exactly if they have 16 bits; a float32 array is returned unchanged."""
-    if isinstance(x, Int8Weight):
+    if not isinstance(x, np.ndarray):
         return x.widen()
     if x.dtype == BFLOAT16:
         bits = x["bfloat16"].astype(np.uint32)  # type: ignore[call-overload]

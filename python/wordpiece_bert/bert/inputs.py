@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask
 
-__all__ = ["Inputs", "as_array", "check_inputs", "check_labels", "check_rows", "check_targets"]
+__all__ = ["Inputs", "as_array", "check_ids", "check_inputs", "check_labels", "check_rows", "check_targets"]
 
 
 class Inputs(NamedTuple):
@@ -29,6 +29,7 @@ class Inputs(NamedTuple):
     token_type_ids: Ids  # [B, S] or [1, S]
     position_ids: Ids  # [B, S] or [1, S]
     mask: Mask | None  # [B, S], true where a token is visible; None if all are
+    task_type_ids: Ids | None = None  # [B, S], in ERNIE; None for 0
 
 
 def check_inputs(
@@ -70,8 +71,7 @@ def check_inputs(
     types: Ids = np.zeros((1, length), np.int64)
     # A model without token types ignores them, as in transformers.
     if token_type_ids is not None and config.type_vocab_size:
-        types = _ids("token_type_ids", token_type_ids, config.type_vocab_size, "type_vocab_size")
-        _match("token_type_ids", types.shape, (batch, length))
+        types = check_ids("token_type_ids", token_type_ids, config.type_vocab_size, "type_vocab_size", (batch, length))
     positions = config.default_positions(ids, length)
     if position_ids is not None:
         size = config.max_position_embeddings if config.has_position_table else LARGEST_SIZE
@@ -188,6 +188,19 @@ def _ids(name: str, value: npt.ArrayLike, size: int, field: str) -> Ids:
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
         raise InputError(f"{name}[{row}, {column}] is {ids[row, column]}, outside 0 to {size - 1} ({field} is {size})")
+    return ids
+
+
+def check_ids(name: str, value: npt.ArrayLike, size: int, field: str, shape: tuple[int, int]) -> Ids:
+    """Return integers of this shape, [B, S], all from 0 to `size` − 1; `field` is what messages call the size.
+
+    Raises
+    ------
+    InputError
+        A number or the shape is wrong; the message has its value and its index.
+    """
+    ids = _ids(name, value, size, field)
+    _match(name, ids.shape, shape)
     return ids
 
 

@@ -12,7 +12,14 @@ import numpy as np
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
 
-__all__ = ["IGNORED", "binary_cross_entropy", "cross_entropy", "log_softmax", "mean_squared_error"]
+__all__ = [
+    "IGNORED",
+    "binary_cross_entropy",
+    "cross_entropy",
+    "log_softmax",
+    "mean_squared_error",
+    "soft_cross_entropy",
+]
 
 #: The label that is ignored, as in torch.
 IGNORED = -100
@@ -35,6 +42,11 @@ def cross_entropy(logits: Array, labels: Ids, ignored: int = IGNORED) -> np.floa
         return np.float32(np.nan)
     rows = log_softmax(logits[counted])  # [n, C]
     return _mean(-rows[np.arange(len(rows)), labels[counted]])
+
+
+def soft_cross_entropy(logits: Array, targets: Array) -> np.float32:
+    """Mean of −Σ t·ln softmax(x) over the rows; logits x and targets t [B, C] -> one number."""
+    return _mean(-(targets * log_softmax(logits)).sum(axis=-1))
 
 
 def binary_cross_entropy(logits: Array, targets: Array) -> np.float32:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes
 from wordpiece_bert.bert.checkpoint.names import POOLER, Shape
 from wordpiece_bert.bert.engines.packing import quantized_table
-from wordpiece_bert.bert.inputs import check_inputs, check_rows
+from wordpiece_bert.bert.inputs import Inputs, check_inputs, check_rows
 from wordpiece_bert.bert.outputs import BertOutput
+from wordpiece_bert.bert.parameters import INPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines import Engine
-    from wordpiece_bert.bert.functional import Array, Mask, PoolingMode
+    from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.tokenizer import RaggedBatch
 
 __all__ = ["BertModel"]
@@ -46,6 +49,8 @@ class BertModel(Model):
 
     #: The prefix of the encoder's weights in the checkpoint of a model with a head.
     _prefix: ClassVar[str] = "bert."
+    #: Whether hidden_states are the outputs of the layers alone: without the embeddings, and before the last norm.
+    _layers_only: ClassVar[bool] = False
     #: Prefixes of the weights of pre-training heads, which a model without a head ignores silently.
     _pretraining_heads: ClassVar[tuple[str, ...]] = ("cls.",)
 
@@ -79,6 +84,7 @@ class BertModel(Model):
         # Keep the weights as the encoder stores them, so that each is in memory once.
         self._weights |= {names[name]: weight for name, weight in self._encoder.weights.items()}
 
+    @completed_by(INPUTS)
     def __call__(
         self,
         input_ids: npt.ArrayLike | None = None,
@@ -96,26 +102,9 @@ class BertModel(Model):
 
         Parameters
         ----------
-        input_ids
-            Token ids, integers [B, S].
-        attention_mask
-            Numbers or booleans [B, S]: a token is visible where they are not 0. By default all tokens are visible.
-            Every row needs at least one.
-        token_type_ids
-            0 for the first segment, 1 for the second, [B, S]; 0 by default.
-        position_ids
-            [B, S] or [1, S]; 0 to S − 1 by default, even if a row is padded on the left.
-        inputs_embeds
-            Word vectors instead of `input_ids`, floats [B, S, E]. E is the width of the word table: H, except in
-            variants with a projection.
-        output_hidden_states, output_attentions
-            Whether to return the output of each layer, and its attention weights.
-        visible_only
+        visible_only : bool, default False
             Whether masked positions may be skipped and left 0, except the first of each row, which heads read. The
             Rust engine saves their work; the NumPy engine computes them in any case.
-        threads
-            How many threads the Rust engine uses; by default those of `set_num_threads`. The NumPy engine uses the
-            threads of its BLAS library.
 
         Returns
         -------
@@ -129,6 +118,24 @@ class BertModel(Model):
             `max_position_embeddings`; the message has the value and its index.
         """
         inputs = check_inputs(self.config, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds)
+        return self._run(
+            inputs,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+            visible_only=visible_only,
+            threads=threads,
+        )
+
+    def _run(
+        self,
+        inputs: Inputs,
+        *,
+        output_hidden_states: bool,
+        output_attentions: bool,
+        visible_only: bool,
+        threads: int | None,
+    ) -> BertOutput:
+        """Run the encoder over inputs that have been checked."""
         if inputs.shape[0] == 0:
             return self._empty_output(
                 inputs.shape[1], output_hidden_states=output_hidden_states, output_attentions=output_attentions
@@ -143,11 +150,15 @@ class BertModel(Model):
         return BertOutput(
             last_hidden_state=states[-1],
             pooler_output=self._encoder.pooler(states[-1]),
-            hidden_states=states if output_hidden_states else None,
+            hidden_states=self._shown(states) if output_hidden_states else None,
             attentions=weights if output_attentions else None,
         )
 
-    def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
+    def _shown(self, states: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return the hidden states of an output: those that the engine returns, or of the layers alone."""
+        return states[1:-1] if self._layers_only else states
+
+    def pool(self, x: Array, mask: Mask, mode: str, skip: int = 0) -> Array:
         """Pool token vectors [B, S, H] to one vector for each row, [B, H], as `functional.pool`.
 
         Parameters
@@ -161,18 +172,19 @@ class BertModel(Model):
         skip : int, default 0
             How many tokens at the start of each row are left out.
         """
-        return self._encoder.pool(x, mask, mode, skip)
+        return functional.pool(x, mask, mode, skip)
 
     @property
     def takes_rows(self) -> bool:
         """Whether the engine runs rows of different lengths without padding, so that sorting them gains nothing."""
         return self._encoder.takes_rows
 
+    @completed_by(INPUTS)
     def pooled(
         self,
         rows: RaggedBatch,
         part: slice | npt.NDArray[np.intp],
-        modes: Sequence[PoolingMode],
+        modes: Sequence[str],
         skip: int = 0,
         threads: int | None = None,
     ) -> Array:
@@ -180,16 +192,14 @@ class BertModel(Model):
 
         Parameters
         ----------
-        rows
+        rows : RaggedBatch
             Rows of ids, as a tokenizer returns them. Token types are 0.
-        part
+        part : slice or ndarray of intp
             Which of the rows: a slice of step 1, or their numbers. At least one, none of them empty.
-        modes
+        modes : sequence of str
             The ways of pooling (`wordpiece_bert.bert.functional.POOLING_MODES`) whose results are concatenated.
-        skip
+        skip : int, default 0
             How many tokens at the start of each row are not pooled.
-        threads
-            As for a call.
 
         Returns
         -------
@@ -204,6 +214,7 @@ class BertModel(Model):
         ids, ends = self._selected(rows, part)
         return self._encoder.pooled(ids, ends, modes, skip, threads)
 
+    @completed_by(pooled)
     def token_states(
         self,
         rows: RaggedBatch,
@@ -215,9 +226,7 @@ class BertModel(Model):
 
         Parameters
         ----------
-        rows, part, threads
-            As for `pooled`.
-        keys
+        keys : ndarray of int64, optional
             How many tokens of each of these rows, from the first on, may be attended to, [B]; the vectors of the others
             are computed all the same. By default all.
 
@@ -259,6 +268,6 @@ class BertModel(Model):
         return BertOutput(
             last_hidden_state=x,
             pooler_output=np.zeros((0, c.hidden_size), np.float32) if self.has_pooler else None,
-            hidden_states=(x,) * (c.encoder_layers + 1) if output_hidden_states else None,
+            hidden_states=(x,) * (c.encoder_layers + (not self._layers_only)) if output_hidden_states else None,
             attentions=(p,) * c.encoder_layers if output_attentions else None,
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.bert.stored_tensor import Stored
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Int8Weight(NamedTuple):
         return self.rows(slice(None))
 
 
-class StoredInt8Weight:
+class StoredInt8Weight(Stored):
     """An int8 weight whose numbers, scales and factors are still in a file.
 
     Parameters

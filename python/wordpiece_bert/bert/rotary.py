@@ -21,7 +21,24 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float32]
     Ids = npt.NDArray[np.integer]
 
-__all__ = ["Rotation", "frequencies", "rotate", "rotation"]
+__all__ = ["LayerPositions", "Rotary", "Rotation", "frequencies", "rotate", "rotation"]
+
+
+class Rotary(NamedTuple):
+    """What the frequencies of rotary positions are computed from, as `frequencies` documents it."""
+
+    size: int
+    theta: float
+    factor: float = 1.0
+
+
+class LayerPositions(NamedTuple):
+    """What the attention of one layer knows about positions, besides a bias."""
+
+    #: By what queries and keys are rotated; None where they are not.
+    rotary: Rotary | None = None
+    #: The greatest distance from a query to a key that it sees; None if it sees all.
+    window: int | None = None
 
 
 class Rotation(NamedTuple):

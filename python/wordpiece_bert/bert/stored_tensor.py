@@ -18,7 +18,6 @@ import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.half_precision import is_half, native, widen
-from wordpiece_bert.bert.quantized import StoredInt8Weight
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ __all__ = [
     "NumbersFile",
     "Scratch",
     "Source",
+    "Stored",
     "StoredTensor",
     "TransposedTensor",
     "blocks",
@@ -118,7 +118,17 @@ class Source(Protocol):
         """Fill a memoryview of bytes from `offset` on."""
 
 
-class StoredTensor:
+class Stored:
+    """A weight that is still in its file."""
+
+    __slots__ = ()
+
+    def read(self, scratch: Scratch | None = None) -> Any:
+        """Read it into new arrays, or into scratch memory."""
+        raise NotImplementedError
+
+
+class StoredTensor(Stored):
     """A tensor [rows, …] in a file, row by row; its slices are parts of it that are still in the file.
 
     Parameters
@@ -133,13 +143,13 @@ class StoredTensor:
         Whether 16-bit floats stay in 16 bits; other floats, and otherwise these, become float32.
     """
 
-    __slots__ = ("_finite", "_keep_half", "_offset", "_source", "_stored", "dtype", "shape")
+    __slots__ = ("dtype", "finite", "keep_half", "offset", "shape", "source", "stored")
 
     def __init__(
         self, source: Source, offset: int, stored: np.dtype[Any], shape: tuple[int, ...], *, keep_half: bool
     ) -> None:
-        self._source, self._offset, self._stored, self._keep_half = source, offset, stored, keep_half
-        self._finite: tuple[str, str] | None = None
+        self.source, self.offset, self.stored, self.keep_half = source, offset, stored, keep_half
+        self.finite: tuple[str, str] | None = None
         #: Its shape.
         self.shape = shape
         #: The dtype of the array that `read` returns.
@@ -166,17 +176,17 @@ class StoredTensor:
     def __getitem__(self, rows: slice) -> StoredTensor:
         start, stop, step = rows.indices(len(self))
         assert step == 1, "rows are read in order"
-        offset = self._offset + start * math.prod(self.shape[1:]) * self._stored.itemsize
+        offset = self.offset + start * math.prod(self.shape[1:]) * self.stored.itemsize
         return self._changed(offset, (max(stop - start, 0), *self.shape[1:]))
 
     def copy(self) -> StoredTensor:
         """Return the same tensor as another object, which is loaded into another array."""
-        return self._changed(self._offset, self.shape)
+        return self._changed(self.offset, self.shape)
 
     def required_finite(self, name: str, where: str) -> StoredTensor:
         """Return the same tensor, called `name` in the file `where`; to read NaN or infinity from it is an error."""
         other = self.copy()
-        other._finite = name, where
+        other.finite = name, where
         return other
 
     def read(self, scratch: Scratch | None = None) -> npt.NDArray[Any]:
@@ -189,27 +199,27 @@ class StoredTensor:
         """
         array = np.empty(self.shape, self.dtype) if scratch is None else scratch.array(self.shape, self.dtype)
         flat = array.reshape(-1)
-        step = _BLOCK // self._stored.itemsize
+        step = _BLOCK // self.stored.itemsize
         bad = 0
         for start in range(0, flat.size, step):
             part = flat[start : start + step]
-            offset = self._offset + start * self._stored.itemsize
-            if self._stored == self.dtype:
-                self._source.read_into(offset, part.view(np.uint8).data)
+            offset = self.offset + start * self.stored.itemsize
+            if self.stored == self.dtype:
+                self.source.read_into(offset, part.view(np.uint8).data)
             else:
-                block = np.empty(len(part), self._stored)
-                self._source.read_into(offset, block.view(np.uint8).data)
-                part[:] = native(block, keep_half=self._keep_half)
-            if self._finite is not None:
+                block = np.empty(len(part), self.stored)
+                self.source.read_into(offset, block.view(np.uint8).data)
+                part[:] = native(block, keep_half=self.keep_half)
+            if self.finite is not None:
                 bad += count_non_finite(part)
-        if bad and self._finite is not None:
-            name, where = self._finite
+        if bad and self.finite is not None:
+            name, where = self.finite
             must_be_finite({name: bad}, where)
         return array
 
     def _changed(self, offset: int, shape: tuple[int, ...]) -> StoredTensor:
-        other = StoredTensor(self._source, offset, self._stored, shape, keep_half=self._keep_half)
-        other._finite = self._finite
+        other = StoredTensor(self.source, offset, self.stored, shape, keep_half=self.keep_half)
+        other.finite = self.finite
         return other
 
 
@@ -219,7 +229,7 @@ class TransposedTensor(StoredTensor):
     __slots__ = ("_of",)
 
     def __init__(self, of: StoredTensor) -> None:
-        super().__init__(of._source, of._offset, of._stored, of.shape[::-1], keep_half=of._keep_half)
+        super().__init__(of.source, of.offset, of.stored, of.shape[::-1], keep_half=of.keep_half)
         self._of = of
 
     def __getitem__(self, rows: slice) -> Any:
@@ -268,7 +278,7 @@ class Scratch:
 
 def loaded(weight: Any, scratch: Scratch | None = None) -> Any:
     """Return a weight in memory, read if it is still in its file, as by `StoredTensor.read`."""
-    return weight.read(scratch) if isinstance(weight, StoredTensor | StoredInt8Weight) else weight
+    return weight.read(scratch) if isinstance(weight, Stored) else weight
 
 
 def loaded_all(weights: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.safe_json import inside, quoted, read_json
 from wordpiece_bert.bert.checkpoint.safetensors import AnyArray, stored_safetensors
 from wordpiece_bert.bert.half_precision import is_half
@@ -86,10 +87,10 @@ def open_tensors(
 
     Parameters
     ----------
-    file
+    file : str or PathLike
         A ``.safetensors`` file, a file that ``torch.save`` wrote (``.bin``, ``.pt``, ``.pth``), the index of several
         (``.json``), or that of a TensorFlow checkpoint (``.index``). The files that an index names are opened, too.
-    keep_half
+    keep_half : bool, default False
         Whether to keep 16-bit floats, as float16 and `wordpiece_bert.bert.half_precision.BFLOAT16`.
 
     Yields
@@ -108,13 +109,9 @@ def open_tensors(
         yield _opened(Path(file), stack, keep_half=keep_half)
 
 
+@completed_by(open_tensors)
 def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> dict[str, AnyArray]:
     """Read all tensors of one checkpoint.
-
-    Parameters
-    ----------
-    file, keep_half
-        As for `open_tensors`.
 
     Returns
     -------

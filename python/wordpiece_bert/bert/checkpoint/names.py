@@ -98,7 +98,7 @@ def bert_shapes(config: BertConfig) -> dict[str, Shape]:
 
     Variants of BERT have the names of BERT here; weights that BERT does not have are called ``embeddings.projection``
     (ELECTRA, ALBERT), ``encoder.relative_attention_bias`` (MPNet), and ``attention.ln``, ``ln`` and ``encoder.ln``
-    where norms come first (MegatronBERT).
+    where norms come first (MegatronBERT, XLM-RoBERTa-XL).
 
     Parameters
     ----------
@@ -145,15 +145,15 @@ def resolve(
 
     Parameters
     ----------
-    tensors
+    tensors : mapping of str to ndarray
         The tensors, as `read_tensors` or `open_tensors` returns them.
-    layout
+    layout : Layout
         The names and shapes of the model's weights.
-    config
+    config : BertConfig
         The configuration, which determines the shapes.
-    where
+    where : str
         The file, for messages.
-    new_head
+    new_head : int, optional
         A seed to draw the weights of the head with, if the file has none of them.
 
     Returns

@@ -85,9 +85,9 @@ def read_pickle(data: memoryview, start: int, where: str) -> tuple[Any, int]:
     ----------
     data
         Bytes that contain it.
-    start
+    start : int
         The offset of its first byte.
-    where
+    where : str
         The file, for messages.
 
     Returns
@@ -119,7 +119,7 @@ class _Machine:
     def run(self) -> tuple[Any, int]:
         try:
             while True:
-                code = self._bytes(1)[0]
+                code = self.take(1)[0]
                 if code == _STOP:
                     return self._pop(), self._position
                 step = _STEPS.get(code)
@@ -132,21 +132,21 @@ class _Machine:
 
     # --- the stream
 
-    def _bytes(self, count: int) -> bytes:
+    def take(self, count: int) -> bytes:
         if count > self._end - self._position:
             self._refuse(f"is truncated, or longer than {_LONGEST:,} bytes")
         self._position += count
         return bytes(self._data[self._position - count : self._position])
 
-    def _number(self, form: str) -> int:
-        return int(struct.unpack(form, self._bytes(struct.calcsize(form)))[0])
+    def number(self, form: str) -> int:
+        return int(struct.unpack(form, self.take(struct.calcsize(form)))[0])
 
     def _line(self) -> str:
         """Read a line, the operand of an instruction in text form."""
         found = bytes(self._data[self._position : min(self._end, self._position + 256)]).find(b"\n")
         if found < 0:
             self._refuse("has a name without a line break after it")
-        return self._text(self._bytes(found + 1)[:-1])
+        return self._text(self.take(found + 1)[:-1])
 
     def _text(self, raw: bytes) -> str:
         try:
@@ -164,7 +164,7 @@ class _Machine:
             self._refuse("pops from an empty stack")
         return self._stack.pop()
 
-    def _pop_to_mark(self) -> list[Any]:
+    def pop_to_mark(self) -> list[Any]:
         mark = len(self._stack) - 1
         while mark >= 0 and self._stack[mark] is not _MARK:
             mark -= 1
@@ -182,12 +182,12 @@ class _Machine:
     # --- the instructions
 
     def protocol(self) -> None:
-        version = self._bytes(1)[0]
+        version = self.take(1)[0]
         if version > 5:
             self._refuse(f"has protocol {version}; the newest is 5")
 
     def frame(self) -> None:
-        if self._number("<Q") > self._end - self._position:
+        if self.number("<Q") > self._end - self._position:
             self._refuse("has a frame that is longer than the file")
 
     def pop(self) -> None:
@@ -196,16 +196,16 @@ class _Machine:
         self._stack.pop()
 
     def long(self) -> None:
-        length = self._bytes(1)[0]
+        length = self.take(1)[0]
         if length > _LONGEST_INTEGER:
             self._refuse(f"has an integer of {length} bytes")
-        self.push(int.from_bytes(self._bytes(length), "little", signed=True))
+        self.push(int.from_bytes(self.take(length), "little", signed=True))
 
     def string(self, form: str) -> None:
-        self.push(self._text(self._bytes(self._number(form))))
+        self.push(self._text(self.take(self.number(form))))
 
     def short_string(self) -> None:
-        raw = self._bytes(self._bytes(1)[0])
+        raw = self.take(self.take(1)[0])
         self.push(raw.decode("latin-1"))
 
     def tuple_of(self, count: int) -> None:
@@ -217,7 +217,7 @@ class _Machine:
         self._top(list).append(value)
 
     def appends(self) -> None:
-        values = self._pop_to_mark()
+        values = self.pop_to_mark()
         self._top(list).extend(values)
 
     def set_item(self) -> None:
@@ -225,7 +225,7 @@ class _Machine:
         self._set(self._top(dict), key, value)
 
     def set_items(self) -> None:
-        values = self._pop_to_mark()
+        values = self.pop_to_mark()
         if len(values) % 2:
             self._refuse("has a dict with a key and no value")
         target = self._top(dict)
@@ -240,13 +240,13 @@ class _Machine:
         target[key] = value
 
     def get(self, form: str) -> None:
-        slot = self._number(form)
+        slot = self.number(form)
         if slot not in self._memo:
             self._refuse(f"refers to memo entry {slot}, which does not exist")
         self.push(self._memo[slot])
 
     def put(self, form: str) -> None:
-        slot = self._number(form)
+        slot = self.number(form)
         if not self._stack or self._stack[-1] is _MARK:
             self._refuse("stores a value of an empty stack in the memo")
         self._memo[slot] = self._stack[-1]
@@ -358,20 +358,20 @@ _STEPS = {
     0x95: _Machine.frame,
     ord("("): lambda m: m.push(_MARK),
     ord("0"): _Machine.pop,
-    ord("1"): lambda m: m._pop_to_mark() and None,
+    ord("1"): lambda m: m.pop_to_mark() and None,
     ord("N"): lambda m: m.push(None),
     0x88: lambda m: m.push(True),
     0x89: lambda m: m.push(False),
-    ord("J"): lambda m: m.push(m._number("<i")),
-    ord("K"): lambda m: m.push(m._number("<B")),
-    ord("M"): lambda m: m.push(m._number("<H")),
+    ord("J"): lambda m: m.push(m.number("<i")),
+    ord("K"): lambda m: m.push(m.number("<B")),
+    ord("M"): lambda m: m.push(m.number("<H")),
     0x8A: _Machine.long,
-    ord("G"): lambda m: m.push(struct.unpack(">d", m._bytes(8))[0]),
+    ord("G"): lambda m: m.push(struct.unpack(">d", m.take(8))[0]),
     ord("X"): lambda m: m.string("<I"),
     0x8C: lambda m: m.string("<B"),
     ord("U"): _Machine.short_string,
     ord(")"): lambda m: m.push(()),
-    ord("t"): lambda m: m.push(tuple(m._pop_to_mark())),
+    ord("t"): lambda m: m.push(tuple(m.pop_to_mark())),
     0x85: lambda m: m.tuple_of(1),
     0x86: lambda m: m.tuple_of(2),
     0x87: lambda m: m.tuple_of(3),

@@ -73,7 +73,7 @@ def stored_safetensors(source: NumbersFile, *, keep_half: bool = False) -> dict[
     ----------
     source
         The open file.
-    keep_half
+    keep_half : bool, default False
         Whether to keep F16 and BF16, as float16 and `half_precision.BFLOAT16`.
 
     Returns

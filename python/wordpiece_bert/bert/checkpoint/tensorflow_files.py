@@ -85,11 +85,11 @@ def tensorflow_tensors(
 
     Parameters
     ----------
-    index
+    index : Path
         The ``.index`` file; the ``.data-00000-of-00001`` files are in the same folder.
-    opened
+    opened : callable
         Opens a data file.
-    keep_half
+    keep_half : bool, default False
         Whether to keep float16 and bfloat16.
 
     Returns

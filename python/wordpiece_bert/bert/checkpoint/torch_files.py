@@ -62,7 +62,7 @@ def torch_tensors(file: NumbersFile, *, keep_half: bool = False) -> dict[str, An
     ----------
     file
         The open file.
-    keep_half
+    keep_half : bool, default False
         Whether to keep float16 and bfloat16.
 
     Returns

@@ -43,7 +43,7 @@ def get_engine(name: str, dtype: str) -> Engine:
     name : str
         ``"rust"`` or ``"numpy"``.
     dtype : str
-        As for `choose_dtype`.
+        One of its `DTYPES`, or ``"auto"``.
 
     Raises
     ------

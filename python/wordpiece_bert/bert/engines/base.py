@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.bert.parameters import PREPARING
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
+    from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.bert.quantized import Int8Weight
 
@@ -86,10 +89,7 @@ class Encoder(Protocol):
     def pooler(self, x: Array) -> Array | None:
         """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
 
-    def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
-        """[B, S, H] -> [B, H], as `functional.pool`."""
-
-    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
+    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[str], skip: int, threads: int | None) -> Array:
         """Run all layers over rows of different lengths and pool each of them.
 
         Parameters
@@ -111,13 +111,12 @@ class Encoder(Protocol):
             float32 [B, modes · H].
         """
 
+    @completed_by(pooled)
     def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
         """Run all layers over rows of different lengths: the vectors of all tokens.
 
         Parameters
         ----------
-        ids, ends, threads
-            As for `pooled`.
         keys
             How many tokens of each row, from the first on, may be attended to, [B]; the others are computed as well.
 
@@ -192,15 +191,11 @@ class Dense(Protocol):
 class Engine(Protocol):
     """Does the arithmetic of models."""
 
+    @completed_by(PREPARING)
     def prepare(
         self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
     ) -> Encoder:
-        """Return an encoder over these weights.
-
-        `weights` have the names and shapes of `checkpoint.bert_shapes`, and are float32 or in half precision. Those in
-        a file (`wordpiece_bert.bert.stored_tensor`) are read when they are needed, and not kept twice. An engine that
-        quantizes weights first runs them over `calibration`, rows of ids.
-        """
+        """Return an encoder over these weights."""
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
         """Return a dense layer: weight [out, in], bias [out], float32 or in half precision."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.bert.parameters import PREPARING
 from wordpiece_bert.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ def choose_dtype(backend: str, dtype: str) -> str:
     return dtype
 
 
+@completed_by(PREPARING)
 def describe_engine(backend: str, dtype: str, *, requested: str, instruction_set: str | None = None) -> EngineInfo:
     """Describe how an engine computes on this machine.
 
@@ -102,8 +105,6 @@ def describe_engine(backend: str, dtype: str, *, requested: str, instruction_set
         What `choose_dtype` accepted and returned.
     requested
         The dtype that the caller gave, which may be ``"auto"``.
-    instruction_set
-        One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
     """
     name = _core.describe_products("float32", instruction_set)[0]
     if backend == "numpy":

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.engines.packing import DensePacker
 from wordpiece_bert.bert.engines.rust_layers import LayerPacker, build_kernels, row_columns
+from wordpiece_bert.bert.parameters import PREPARING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LayerInputs"]
 
 
+@completed_by(PREPARING)
 class LayerInputs:
     """Runs rows of ids through groups of layers, from the first on, and observes the inputs of their dense layers.
 
@@ -29,8 +32,6 @@ class LayerInputs:
 
     Parameters
     ----------
-    config, weights
-        As for `base.Engine.prepare`, the tables in memory.
     packer
         What has packed the dense layers before the first layer, and lends its scratch memory.
     rows

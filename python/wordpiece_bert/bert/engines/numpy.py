@@ -12,14 +12,22 @@ import numpy as np
 
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.bottleneck import attention_inputs, bottleneck_embeddings, bottleneck_layer
+from wordpiece_bert.bert.disentangled import (
+    RelativeTerms,
+    convolution,
+    disentangled_embeddings,
+    disentangled_layer,
+    relative_table,
+    relative_terms,
+)
 from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.inputs import Inputs
-from wordpiece_bert.bert.rotary import Rotation, rotation
+from wordpiece_bert.bert.rotary import frequencies, rotation
 from wordpiece_bert.bert.stored_tensor import loaded_all
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from wordpiece_bert.bert.bottleneck import Weights
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
@@ -33,8 +41,9 @@ if TYPE_CHECKING:
         Ids,
         Layer,
         Mask,
-        PoolingMode,
+        Norm,
     )
+    from wordpiece_bert.bert.rotary import Rotary, Rotation
 
 __all__ = ["NumpyDense", "NumpyEncoder", "NumpyEngine", "layer_heads"]
 
@@ -55,10 +64,14 @@ class NumpyEncoder:
         self._layers: list[Layer] = [tree["encoder"]["layer"][str(i)] for i in range(config.encoder_layers)]
         self._pooler: Affine | None = tree["pooler"]["dense"] if "pooler" in tree else None
         self._distances: EmbeddingTable | None = tree["encoder"].get("relative_attention_bias")
-        self._last_norm: Affine | None = tree["encoder"].get("ln")
+        self._last_norm: Norm | None = tree["encoder"].get("ln")
+        self._convolution: Any = tree["encoder"].get("conv")
+        self._encoder_weights: Any = tree["encoder"]
         self._half = any(is_half(weight.dtype) for weight in weights.values())
-        # MPNet's bias for the last length seen. Threads may write it at once: equal lengths give equal arrays.
+        # The bias of scores for the last length seen. Threads may write it at once: equal lengths give equal arrays.
         self._bias: Array | None = None
+        # The relative positions of DeBERTa, projected for each layer by the first call.
+        self._terms: list[RelativeTerms] | None = None
 
     def forward(
         self,
@@ -76,15 +89,20 @@ class NumpyEncoder:
         # The weight of a masked key underflows to the 0 that it should be, whatever np.seterr has been set to.
         with np.errstate(under="ignore"):
             x = self._embeddings(inputs)  # [B, S, H]
-            for stored in self._layers:
+            embedded = x
+            for index, stored in enumerate(self._layers):
                 if hidden_states:
                     states.append(x)
                 layer: Layer = _widened(stored) if self._half else stored
-                x, p = self._run_layer(x, layer, inputs.mask, positions)  # [B, S, H], [B, N, S, S]
+                x, p = self._run_layer(x, index, layer, inputs.mask, positions)  # [B, S, H], [B, N, S, S]
+                if index == 0 and self._convolution is not None:
+                    x = self._convolve(x, embedded, inputs.mask)
                 if attentions:
                     weights.append(p)
+            if self._config.rms_norm and hidden_states:
+                states.append(x)
             if self._last_norm is not None:
-                x = functional.layer_norm(x, **_widened(self._last_norm), eps=self._config.layer_norm_eps)
+                x = _norm(self._config)(x, **_widened(self._last_norm), eps=self._config.layer_norm_eps)
         return (*states, x), tuple(weights)
 
     def pooler(self, x: Array) -> Array | None:
@@ -96,14 +114,10 @@ class NumpyEncoder:
         with np.errstate(under="ignore"):
             return functional.pooler(x, _widened(self._pooler))
 
-    def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
-        """[B, S, H] -> [B, H], as `functional.pool`."""
-        return functional.pool(x, mask, mode, skip)
-
-    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
+    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[str], skip: int, threads: int | None) -> Array:
         """Pad the rows, run all layers and pool each row, as `base.Encoder.pooled`."""
         x, mask = self._padded_states(ids, ends, np.diff(ends), threads)  # [B, S, H], [B, S]
-        return np.concatenate([self.pool(x, mask, mode, skip) for mode in modes], axis=1)
+        return np.concatenate([functional.pool(x, mask, mode, skip) for mode in modes], axis=1)
 
     def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
         """Pad the rows, run all layers and join the vectors of the tokens, as `base.Encoder.token_states`."""
@@ -143,6 +157,16 @@ class NumpyEncoder:
             e = tables["word_embeddings"]["weight"][inputs.input_ids] if vectors is None else vectors  # [B, S, E]
             named = cast("Weights", tables)
             return bottleneck_embeddings(e, inputs.token_type_ids, inputs.position_ids, named, kind)
+        if self._config.disentangled is not None:
+            return disentangled_embeddings(
+                inputs.input_ids,
+                inputs.token_type_ids,
+                inputs.position_ids,
+                inputs.mask,
+                cast("Weights", tables),
+                eps=self._config.layer_norm_eps,
+                inputs_embeds=vectors,
+            )
         return functional.embeddings(
             inputs.input_ids,
             inputs.token_type_ids,
@@ -150,26 +174,46 @@ class NumpyEncoder:
             tables,
             eps=self._config.layer_norm_eps,
             inputs_embeds=vectors,
+            task_type_ids=inputs.task_type_ids,
         )
 
     def _position_dependent(self, inputs: Inputs) -> _Positions:
         """Return what the attention of all layers needs to know about positions."""
-        frequencies = self._config.rotary_frequencies  # [d/2]
+        kinds = {self._config.layer_positions(layer).rotary for layer in range(len(self._layers))}
         return _Positions(
-            None if self._distances is None else self._position_bias(self._distances, inputs.shape[1]),
-            None if frequencies is None else rotation(inputs.position_ids, frequencies),
+            self._position_bias(inputs.shape[1]),
+            {kind: rotation(inputs.position_ids, frequencies(*kind)) for kind in kinds if kind is not None},
         )
 
-    def _run_layer(self, x: Array, layer: Layer, mask: Mask | None, positions: _Positions) -> tuple[Array, Array]:
-        """[B, S, H] -> [B, S, H] and the attention weights [B, N, S, S]."""
+    def _run_layer(
+        self, x: Array, index: int, layer: Layer, mask: Mask | None, positions: _Positions
+    ) -> tuple[Array, Array]:
+        """[B, S, H] -> [B, S, H] and the attention weights [B, N, S, S], with layer number `index`."""
         config = self._config
+        rotary, window = config.layer_positions(index)
+        rotated = None if rotary is None else positions.rotations[rotary]
         activation = functional.ACTIVATIONS[config.hidden_act]
         heads, eps = config.num_attention_heads, config.layer_norm_eps
         if config.bottleneck is not None:
             kind = config.bottleneck
             return bottleneck_layer(x, cast("Weights", layer), mask, kind, heads=heads, activation=activation, eps=eps)
+        if config.disentangled is not None:
+            terms = self._relative_terms()[index] if config.disentangled.has_terms else None
+            return disentangled_layer(
+                x, layer, mask, terms, config.disentangled, heads=heads, activation=activation, eps=eps
+            )
         if config.norm_first:
-            return functional.norm_first_layer(x, layer, mask, heads=heads, activation=activation, eps=eps)
+            return functional.norm_first_layer(
+                x,
+                layer,
+                mask,
+                heads=heads,
+                activation=activation,
+                eps=eps,
+                rotation=rotated,
+                norm=_norm(config),
+                window=window,
+            )
         return functional.encoder_layer(
             x,
             layer,
@@ -178,26 +222,52 @@ class NumpyEncoder:
             activation=activation,
             eps=eps,
             position_bias=positions.bias,
-            rotation=positions.rotation,
+            rotation=rotated,
         )
 
-    def _position_bias(self, distances: EmbeddingTable, length: int) -> Array:
-        """Return MPNet's bias [1, N, S, S] for rows of this length."""
-        bias = self._bias
+    def _relative_terms(self) -> list[RelativeTerms]:
+        """Return the projected relative positions of each layer of a DeBERTa; they depend on the weights alone."""
+        kind, terms = self._config.disentangled, self._terms
+        assert kind is not None, "only asked for in models with disentangled attention"
+        if terms is None:
+            names = ("rel_embeddings", "LayerNorm")
+            weights = _widened({name: self._encoder_weights[name] for name in names if name in self._encoder_weights})
+            table = relative_table(weights, kind, self._config.layer_norm_eps)  # [2K, H]
+            attention = (_widened(layer["attention"]["self"]) for layer in self._layers)
+            terms = self._terms = [relative_terms(table, one, kind) for one in attention]
+        return terms
+
+    def _convolve(self, x: Array, embedded: Array, mask: Mask | None) -> Array:
+        """Add the convolution of a DeBERTa after its first layer, [B, S, H] -> [B, S, H]."""
+        kind = self._config.disentangled
+        assert kind is not None
+        assert kind.convolution is not None, "there are weights of a convolution"
+        eps = self._config.layer_norm_eps
+        return convolution(x, embedded, mask, _widened(self._convolution), kind.convolution, eps)
+
+    def _position_bias(self, length: int) -> Array | None:
+        """Return the bias [1, N, S, S] of MPNet, or ALiBi's, for rows of this length; None in other models."""
+        bias, slopes = self._bias, self._config.alibi_slopes
         if bias is None or bias.shape[-1] != length:
-            bias = self._bias = functional.relative_position_bias(length, widen(distances["weight"]))
+            if self._distances is not None:
+                bias = functional.relative_position_bias(length, widen(self._distances["weight"]))
+            elif slopes is not None:
+                bias = functional.linear_bias(length, slopes)
+            self._bias = bias
         return bias
 
 
 def layer_heads(
-    x: Array, weights: Mapping[str, AnyArray], config: BertConfig, position_ids: Ids
+    layer: int, x: Array, weights: Mapping[str, AnyArray], config: BertConfig, position_ids: Ids
 ) -> tuple[Array, Array, Array]:
     """Return the queries, keys and values of each head of one layer: x [B, S, H] -> q, k, v [B, N, S, d].
 
-    The scores of the layer are q·kᵀ/√d, and in MPNet a bias.
+    The scores of the layer are q·kᵀ/√d, and in MPNet and Jina-BERT a bias; in DeBERTa those of `disentangled_scores`.
 
     Parameters
     ----------
+    layer : int
+        The number of the layer.
     x : ndarray
         The input of the layer, [B, S, H].
     weights : mapping of str to ndarray
@@ -207,27 +277,34 @@ def layer_heads(
     position_ids : ndarray of int
         [B, S] or [1, S].
     """
-    layer = _widened(_tree(weights))
+    tree = _widened(_tree(weights))
     values, eps = x, config.layer_norm_eps
     if config.bottleneck is not None:
-        _, x, values = attention_inputs(x, layer, config.bottleneck, eps)
-    elif config.norm_first:
-        x = values = functional.layer_norm(x, **layer["attention"]["ln"], eps=eps)
-    frequencies = config.rotary_frequencies  # [d/2]
+        _, x, values = attention_inputs(x, tree, config.bottleneck, eps)
+    elif config.norm_first and "ln" in tree["attention"]:
+        x = values = _norm(config)(x, **tree["attention"]["ln"], eps=eps)
+    rotary = config.layer_positions(layer).rotary
+    attention: Any = tree["attention"]["self"]  # DeBERTa has more layers there
     return functional.queries_keys_values(
         x,
-        **layer["attention"]["self"],
+        **{name: attention[name] for name in ("query", "key", "value")},
         heads=config.num_attention_heads,
-        rotation=None if frequencies is None else rotation(position_ids, frequencies),
+        rotation=None if rotary is None else rotation(position_ids, frequencies(*rotary)),
         values=values,
+        norms=functional.query_key_norm(tree["attention"], eps),
     )
+
+
+def _norm(config: BertConfig) -> Callable[..., Array]:
+    """Return the norm of the layers."""
+    return functional.rms_norm if config.rms_norm else functional.layer_norm
 
 
 class _Positions(NamedTuple):
     """What the attention of all layers needs to know about positions."""
 
-    bias: Array | None  # [1, N, S, S], in MPNet
-    rotation: Rotation | None  # in models with rotary positions
+    bias: Array | None  # [1, N, S, S], in MPNet and Jina-BERT
+    rotations: Mapping[Rotary, Rotation]  # in models with rotary positions, of which layers may have different ones
 
 
 class NumpyDense:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.batching import sorted_batches
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.calibration import random_rows
 from wordpiece_bert.bert.engines.layer_inputs import LayerInputs
@@ -29,6 +31,8 @@ from wordpiece_bert.bert.engines.rust_layers import (
 )
 from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
+from wordpiece_bert.bert.parameters import PREPARING
+from wordpiece_bert.bert.poolings import have_kernels
 from wordpiece_bert.bert.stored_tensor import loaded_all
 
 if TYPE_CHECKING:
@@ -40,27 +44,25 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.base import HeadLayers
     from wordpiece_bert.bert.engines.stored import PackedLayerWeight
-    from wordpiece_bert.bert.functional import Array, Ids, Mask, PoolingMode
+    from wordpiece_bert.bert.functional import Array, Ids, Mask
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.bert.quantized import Int8Weight
 
 
 __all__ = ["PackedRustDense", "RustDense", "RustEncoder", "RustEngine"]
 
+# Rows that NumPy pools at once, where a pooling has no kernel.
+_POOLED_ROWS = 64
 
+
+@completed_by(PREPARING)
 class RustEncoder:
     """The weights of one model, packed, and the forward pass over them.
 
     Parameters
     ----------
-    config, weights
-        As for `base.Engine.prepare`.
-    instruction_set
-        One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
     dtype
         ``"float32"``, ``"bfloat16"`` or ``"int8"``.
-    calibration
-        Rows of ids that the model is run over in float32, to choose the factors of int8 inputs; by default random ones.
 
     Raises
     ------
@@ -83,10 +85,9 @@ class RustEncoder:
         weights = with_tables_loaded(weights)
         packer = DensePacker(weights, dtype, instruction_set)
         self._pack(weights, packer, calibration)
-        #: The weights that are not packed.
-        self._unpacked = loaded_all({name: weight for name, weight in weights.items() if name not in packer.packed})
+        unpacked = loaded_all({name: weight for name, weight in weights.items() if name not in packer.packed})
         #: All weights, by BERT's names.
-        self.weights: dict[str, AnyArray | PackedLayerWeight] = self._unpacked | packer.packed
+        self.weights: dict[str, AnyArray | PackedLayerWeight] = unpacked | packer.packed
         self._build(instruction_set)
 
     def _pack(self, weights: Mapping[str, AnyArray], packer: DensePacker, calibration: Sequence[Ids] | None) -> None:
@@ -111,9 +112,9 @@ class RustEncoder:
 
     def _build(self, instruction_set: str | None) -> None:
         """Create the kernels' encoder, which borrows the packed layers and the other weights."""
-        config, weights = self._config, self._unpacked
+        config = self._config
         layers = range(config.encoder_layers)
-        self._kernels = build_kernels(config, weights, self._layers, self._dense, layers, instruction_set)
+        self._kernels = build_kernels(config, self.weights, self._layers, self._dense, layers, instruction_set)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_kernels"}
@@ -158,9 +159,13 @@ class RustEncoder:
                 ids = table[rows, layout.columns].astype(np.uint32)
             neighbours = padded_neighbours(table)[rows, layout.columns].astype(np.uint32).reshape(-1)
         layers = self._config.encoder_layers
+        shown = [*range(layers), *([layers + 1] if self._config.rms_norm else []), layers]
+        types = inputs.token_type_ids
+        if inputs.task_type_ids is not None:  # the kernels have the types of one task after the other
+            types = types + self._config.type_vocab_size * inputs.task_type_ids
         states, p = self._kernels.forward(
             ids,
-            flat(inputs.token_type_ids),
+            flat(types),
             flat(inputs.position_ids),
             neighbours,
             layout.columns.astype(np.uint32),
@@ -168,7 +173,7 @@ class RustEncoder:
             layout.visible,
             vectors,
             length,
-            list(range(layers + 1)) if hidden_states else [layers],
+            shown if hidden_states else [layers],
             attentions,
             threads,
         )
@@ -181,18 +186,29 @@ class RustEncoder:
         pooler = self._dense.get("pooler.dense")
         return None if pooler is None else pooler.multiply(np.ascontiguousarray(x[:, 0]), "tanh")
 
-    def pool(self, x: Array, mask: Mask, mode: PoolingMode, skip: int = 0) -> Array:
-        """[B, S, H] -> [B, H], as `functional.pool`."""
-        return functional.pool(x, mask, mode, skip)
-
-    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[PoolingMode], skip: int, threads: int | None) -> Array:
+    def pooled(self, ids: Ids, ends: Ids, modes: Sequence[str], skip: int, threads: int | None) -> Array:
         """Run all layers over rows without padding and pool each row, as `base.Encoder.pooled`."""
-        return self._kernels.pooled(*row_columns(self._config, ids, ends), list(modes), skip, threads)
+        if have_kernels(modes):
+            return self._kernels.pooled(*row_columns(self._config, ids, ends), list(modes), skip, threads)
+        return _pooled_rows(self.token_states(ids, ends, np.diff(ends), threads), ends, modes, skip)
 
     def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
         """Run all layers over rows without padding, as `base.Encoder.token_states`."""
         visible: npt.NDArray[np.int64] = keys.astype(np.int64, copy=False)
         return _core.token_states(self._kernels, *row_columns(self._config, ids, ends), visible, threads)
+
+
+def _pooled_rows(x: Array, ends: Ids, modes: Sequence[str], skip: int) -> Array:
+    """[tokens, H] of rows that end at `ends` [B + 1] -> [B, modes · H], for poolings without a kernel."""
+    lengths = np.diff(ends)  # [B]
+    pooled = np.zeros((len(lengths), len(modes) * x.shape[1]), np.float32)
+    for batch in sorted_batches(lengths, _POOLED_ROWS, bound_padding=True):  # little padding, in bounded memory
+        columns = np.arange(lengths[batch].max())  # [S]
+        mask = columns < lengths[batch][:, None]  # [batch, S]
+        padded = np.zeros((*mask.shape, x.shape[1]), np.float32)
+        padded[mask] = x[(ends[batch][:, None] + columns)[mask]]
+        pooled[batch] = np.concatenate([functional.pool(padded, mask, mode, skip) for mode in modes], axis=1)
+    return pooled
 
 
 class RustDense:
@@ -223,6 +239,7 @@ class RustDense:
         return _core.dense(rows, weight, bias, "identity")
 
 
+@completed_by(PREPARING)
 class PackedRustDense:
     """x·Wᵀ + b over weights that are packed when the layer is first used.
 
@@ -232,8 +249,6 @@ class PackedRustDense:
         [out, in] and [out].
     dtype
         The number type of the products.
-    instruction_set
-        As for `RustEncoder`.
     """
 
     def __init__(

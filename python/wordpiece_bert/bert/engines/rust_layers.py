@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.bottleneck import FIXED_EPS
 from wordpiece_bert.bert.engines.rust_bottleneck import (
@@ -16,12 +17,15 @@ from wordpiece_bert.bert.engines.rust_bottleneck import (
     neighbours_in_rows,
     pack_bottleneck,
 )
+from wordpiece_bert.bert.engines.rust_disentangled import disentangled_parts
 from wordpiece_bert.bert.engines.stored import stored, stored_dense, stored_norm
 from wordpiece_bert.bert.half_precision import widen
+from wordpiece_bert.bert.parameters import PREPARING
+from wordpiece_bert.bert.rotary import frequencies
 from wordpiece_bert.bert.stored_tensor import loaded_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -33,13 +37,12 @@ if TYPE_CHECKING:
 __all__ = ["LayerPacker", "RowColumns", "build_kernels", "layer_stages", "row_columns", "with_tables_loaded"]
 
 
+@completed_by(PREPARING)
 class LayerPacker:
     """Packs layers one after the other; those that share weights, as in ALBERT, once.
 
     Parameters
     ----------
-    config, weights
-        As for `base.Engine.prepare`.
     packer
         Packs the dense layers.
     """
@@ -74,12 +77,23 @@ class LayerPacker:
         return _core.PackedLayer(
             pack(*(f"{prefix}attention.self.{name}" for name in ("query", "key", "value"))),
             pack(f"{prefix}attention.output.dense"),
-            stored_norm(weights, f"{prefix}{norms[0]}"),
+            stored_norm(weights, f"{prefix}{norms[0]}") if f"{prefix}{norms[0]}.weight" in weights else None,
             pack(f"{prefix}intermediate.{'gate' if gated else 'dense'}"),
             pack(f"{prefix}intermediate.up") if gated else None,
             pack(f"{prefix}output.dense"),
             stored_norm(weights, f"{prefix}{norms[1]}"),
+            *self._further_norms(prefix),
         )
+
+    def _further_norms(self, prefix: str) -> list[Any]:
+        """Return the norms of queries and keys, and the one after a second residual, if the model has them."""
+        if f"{prefix}attention.query_norm.weight" not in self._weights:
+            return []
+        query, key, second = (
+            stored_norm(self._weights, f"{prefix}attention.{name}")
+            for name in ("query_norm", "key_norm", "second_norm")
+        )
+        return [(query, key), second]
 
 
 def layer_stages(config: BertConfig, weights: Mapping[str, AnyArray]) -> list[range]:
@@ -110,12 +124,13 @@ def with_tables_loaded(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     return {**weights, **loaded_all(kept)}
 
 
+@completed_by(PREPARING)
 def build_kernels(
     config: BertConfig,
-    weights: Mapping[str, AnyArray],
+    weights: Mapping[str, Any],
     layers: list[_core.PackedLayer],
     dense: Mapping[str, _core.PackedDense],
-    numbers: Iterable[int],
+    numbers: Sequence[int],
     instruction_set: str | None,
     part: Literal["whole", "first layers", "other layers"] = "whole",
 ) -> _core.BertEncoder:
@@ -123,16 +138,14 @@ def build_kernels(
 
     Parameters
     ----------
-    config, weights
-        As for `base.Engine.prepare`, the tables in memory.
+    weights
+        All weights by BERT's names; those that are packed may be packed, in a file or in memory.
     layers
         Packed layers; none for MobileBERT.
     dense
         Packed dense layers, by name.
     numbers
-        The numbers of the layers, for MobileBERT.
-    instruction_set
-        One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
+        The numbers of the layers.
     part
         Whether the layers are all of the model; or the first ones, or others, whose input is given in place of word
         vectors. The norm after the last layer belongs to the whole.
@@ -144,12 +157,14 @@ def build_kernels(
     def table(name: str) -> AnyArray | None:
         return weights.get(f"embeddings.{name}_embeddings.weight") if is_begun else None
 
-    words, positions, types = table("word"), table("position"), table("token_type")
+    words, positions, types = table("word"), table("position"), _types_of_tasks(table("token_type"), table("task_type"))
     if not is_begun:  # the kernels add other embeddings to the word vectors of MobileBERT, so add 0
         words = np.zeros((1, hidden), np.float32)
         types = None if kind is None else words
     assert words is not None, "every model has a table of words"
     distances = weights.get("encoder.relative_attention_bias.weight")
+    positions_of_layers = [config.layer_positions(layer) for layer in numbers]
+    rotations = list(dict.fromkeys(of_layer.rotary for of_layer in positions_of_layers if of_layer.rotary is not None))
     projected = is_begun and "embeddings.projection.weight" in weights
     return _core.BertEncoder(
         layers,
@@ -162,13 +177,17 @@ def build_kernels(
         stored_dense(weights, "embeddings.projection") if projected else None,
         stored_norm(weights, "encoder.ln") if config.norm_first and is_whole else None,
         None if distances is None else _by_distance(widen(distances), config.max_position_embeddings),
-        config.rotary_frequencies,
+        [frequencies(*rotary) for rotary in rotations],
+        [(None if rotary is None else rotations.index(rotary), window) for rotary, window in positions_of_layers],
         embedding=config.embedding_size if is_begun else hidden,
         heads=config.num_attention_heads,
         # The kernels call each activation by the name of its function.
         activation=functional.ACTIVATIONS[config.hidden_act].__name__,
         eps=config.layer_norm_eps,
         norm_first=config.norm_first,
+        rms_norm=config.rms_norm,
+        slopes=config.alibi_slopes,
+        disentangled=disentangled_parts(config, weights, numbers, instruction_set, is_begun=is_begun),
         instruction_set=instruction_set,
     )
 
@@ -176,7 +195,17 @@ def build_kernels(
 def _embedding_norm(config: BertConfig, weights: Mapping[str, AnyArray]) -> tuple[Array, Array, float | None] | None:
     if config.bottleneck is not None:
         return bottleneck_norm(weights, "embeddings.LayerNorm", FIXED_EPS, config.bottleneck)
-    return None if config.norm_first else (*stored_norm(weights, "embeddings.LayerNorm"), config.layer_norm_eps)
+    if "embeddings.LayerNorm.weight" not in weights:
+        return None
+    return (*stored_norm(weights, "embeddings.LayerNorm"), config.layer_norm_eps)
+
+
+def _types_of_tasks(types: AnyArray | None, tasks: AnyArray | None) -> AnyArray | None:
+    """Return a table of token types for the kernels: in ERNIE those of task 0, then those of task 1, and so on."""
+    if tasks is None or types is None:
+        return types
+    sums: Array = widen(tasks)[:, None] + widen(types)  # [tasks, T, H]
+    return np.ascontiguousarray(sums.reshape(-1, sums.shape[-1]))
 
 
 def _by_distance(table: Array, longest: int) -> Array:

@@ -58,9 +58,10 @@ def stored_dense(weights: Mapping[str, AnyArray], name: str, scratch: Scratch | 
 
 
 def stored_norm(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Array]:
-    """Return γ and β of a norm for the kernels."""
-    weight, bias = widen(weights[f"{name}.weight"]), widen(weights[f"{name}.bias"])
-    return np.ascontiguousarray(weight), np.ascontiguousarray(bias)
+    """Return γ and β of a norm for the kernels; without a bias, β is 0."""
+    weight, bias = widen(weights[f"{name}.weight"]), weights.get(f"{name}.bias")
+    beta = np.zeros_like(weight) if bias is None else widen(bias)
+    return np.ascontiguousarray(weight), np.ascontiguousarray(beta)
 
 
 def stored(weight: AnyArray | Int8Weight) -> Stored:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.engines.packing import packed_layer
 from wordpiece_bert.bert.half_precision import widen
+from wordpiece_bert.bert.parameters import PREPARING
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.engines.base import CsrArrays, HeadLayers
@@ -62,6 +64,7 @@ class NumpyVocabularyHead:
         return greatest_values((indptr, columns.astype(np.int32), values), max_values)
 
 
+@completed_by(PREPARING)
 class RustVocabularyHead:
     """The kernels, which pool the logits of a few panels of the vocabulary while they are in the cache.
 
@@ -72,8 +75,6 @@ class RustVocabularyHead:
     dtype
         The number type of the products, as in the layers of the model. The dense layer before an int8 decoder, a small
         part of the work, is float32.
-    instruction_set
-        One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
     """
 
     def __init__(self, layers: HeadLayers, dtype: str = "float32", instruction_set: str | None = None) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved
 from wordpiece_bert.bert.engines.packing import quantized_table
@@ -14,11 +15,21 @@ from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
+from wordpiece_bert.bert.parameters import INPUTS
+from wordpiece_bert.bert.parts import (
+    as_written,
+    config_of,
+    fused_names,
+    layout_of,
+    prefix_of,
+    renamed_weights,
+    weights_of,
+)
 from wordpiece_bert.bert.quantized import TransposedInt8Weight
 from wordpiece_bert.bert.stored_tensor import loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -53,6 +64,7 @@ class HeadModel(Model):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.config_class = cls._base_model_class.config_class
+        cls._fused = fused_names(cls._base_model_class)
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
@@ -68,11 +80,21 @@ class HeadModel(Model):
     def _renamed(
         cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
     ) -> Mapping[str, npt.NDArray[np.generic]]:
-        return cls._base_model_class._renamed(weights, config, source)
+        return renamed_weights(cls._base_model_class, weights, config, source)
+
+    @classmethod
+    def _config_of(cls, config: BertConfig, names: Iterable[str], source: str) -> BertConfig:
+        return config_of(cls._base_model_class, config, names, source)
+
+    @classmethod
+    def _as_written(
+        cls, weights: Iterator[tuple[str, AnyArray | Int8Weight]], config: BertConfig
+    ) -> Iterator[tuple[str, AnyArray | Int8Weight]]:
+        return as_written(cls._base_model_class, weights, config)
 
     @classmethod
     def _layout(cls, config: BertConfig) -> Layout:
-        base = cls._base_model_class._layout(config)
+        base = layout_of(cls._base_model_class, config)
         kept = {name: shape for name, shape in base.base.items() if cls._reads_pooler or name not in base.optional}
         return Layout(kept, base.prefix, head=cls._head_shapes(config), tied=cls._tied())
 
@@ -85,10 +107,10 @@ class HeadModel(Model):
             source=self.source,
             calibrate=self._calibration,
         )
-        prefix = self._base_model_class._prefix
-        self._weights |= {prefix + name: weight for name, weight in self.base_model._weights.items()}
+        prefix = prefix_of(self._base_model_class)
+        base = weights_of(self.base_model)
+        self._weights |= {prefix + name: weight for name, weight in base.items()}
         # A weight of the head that is the word table is the same array, or is quantized with it.
-        base = self.base_model._weights
         stored: dict[int, Any] = {id(weight): base[name] for name, weight in resolved.base.items() if name in base}
         for name, weight in resolved.head.items():
             if id(weight) not in stored:
@@ -118,11 +140,11 @@ class HeadWeights:
 
     def dense(self, name: str) -> Dense:
         """Return a dense layer, run by the engine."""
-        return self._engine.dense(self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
+        return self._engine.dense(self._weights[f"{name}.weight"], self.bias(name))
 
     def decoder(self, name: str) -> Dense:
         """Return a dense layer with an output for each token of the vocabulary, run by the engine."""
-        return self._engine.decoder(self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
+        return self._engine.decoder(self._weights[f"{name}.weight"], self.bias(name))
 
     def transposed_decoder(self, name: str) -> Dense:
         """Return a decoder without a bias whose weight is stored as [in, out], run by the engine."""
@@ -138,31 +160,40 @@ class HeadWeights:
         weight: AnyArray = self._weights[name]
         return weight
 
+    def bias(self, name: str) -> AnyArray:
+        """Return the bias of a layer as the checkpoint stores it; without one, 0 for each output."""
+        bias: AnyArray | None = self._weights.get(f"{name}.bias")
+        return np.zeros(self._weights[f"{name}.weight"].shape[0], np.float32) if bias is None else bias
+
     def vocabulary_head(self, layers: HeadLayers) -> VocabularyHead:
         """Return a masked-language head that pools its logits, run by the engine."""
         return self._engine.vocabulary_head(layers)
 
     def norm(self, name: str) -> tuple[Array, Array]:
         """Return γ and β of a layer norm."""
-        return widen(self._weights[f"{name}.weight"]), widen(self._weights[f"{name}.bias"])
+        return widen(self._weights[f"{name}.weight"]), widen(self.bias(name))
 
 
 class LogitsModel(HeadModel):
     """A model whose head computes one array of logits."""
 
-    #: Whether the head reads the vector of each token; otherwise it reads that of the first token of a row alone.
+    #: Whether the head scores each token; otherwise it scores rows, and reads no position but the first and those of
+    #: tokens.
     _reads_tokens: ClassVar[bool] = True
 
-    def logits(self, output: BertOutput) -> Array:
+    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder.
 
         Parameters
         ----------
         output : BertOutput
             The output of the encoder.
+        attention_mask : array_like, optional
+            Which positions are tokens, [B, S]; all by default. Only a head that pools tokens reads it.
         """
         raise NotImplementedError
 
+    @completed_by(INPUTS)
     def infer(
         self,
         input_ids: npt.ArrayLike,
@@ -175,11 +206,6 @@ class LogitsModel(HeadModel):
 
         The NumPy engine computes the encoder at masked positions all the same.
 
-        Parameters
-        ----------
-        input_ids, attention_mask, token_type_ids, threads
-            As for `BertModel`, [B, S].
-
         Returns
         -------
         array
@@ -189,7 +215,7 @@ class LogitsModel(HeadModel):
         visible = None if attention_mask is None else np.asarray(attention_mask) != 0  # [B, S]
         with np.errstate(under="ignore"):
             if not self._reads_tokens or visible is None or visible.all():
-                return self.logits(out)
+                return self.logits(out, visible)
             return self._visible_logits(out.last_hidden_state, visible)
 
     def _visible_logits(self, x: Array, visible: Mask) -> Array:
@@ -210,6 +236,7 @@ class LogitsModel(HeadModel):
 class LabelledModel(LogitsModel):
     """A model with one kind of logits and one kind of labels."""
 
+    @completed_by(INPUTS)
     def __call__(
         self,
         input_ids: npt.ArrayLike | None = None,
@@ -222,25 +249,7 @@ class LabelledModel(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> HeadOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and `labels` as the class documents them.
-
-        Parameters
-        ----------
-        input_ids : array_like, optional
-            Ids [B, S], or instead `inputs_embeds`.
-        attention_mask : array_like, optional
-            [B, S], 1 where a token is visible; by default all are.
-        token_type_ids : array_like, optional
-            [B, S], the index of each token's text; 0 by default.
-        position_ids : array_like, optional
-            Positions [B, S]; by default 0 to S − 1.
-        inputs_embeds : array_like, optional
-            Word vectors [B, S, E] in place of `input_ids`.
-        labels : array_like, optional
-            The labels, as the class documents them; with them the output has a loss.
-        output_hidden_states, output_attentions : bool, default False
-            Return the vectors, or the attention weights, of every layer too.
-        """
+        """Run encoder and head; the arguments are those of `BertModel`, and `labels` as the class documents them."""
         out = self.base_model(
             input_ids,
             attention_mask,
@@ -252,7 +261,7 @@ class LabelledModel(LogitsModel):
             visible_only=not (self._reads_tokens or output_hidden_states or output_attentions),
         )
         with np.errstate(under="ignore"):
-            logits = self.logits(out)
+            logits = self.logits(out, attention_mask)
             loss = None if labels is None else self._loss(logits, labels, attention_mask)
         return HeadOutput(logits=logits, loss=loss, hidden_states=out.hidden_states, attentions=out.attentions)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
 from wordpiece_bert.bert.heads.base import HeadModel, HeadWeights, LabelledModel, pooler_output
 from wordpiece_bert.bert.heads.kinds import (
@@ -24,6 +25,7 @@ from wordpiece_bert.bert.heads.kinds import (
 from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy
 from wordpiece_bert.bert.outputs import BertOutput, PreTrainingOutput
+from wordpiece_bert.bert.parameters import INPUTS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,13 +43,13 @@ __all__ = [
     "BertForTokenClassification",
 ]
 
-_MASKED_LM = MaskedLMNames(
+MASKED_LM = MaskedLMNames(
     dense="cls.predictions.transform.dense",
     norm="cls.predictions.transform.LayerNorm",
     decoder="cls.predictions.decoder",
     bias="cls.predictions.bias",
 )
-_NEXT_SENTENCE = "cls.seq_relationship"
+NEXT_SENTENCE = "cls.seq_relationship"
 
 
 class BertForMaskedLM(MaskedLM):
@@ -57,7 +59,7 @@ class BertForMaskedLM(MaskedLM):
     another.
     """
 
-    _names = _MASKED_LM
+    _names = MASKED_LM
 
 
 class BertForNextSentencePrediction(LabelledModel):
@@ -72,19 +74,22 @@ class BertForNextSentencePrediction(LabelledModel):
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
         del config
-        return dense_shapes(_NEXT_SENTENCE, "hidden_size", 2)
+        return dense_shapes(NEXT_SENTENCE, "hidden_size", 2)
 
     def _set_up_head(self, weights: HeadWeights) -> None:
-        self._scores = weights.dense(_NEXT_SENTENCE)
+        self._scores = weights.dense(NEXT_SENTENCE)
 
-    def logits(self, output: BertOutput) -> Array:
+    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, 2].
 
         Parameters
         ----------
         output : BertOutput
             The output of the encoder.
+        attention_mask : array_like, optional
+            Which positions are tokens, [B, S]; all by default.
         """
+        del attention_mask
         return self._scores(pooler_output(output))
 
 
@@ -99,16 +104,17 @@ class BertForPreTraining(HeadModel):
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        return _MASKED_LM.shapes(config) | dense_shapes(_NEXT_SENTENCE, "hidden_size", 2)
+        return MASKED_LM.shapes(config) | dense_shapes(NEXT_SENTENCE, "hidden_size", 2)
 
     @classmethod
     def _tied(cls) -> dict[str, str]:
-        return _MASKED_LM.tied()
+        return MASKED_LM.tied()
 
     def _set_up_head(self, weights: HeadWeights) -> None:
-        self._masked_lm = MaskedLMHead(weights, _MASKED_LM, self.config)
-        self._next_sentence = weights.dense(_NEXT_SENTENCE)
+        self._masked_lm = MaskedLMHead(weights, MASKED_LM, self.config)
+        self._next_sentence = weights.dense(NEXT_SENTENCE)
 
+    @completed_by(INPUTS)
     def __call__(
         self,
         input_ids: npt.ArrayLike | None = None,
@@ -126,20 +132,8 @@ class BertForPreTraining(HeadModel):
 
         Parameters
         ----------
-        input_ids : array_like, optional
-            Ids [B, S], or instead `inputs_embeds`.
-        attention_mask : array_like, optional
-            [B, S], 1 where a token is visible; by default all are.
-        token_type_ids : array_like, optional
-            [B, S], the index of each token's text; 0 by default.
-        position_ids : array_like, optional
-            Positions [B, S]; by default 0 to S − 1.
-        inputs_embeds : array_like, optional
-            Word vectors [B, S, E] in place of `input_ids`.
         labels, next_sentence_label : array_like, optional
             The labels of both heads, as the class documents them; with both the output has a loss.
-        output_hidden_states, output_attentions : bool, default False
-            Return the vectors, or the attention weights, of every layer too.
         """
         out = self.base_model(
             input_ids,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.engines.base import HeadLayers
 from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
@@ -17,6 +18,7 @@ from wordpiece_bert.bert.heads.base import HeadWeights, LabelledModel, LogitsMod
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, QuestionAnsweringOutput
+from wordpiece_bert.bert.parameters import INPUTS
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class MaskedLMNames(NamedTuple):
     decoder: str
     #: The decoder's bias [V]; in some models it is also stored as ``decoder.bias``.
     bias: str
-    #: A name in `ACTIVATIONS`; None for the activation of the configuration.
+    #: A name in `ACTIVATIONS`; None for `head_activation` of the configuration.
     activation: str | None = None
 
     def shapes(self, config: BertConfig) -> dict[str, Shape]:
@@ -78,7 +80,7 @@ class MaskedLMHead:
         self._dense = weights.dense(names.dense)
         self._norm = weights.norm(names.norm)
         self._decoder = weights.decoder(names.decoder)
-        self._activation = names.activation or config.hidden_act
+        self._activation = names.activation or config.head_activation
         self._eps = config.layer_norm_eps
 
     def __call__(self, x: Array) -> Array:
@@ -88,8 +90,8 @@ class MaskedLMHead:
     def pooled(self) -> VocabularyHead:
         """Return the head as the engine pools its logits over the tokens of a text."""
         weights, names = self._weights, self._names
-        dense = weights.weight(f"{names.dense}.weight"), widen(weights.weight(f"{names.dense}.bias"))
-        decoder = self._decoder_weight(), widen(weights.weight(f"{names.decoder}.bias"))
+        dense = weights.weight(f"{names.dense}.weight"), widen(weights.bias(names.dense))
+        decoder = self._decoder_weight(), widen(weights.bias(names.decoder))
         return weights.vocabulary_head(HeadLayers(dense, self._activation, self._norm, self._eps, decoder))
 
     def _decoder_weight(self) -> AnyArray:
@@ -141,15 +143,18 @@ class MaskedLM(LabelledModel):
         """
         return self._head.pooled()
 
-    def logits(self, output: BertOutput) -> Array:
+    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, S, V].
 
         Parameters
         ----------
         output : BertOutput
             The output of the encoder.
+        attention_mask : array_like, optional
+            Which positions are tokens, [B, S]; all by default.
         """
-        return self._head(output.last_hidden_state)
+        del attention_mask
+        return self.predict(output.last_hidden_state)
 
 
 class _FirstTokenModel(LabelledModel):
@@ -174,21 +179,29 @@ class _FirstTokenModel(LabelledModel):
         self._pooled = weights.dense(self._hidden[0]) if self._hidden else None
         self._scores = weights.dense(self._classifier)
 
-    def logits(self, output: BertOutput) -> Array:
+    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, scores].
 
         Parameters
         ----------
         output : BertOutput
             The output of the encoder.
+        attention_mask : array_like, optional
+            Which positions are tokens, [B, S]; all by default.
         """
-        return self._scores(self._pool(output))
+        return self._scores(self._pool(output, attention_mask))
 
-    def _pool(self, output: BertOutput) -> Array:
+    def _pool(self, output: BertOutput, attention_mask: npt.ArrayLike | None) -> Array:
         """Return one vector of each sequence, [B, H]."""
+        del attention_mask  # used by ModernBERT
         if self._hidden is None or self._pooled is None:
             return pooler_output(output)
-        return ACTIVATIONS[self._hidden[1]](self._pooled(output.last_hidden_state[:, 0]))
+        return ACTIVATIONS[self._hidden_activation()](self._pooled(output.last_hidden_state[:, 0]))
+
+    def _hidden_activation(self) -> str:
+        """Return the activation after the layer over the first token, a name in `ACTIVATIONS`."""
+        assert self._hidden is not None, "only asked for where there is such a layer"
+        return self._hidden[1]
 
 
 class SequenceClassification(_FirstTokenModel):
@@ -259,14 +272,17 @@ class TokenClassification(LabelledModel):
     def _set_up_head(self, weights: HeadWeights) -> None:
         self._scores = weights.dense("classifier")
 
-    def logits(self, output: BertOutput) -> Array:
+    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, S, labels].
 
         Parameters
         ----------
         output : BertOutput
             The output of the encoder.
+        attention_mask : array_like, optional
+            Which positions are tokens, [B, S]; all by default.
         """
+        del attention_mask
         return self._scores(output.last_hidden_state)
 
 
@@ -279,6 +295,7 @@ class MultipleChoice(_FirstTokenModel):
 
     _score_count = 1
 
+    @completed_by(INPUTS)
     def __call__(
         self,
         input_ids: npt.ArrayLike | None = None,
@@ -305,10 +322,6 @@ class MultipleChoice(_FirstTokenModel):
             Positions [B, C, S]; by default 0 to S − 1.
         inputs_embeds : array_like, optional
             Word vectors [B, C, S, E] in place of `input_ids`.
-        labels : array_like, optional
-            The labels, as the class documents them; with them the output has a loss.
-        output_hidden_states, output_attentions : bool, default False
-            Return the vectors, or the attention weights, of every layer too.
         """
         if input_ids is not None:
             batch, choices = _rows_of_choices("input_ids", input_ids, 3)
@@ -339,24 +352,31 @@ class QuestionAnswering(LogitsModel):
     cross entropies over the tokens.
     """
 
+    #: The dense layer that computes the scores.
+    _classifier: ClassVar[str] = "qa_outputs"
+
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
         del config
-        return dense_shapes("qa_outputs", "hidden_size", 2)
+        return dense_shapes(cls._classifier, "hidden_size", 2)
 
     def _set_up_head(self, weights: HeadWeights) -> None:
-        self._scores = weights.dense("qa_outputs")
+        self._scores = weights.dense(self._classifier)
 
-    def logits(self, output: BertOutput) -> Array:
+    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, S, 2], start and end.
 
         Parameters
         ----------
         output : BertOutput
             The output of the encoder.
+        attention_mask : array_like, optional
+            Which positions are tokens, [B, S]; all by default.
         """
+        del attention_mask
         return self._scores(output.last_hidden_state)
 
+    @completed_by(INPUTS)
     def __call__(
         self,
         input_ids: npt.ArrayLike | None = None,
@@ -374,21 +394,9 @@ class QuestionAnswering(LogitsModel):
 
         Parameters
         ----------
-        input_ids : array_like, optional
-            Ids [B, S], or instead `inputs_embeds`.
-        attention_mask : array_like, optional
-            [B, S], 1 where a token is visible; by default all are.
-        token_type_ids : array_like, optional
-            [B, S], the index of each token's text; 0 by default.
-        position_ids : array_like, optional
-            Positions [B, S]; by default 0 to S − 1.
-        inputs_embeds : array_like, optional
-            Word vectors [B, S, E] in place of `input_ids`.
         start_positions, end_positions : array_like, optional
             The first and the last token of each answer [B], as the class documents them; with them the output has a
             loss.
-        output_hidden_states, output_attentions : bool, default False
-            Return the vectors, or the attention weights, of every layer too.
         """
         out = self.base_model(
             input_ids,
@@ -400,7 +408,7 @@ class QuestionAnswering(LogitsModel):
             output_attentions=output_attentions,
         )
         with np.errstate(under="ignore"):
-            scores = self.logits(out)  # [B, S, 2]
+            scores = self.logits(out, attention_mask)  # [B, S, 2]
             start, end = np.ascontiguousarray(scores[..., 0]), np.ascontiguousarray(scores[..., 1])
             loss = None
             if start_positions is not None and end_positions is not None:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from wordpiece_bert.bert.config import MOST_LAYERS, BertConfig
+from wordpiece_bert.bert.config import MOST_LAYERS, SIZES, BertConfig
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
@@ -78,7 +78,7 @@ class AlbertConfig(BertConfig):
 
     _names_in_file: ClassVar[Mapping[str, str]] = {"classifier_dropout": "classifier_dropout_prob"}
 
-    _sizes: ClassVar[tuple[str, ...]] = (*BertConfig._sizes, "embedding_size", "num_hidden_groups", "inner_group_num")
+    _sizes: ClassVar[tuple[str, ...]] = (*SIZES, "embedding_size", "num_hidden_groups", "inner_group_num")
 
     def __post_init__(self) -> None:
         super().__post_init__()

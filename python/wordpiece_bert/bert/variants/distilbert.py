@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.config import SIZES, BertConfig
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
@@ -74,7 +74,7 @@ class DistilBertConfig(BertConfig):
         "attention_probs_dropout_prob": "attention_dropout",
     }
     _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size", "layer_norm_eps", "classifier_dropout")
-    _sizes: ClassVar[tuple[str, ...]] = BertConfig._sizes[:-1]
+    _sizes: ClassVar[tuple[str, ...]] = SIZES[:-1]
     has_pooler: ClassVar[bool] = False
 
 

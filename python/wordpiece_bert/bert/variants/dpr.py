@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
-from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.config import SIZES, BertConfig
 from wordpiece_bert.bert.heads.base import HeadModel, HeadWeights
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import DPREncoderOutput, DPRReaderOutput
+from wordpiece_bert.bert.parameters import INPUTS
+from wordpiece_bert.bert.parts import prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +43,7 @@ class DPRConfig(BertConfig):
     projection_dim: int = 0
     model_type: str = "dpr"
 
-    _sizes: ClassVar[tuple[str, ...]] = (*BertConfig._sizes, "projection_dim")
+    _sizes: ClassVar[tuple[str, ...]] = (*SIZES, "projection_dim")
     _may_be_0: ClassVar[tuple[str, ...]] = ("projection_dim",)
     has_pooler: ClassVar[bool] = False
 
@@ -87,7 +90,7 @@ class _DPREncoder(_DPRModel):
 
     @classmethod
     def _projection(cls) -> str:
-        return cls._base_model_class._prefix.replace(".bert_model.", ".encode_proj")
+        return prefix_of(cls._base_model_class).replace(".bert_model.", ".encode_proj")
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
@@ -98,6 +101,7 @@ class _DPREncoder(_DPRModel):
         assert isinstance(self.config, DPRConfig)
         self._project = head.dense(self._projection()) if self.config.projection_dim else None
 
+    @completed_by(INPUTS)
     def __call__(
         self,
         input_ids: npt.ArrayLike | None = None,
@@ -110,15 +114,6 @@ class _DPREncoder(_DPRModel):
         threads: int | None = None,
     ) -> DPREncoderOutput:
         """Run the encoder.
-
-        Parameters
-        ----------
-        input_ids, attention_mask, token_type_ids, inputs_embeds : array_like, optional
-            As for `BertModel`.
-        output_hidden_states, output_attentions : bool, default False
-            Whether to return the output of each layer, and its attention weights.
-        threads : int, optional
-            As for `BertModel`.
 
         Returns
         -------
@@ -175,6 +170,7 @@ class DPRReader(_DPRModel):
         self._spans = head.dense("span_predictor.qa_outputs")
         self._relevance = head.dense("span_predictor.qa_classifier")
 
+    @completed_by(INPUTS)
     def __call__(
         self,
         input_ids: npt.ArrayLike | None = None,
@@ -190,14 +186,8 @@ class DPRReader(_DPRModel):
 
         Parameters
         ----------
-        input_ids, attention_mask, inputs_embeds : array_like, optional
-            As for `BertModel`.
         token_type_ids : array_like, optional
             Ignored, as in transformers: all token types are 0.
-        output_hidden_states, output_attentions : bool, default False
-            Whether to return the output of each layer, and its attention weights.
-        threads : int, optional
-            As for `BertModel`.
 
         Returns
         -------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
-from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.config import SIZES, BertConfig
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.base import HeadWeights, LabelledModel
 from wordpiece_bert.bert.heads.kinds import (
@@ -42,7 +42,7 @@ __all__ = [
     "ElectraModel",
 ]
 
-_DENSE, _PREDICTION = "discriminator_predictions.dense", "discriminator_predictions.dense_prediction"
+DETECTOR_DENSE, DETECTOR_SCORES = "discriminator_predictions.dense", "discriminator_predictions.dense_prediction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class ElectraConfig(BertConfig):
     embedding_size: int = 128
     model_type: str = "electra"
 
-    _sizes: ClassVar[tuple[str, ...]] = (*BertConfig._sizes, "embedding_size")
+    _sizes: ClassVar[tuple[str, ...]] = (*SIZES, "embedding_size")
     has_pooler: ClassVar[bool] = False
 
     @property
@@ -95,20 +95,25 @@ class ElectraForPreTraining(LabelledModel):
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
         del config
-        return dense_shapes(_DENSE, "hidden_size", "hidden_size") | dense_shapes(_PREDICTION, "hidden_size", 1)
+        return dense_shapes(DETECTOR_DENSE, "hidden_size", "hidden_size") | dense_shapes(
+            DETECTOR_SCORES, "hidden_size", 1
+        )
 
     def _set_up_head(self, weights: HeadWeights) -> None:
-        self._dense = weights.dense(_DENSE)
-        self._prediction = weights.dense(_PREDICTION)
+        self._dense = weights.dense(DETECTOR_DENSE)
+        self._prediction = weights.dense(DETECTOR_SCORES)
 
-    def logits(self, output: BertOutput) -> Array:
+    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, S].
 
         Parameters
         ----------
         output : BertOutput
             The output of the encoder.
+        attention_mask : array_like, optional
+            Which positions are tokens, [B, S]; all by default.
         """
+        del attention_mask
         t = ACTIVATIONS[self.config.hidden_act](self._dense(output.last_hidden_state))  # [B, S, H]
         return self._prediction(t)[..., 0]
 

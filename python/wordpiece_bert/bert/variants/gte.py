@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wordpiece_bert.bert.heads.kinds import MaskedLM, MaskedLMNames, SequenceClassification, TokenClassification
-from wordpiece_bert.bert.variants.rotary import RotaryConfig, RotaryModel
+from wordpiece_bert.bert.variants.rotary import ROTARY_MUST_BE, RotaryConfig, RotaryModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ class GteConfig(RotaryConfig):
 
     has_biases: ClassVar[bool] = True
     _must_be: ClassVar[Mapping[str, object]] = {
-        **RotaryConfig._must_be,
+        **ROTARY_MUST_BE,
         "logn_attention_scale": False,
         "logn_attention_clip1": False,
         "layer_norm_type": "layer_norm",

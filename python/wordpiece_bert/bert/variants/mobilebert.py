@@ -13,7 +13,7 @@ import numpy as np
 
 from wordpiece_bert.bert.bottleneck import Bottleneck
 from wordpiece_bert.bert.checkpoint.names import POOLER, Layout, Shape, dense_shapes, norm_shapes
-from wordpiece_bert.bert.config import BertConfig, refuse
+from wordpiece_bert.bert.config import SIZES, BertConfig, refuse
 from wordpiece_bert.bert.engines.packing import quantized_table
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.bert import BertForSequenceClassification
@@ -84,7 +84,7 @@ class MobileBertConfig(BertConfig):
     model_type: str = "mobilebert"
 
     _sizes: ClassVar[tuple[str, ...]] = (
-        *BertConfig._sizes,
+        *SIZES,
         "embedding_size",
         "intra_bottleneck_size",
         "num_feedforward_networks",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.config import MUST_BE, SIZES, BertConfig
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
@@ -65,8 +65,8 @@ class MPNetConfig(BertConfig):
     model_type: str = "mpnet"
 
     _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
-    _sizes: ClassVar[tuple[str, ...]] = BertConfig._sizes[:-1]
-    _must_be: ClassVar[Mapping[str, Any]] = {**BertConfig._must_be, "relative_attention_num_buckets": 32}
+    _sizes: ClassVar[tuple[str, ...]] = SIZES[:-1]
+    _must_be: ClassVar[Mapping[str, Any]] = {**MUST_BE, "relative_attention_num_buckets": 32}
 
     @property
     def longest_row(self) -> int:

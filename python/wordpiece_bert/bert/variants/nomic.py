@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from wordpiece_bert.bert.config import refuse
 from wordpiece_bert.bert.heads.kinds import MaskedLM, MaskedLMNames, SequenceClassification, TokenClassification
-from wordpiece_bert.bert.variants.rotary import RotaryConfig, RotaryModel
+from wordpiece_bert.bert.variants.rotary import ROTARY_MUST_BE, RotaryConfig, RotaryModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,7 @@ class NomicBertConfig(RotaryConfig):
         "rotary_emb_base": "rope_theta",
     }
     _must_be: ClassVar[Mapping[str, object]] = {
-        **RotaryConfig._must_be,
+        **ROTARY_MUST_BE,
         "rotary_emb_interleaved": False,
         "rotary_emb_fraction": 1.0,
         "rotary_scaling_factor": None,

@@ -15,9 +15,9 @@ import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
-from wordpiece_bert.bert.config import LARGEST_SIZE, BertConfig, refuse
+from wordpiece_bert.bert.config import LARGEST_SIZE, MUST_BE, BertConfig, refuse
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.rotary import frequencies
+from wordpiece_bert.bert.rotary import LayerPositions, Rotary
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.errors import CheckpointError
 
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.functional import Array
-
     Tensors = Mapping[str, npt.NDArray[np.generic]]
 
-__all__ = ["RotaryConfig", "RotaryModel", "split_rows"]
+__all__ = ["ROTARY_MUST_BE", "RotaryConfig", "RotaryModel", "split_rows"]
 
 # BERT's names of weights, as the engines use them, and the names of the modules, which `transformers` reads and which
 # parameters and saved folders have here.
@@ -46,6 +44,10 @@ _NAMES = {
     ".output.dense.": ".mlp.down_proj.",
     ".output.LayerNorm.": ".post_mlp_layernorm.",
 }
+
+
+# Fields of config.json with the only value that is supported, as for BERT.
+ROTARY_MUST_BE: Mapping[str, object] = {**MUST_BE, "position_embedding_type": "rope", "partial_rotary_factor": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +70,7 @@ class RotaryConfig(BertConfig):
 
     has_pooler: ClassVar[bool] = True  # only below the head of a classifier of sequences
     _may_be_0: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
-    _must_be: ClassVar[Mapping[str, object]] = {
-        **BertConfig._must_be,
-        "position_embedding_type": "rope",
-        "partial_rotary_factor": 1.0,
-    }
+    _must_be: ClassVar[Mapping[str, object]] = ROTARY_MUST_BE
     #: Whether queries, keys, values and the two outputs of a layer have biases.
     has_biases: ClassVar[bool] = False
     #: The older names of fields; a field under its present name counts.
@@ -100,10 +98,21 @@ class RotaryConfig(BertConfig):
         """Return False."""
         return False
 
-    @property
-    def rotary_frequencies(self) -> Array:
-        """Return ω [d/2] of the rotary positions."""
-        return frequencies(self.head_size, self.rope_theta, self.rope_factor)
+    def layer_positions(self, layer: int) -> LayerPositions:
+        """Return the rotary positions, which are the same in all layers.
+
+        Parameters
+        ----------
+        layer : int
+            The number of the layer.
+
+        Returns
+        -------
+        LayerPositions
+            The rotary positions and the window, each None if there is none.
+        """
+        del layer
+        return LayerPositions(Rotary(self.head_size, self.rope_theta, self.rope_factor))
 
     @property
     def longest_row(self) -> int:

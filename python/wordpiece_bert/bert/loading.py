@@ -1,0 +1,98 @@
+"""How models are found, loaded and run: the options that every function has which loads one, as one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from wordpiece_bert.bert.calibration import calibration_rows, check_texts
+from wordpiece_bert.bert.checkpoint import find_weights, listed, non_finite
+from wordpiece_bert.bert.checkpoint.files import open_tensors
+from wordpiece_bert.bert.engines import choose_dtype
+from wordpiece_bert.bert.quantized import joined_tensors
+from wordpiece_bert.errors import CheckpointError
+from wordpiece_bert.hub import find_model
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.config import BertConfig
+
+__all__ = ["Loading"]
+
+
+class Loadable(Protocol):
+    """What a class of models has that `Loading.load` makes objects of; see `wordpiece_bert.bert.base.Model`."""
+
+    config_class: ClassVar[type[BertConfig]]
+
+    def __init__(
+        self,
+        config: BertConfig,
+        weights: Mapping[str, Any],
+        *,
+        backend: str = "rust",
+        dtype: str = "float32",
+        source: str = "weights",
+        new_head: int | None = None,
+        calibrate: Sequence[npt.NDArray[np.int64]] | None = None,
+    ) -> None: ...
+
+
+LoadedModel = TypeVar("LoadedModel", bound=Loadable)
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a model is found, loaded and run, checked: the parameters of `Model.from_pretrained`, in its order.
+
+    The table `wordpiece_bert.bert.parameters.LOADING` describes the fields. Public functions have them as parameters
+    of their own; inside the package they travel as one object.
+
+    Raises
+    ------
+    InputError, ConfigError
+        There is no such engine or dtype, or `calibrate` has no texts or is not for this dtype.
+    """
+
+    backend: str = "rust"
+    dtype: str = "float32"
+    revision: str | None = None
+    download: bool = False
+    keep_half: bool = False
+    check_finite: bool = False
+    new_head: int | None = None
+    calibrate: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        # Report wrong options before anything is downloaded, or hundreds of megabytes are read.
+        choose_dtype(self.backend, self.dtype)
+        check_texts(self.calibrate, self.dtype)
+
+    def find(self, name: str | os.PathLike[str]) -> Path:
+        """Return the folder of a model, as `wordpiece_bert.hub.find_model`."""
+        return find_model(name, revision=self.revision, download=self.download)
+
+    def load(self, kind: type[LoadedModel], folder: Path) -> LoadedModel:
+        """Load the model of a folder as an object of a class; the errors are those of `Model.from_pretrained`."""
+        config = kind.config_class.from_folder(folder)
+        file = find_weights(folder)
+        with open_tensors(file, keep_half=self.keep_half) as tensors:
+            if self.check_finite and (bad := non_finite(tensors)):
+                worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
+                raise CheckpointError(f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}")
+            is_int8 = choose_dtype(self.backend, self.dtype) == "int8"
+            return kind(
+                config,
+                joined_tensors(tensors, str(file)),
+                backend=self.backend,
+                dtype=self.dtype,
+                source=str(file),
+                new_head=self.new_head,
+                calibrate=calibration_rows(folder, config, self.calibrate) if is_int8 else None,
+            )

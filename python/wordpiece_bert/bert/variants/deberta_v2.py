@@ -1,0 +1,401 @@
+"""DeBERTa, versions 2 and 3: disentangled attention (He et al. 2021, 2023); the formulas are in `bert.disentangled`.
+
+Version 3 has the architecture of version 2 with other settings. Version 1 (``model_type`` ``deberta``) computes
+something else and is not supported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from wordpiece_bert.bert.checkpoint import Layout, bert_shapes
+from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
+from wordpiece_bert.bert.config import LARGEST_SIZE, SIZES, BertConfig, refuse
+from wordpiece_bert.bert.disentangled import Convolution, Disentangled
+from wordpiece_bert.bert.functional import ACTIVATIONS
+from wordpiece_bert.bert.heads.bert import MASKED_LM
+from wordpiece_bert.bert.heads.kinds import (
+    MaskedLM,
+    MaskedLMHead,
+    MaskedLMNames,
+    MultipleChoice,
+    QuestionAnswering,
+    SequenceClassification,
+    TokenClassification,
+)
+from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
+from wordpiece_bert.bert.losses import IGNORED, cross_entropy, soft_cross_entropy
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.variants.names import renamed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.bert.heads.base import HeadWeights
+
+__all__ = [
+    "DebertaV2Config",
+    "DebertaV2ForMaskedLM",
+    "DebertaV2ForMultipleChoice",
+    "DebertaV2ForQuestionAnswering",
+    "DebertaV2ForSequenceClassification",
+    "DebertaV2ForTokenClassification",
+    "DebertaV2Model",
+]
+
+_TERMS = ("c2p", "p2c")
+
+_NAMES = {
+    ".attention.self.query.": ".attention.self.query_proj.",
+    ".attention.self.key.": ".attention.self.key_proj.",
+    ".attention.self.value.": ".attention.self.value_proj.",
+    "embeddings.projection.": "embeddings.embed_proj.",
+}
+
+#: The masked-language head of models whose `legacy` is false.
+_NEW_MASKED_LM = MaskedLMNames(
+    dense="lm_predictions.lm_head.dense",
+    norm="lm_predictions.lm_head.LayerNorm",
+    decoder="lm_predictions.lm_head.decoder",
+    bias="lm_predictions.lm_head.bias",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebertaV2Config(BertConfig):
+    """Sizes and settings of a DeBERTa model, version 2 or 3: the fields of `BertConfig`, and these.
+
+    Attributes
+    ----------
+    embedding_size : int
+        E, width of the embedding tables; 0 for H. If it is not H, a dense layer maps it to H.
+    relative_attention : bool
+        Whether there is a table of relative positions.
+    max_relative_positions : int
+        M, the largest distance that the table tells apart; less than 1 for `max_position_embeddings`.
+    position_buckets : int
+        K, half the rows of the table, if distances share them; less than 1 for a row for each distance.
+    pos_att_type : tuple of str
+        The terms of the scores besides that of contents: ``"c2p"``, from the query's content to the key's position, and
+        ``"p2c"``, from the query's position to the key's content. In a file also a string such as ``"p2c|c2p"``.
+    position_biased_input : bool
+        Whether a table of positions is added to the embeddings; without it nothing limits the length of a row.
+    share_att_key : bool
+        Whether relative positions are projected by the layers of queries and keys.
+    norm_rel_ebd : str
+        ``"layer_norm"`` for a layer norm over the table of relative positions, ``"none"`` for none.
+    conv_kernel_size : int
+        The width of the convolution that is added after the first layer, an odd number; 0 for none.
+    conv_groups : int
+        The groups of columns of the convolution.
+    conv_act : str
+        The activation after the convolution.
+    pooler_hidden_act : str
+        The activation of the layer that classifiers of sequences have over the first token.
+    pooler_dropout : float
+        The dropout rate of training before that layer.
+    legacy : bool
+        Whether the masked-language head has the names and the form of BERT's; else those of the released code.
+    """
+
+    vocab_size: int = 128_100
+    hidden_size: int = 1536
+    num_hidden_layers: int = 24
+    num_attention_heads: int = 24
+    intermediate_size: int = 6144
+    type_vocab_size: int = 0
+    layer_norm_eps: float = 1e-7
+    embedding_size: int = 0
+    relative_attention: bool = False
+    max_relative_positions: int = -1
+    position_buckets: int = -1
+    pos_att_type: tuple[str, ...] = ()
+    position_biased_input: bool = True
+    share_att_key: bool = False
+    norm_rel_ebd: str = "none"
+    conv_kernel_size: int = 0
+    conv_groups: int = 1
+    conv_act: str = "tanh"
+    pooler_hidden_act: str = "gelu"
+    pooler_dropout: float = 0.0
+    legacy: bool = True
+    model_type: str = "deberta-v2"
+
+    _sizes: ClassVar[tuple[str, ...]] = (*SIZES, "embedding_size", "conv_kernel_size", "conv_groups")
+    _may_be_0: ClassVar[tuple[str, ...]] = ("type_vocab_size", "embedding_size", "conv_kernel_size")
+    has_pooler: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.embedding_size:
+            object.__setattr__(self, "embedding_size", self.hidden_size)
+        for name in ("relative_attention", "position_biased_input", "share_att_key", "legacy"):
+            if not isinstance(getattr(self, name), bool):
+                refuse(name, getattr(self, name), "it must be true or false")
+        for name in ("max_relative_positions", "position_buckets"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value > LARGEST_SIZE:
+                refuse(name, value, f"it must be an integer up to {LARGEST_SIZE}")
+        object.__setattr__(self, "pos_att_type", _terms(self.pos_att_type))
+        norm: object = self.norm_rel_ebd
+        if not isinstance(norm, str) or not set(_parts(norm)) <= {"none", "layer_norm", ""}:
+            refuse("norm_rel_ebd", norm, "it must be none or layer_norm")
+        for name in ("conv_act", "pooler_hidden_act"):
+            if str(getattr(self, name)) not in ACTIVATIONS:
+                refuse(name, getattr(self, name), f"it must be one of {', '.join(ACTIVATIONS)}")
+        if self.conv_kernel_size and self.conv_kernel_size % 2 == 0:
+            refuse("conv_kernel_size", self.conv_kernel_size, "it must be an odd number, or 0 for no convolution")
+        if self.hidden_size % self.conv_groups:
+            refuse("conv_groups", self.conv_groups, f"it must divide hidden_size, {self.hidden_size}")
+        if self.relative_attention and self.position_buckets > 0:
+            self._check_buckets()
+
+    def _check_buckets(self) -> None:
+        """Refuse buckets whose logarithms are not defined."""
+        middle, longest = self.position_buckets // 2, self._longest_distance
+        if middle < 1 or longest - 1 <= middle:
+            why = f"it must be at least 2, and half of it less than the largest distance, {longest - 1}"
+            refuse("position_buckets", self.position_buckets, why)
+
+    @property
+    def _longest_distance(self) -> int:
+        """Return M."""
+        return self.max_relative_positions if self.max_relative_positions >= 1 else self.max_position_embeddings
+
+    @property
+    def relative_rows(self) -> int:
+        """Return the number of rows of the relative table, 2K; 0 without relative attention."""
+        return 2 * self.disentangled.span
+
+    @property
+    def disentangled(self) -> Disentangled:
+        """Return how the model differs from BERT."""
+        buckets = self.position_buckets > 0
+        span = self.position_buckets if buckets else self._longest_distance
+        relative = self.relative_attention
+        return Disentangled(
+            span=span if relative else 0,
+            longest=self._longest_distance if relative and buckets else 0,
+            content_to_position=relative and "c2p" in self.pos_att_type,
+            position_to_content=relative and "p2c" in self.pos_att_type,
+            shared=self.share_att_key,
+            terms=1 + len(self.pos_att_type),
+            normed="layer_norm" in _parts(self.norm_rel_ebd),
+            convolution=Convolution(self.conv_kernel_size, self.conv_groups, self.conv_act)
+            if self.conv_kernel_size
+            else None,
+        )
+
+    @property
+    def has_projection(self) -> bool:
+        """Return whether E differs from H."""
+        return self.embedding_size != self.hidden_size
+
+    @property
+    def has_position_table(self) -> bool:
+        """Return whether positions are added to the embeddings."""
+        return self.position_biased_input
+
+    @property
+    def longest_row(self) -> int:
+        """Return the longest row in tokens: P with a table of positions, else 2³¹ − 1."""
+        return self.max_position_embeddings if self.position_biased_input else LARGEST_SIZE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of a ``config.json`` that transformers can read.
+
+        Returns
+        -------
+        dict
+            The fields by their names in the file.
+        """
+        return super().to_dict() | {"pos_att_type": list(self.pos_att_type)}
+
+    @classmethod
+    def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        values = dict(super()._in_present_form(values))
+        for name in ("embedding_size", "conv_kernel_size"):
+            if values.get(name, 0) is None:
+                del values[name]
+        width = values.get("hidden_size", cls.hidden_size)
+        heads = values.get("num_attention_heads", cls.num_attention_heads)
+        if values.get("pooler_hidden_size") not in (None, width):
+            refuse("pooler_hidden_size", values["pooler_hidden_size"], f"it must be hidden_size, {width}")
+        head = values.get("attention_head_size")
+        if head is not None and (not isinstance(head, int) or not isinstance(heads, int) or head * heads != width):
+            refuse("attention_head_size", head, "it must be hidden_size divided by num_attention_heads")
+        return values
+
+
+def _terms(value: object) -> tuple[str, ...]:
+    """Return the terms that `pos_att_type` names, once each: null, a string with |, or a list."""
+    names = _parts(value) if isinstance(value, str) else () if value is None else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        refuse("pos_att_type", value, f"it must be a list of {', '.join(_TERMS)}")
+    found = [name for part in names if (name := part.strip().lower())]
+    if not set(found) <= set(_TERMS):
+        refuse("pos_att_type", value, f"of such terms, only {' and '.join(_TERMS)} are supported")
+    return tuple(dict.fromkeys(found))
+
+
+def _parts(value: str) -> list[str]:
+    return [part.strip() for part in value.lower().split("|")]
+
+
+class DebertaV2Model(BertModel):
+    """The DeBERTa encoder, version 2 or 3. token_type_ids are ignored by models without token types."""
+
+    config_class = DebertaV2Config
+    _prefix = "deberta."
+    _pretraining_heads = ("cls.", "lm_predictions.", "mask_predictions.", "pooler.")
+
+    @classmethod
+    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
+        """Return the name in a checkpoint of DeBERTa for one of BERT's names."""
+        del config
+        return renamed(name, _NAMES)
+
+    @classmethod
+    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        assert isinstance(config, DebertaV2Config)
+        kind = config.disentangled
+        shapes = bert_shapes(config) | norm_shapes("embeddings.LayerNorm")
+        shapes.pop("embeddings.projection.bias", None)
+        if not config.has_position_table:
+            del shapes["embeddings.position_embeddings.weight"]
+        if kind.span:
+            shapes["encoder.rel_embeddings.weight"] = ("relative_rows", "hidden_size")
+        if kind.span and kind.normed:
+            shapes |= norm_shapes("encoder.LayerNorm")
+        own = [] if kind.shared else ["pos_key_proj"] * kind.content_to_position
+        own += [] if kind.shared else ["pos_query_proj"] * kind.position_to_content
+        for i in range(config.num_hidden_layers):
+            for name in own:
+                shapes |= dense_shapes(f"encoder.layer.{i}.attention.self.{name}", "hidden_size", "hidden_size")
+        if kind.convolution is not None:
+            width = config.hidden_size // kind.convolution.groups
+            shapes["encoder.conv.conv.weight"] = ("hidden_size", width, "conv_kernel_size")
+            shapes["encoder.conv.conv.bias"] = ("hidden_size",)
+            shapes |= norm_shapes("encoder.conv.LayerNorm")
+        return shapes
+
+    @classmethod
+    def _renamed(
+        cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
+    ) -> Mapping[str, npt.NDArray[np.generic]]:
+        """Return the tensors without those that released files have and no class reads."""
+        assert isinstance(config, DebertaV2Config)
+        unused = ["mask_predictions."]
+        unused += ["lm_predictions."] * config.legacy
+        unused += ["embeddings.position_embeddings."] * (not config.has_position_table)
+        if not config.relative_attention:
+            unused += ["encoder.LayerNorm.", "encoder.rel_embeddings."]
+        without = tuple(unused)
+        return {
+            name: weight
+            for name, weight in super()._renamed(weights, config, source).items()
+            if not name.removeprefix("module.").removeprefix(cls._prefix).startswith(without)
+        }
+
+
+class DebertaV2ForMaskedLM(MaskedLM):
+    """DeBERTa that predicts masked tokens: logits [B, S, V].
+
+    The head has the form and names of BERT's, or with ``legacy`` false those of the released code, whose decoder is
+    always the word table.
+    """
+
+    _base_model_class = DebertaV2Model
+    _names = MASKED_LM
+
+    @classmethod
+    def _head_names(cls, config: BertConfig) -> MaskedLMNames:
+        assert isinstance(config, DebertaV2Config)
+        return MASKED_LM if config.legacy else _NEW_MASKED_LM
+
+    @classmethod
+    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        return cls._head_names(config).shapes(config)
+
+    @classmethod
+    def _tied(cls) -> dict[str, str]:
+        return MASKED_LM.tied() | _NEW_MASKED_LM.tied()
+
+    @classmethod
+    def _layout(cls, config: BertConfig) -> Layout:
+        return super()._layout(config)._replace(tied=cls._head_names(config).tied())
+
+    @classmethod
+    def _renamed(
+        cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
+    ) -> Mapping[str, npt.NDArray[np.generic]]:
+        weights = dict(super()._renamed(weights, config, source))
+        names = cls._head_names(config)
+        words = "deberta.embeddings.word_embeddings.weight"
+        if names is _NEW_MASKED_LM and not config.tie_word_embeddings and words in weights:
+            weights[f"{names.decoder}.weight"] = weights[words]
+            if names.bias in weights:
+                weights[f"{names.decoder}.bias"] = weights[names.bias]
+        return weights
+
+    def _set_up_head(self, weights: HeadWeights) -> None:
+        self._head = MaskedLMHead(weights, self._head_names(self.config), self.config)
+
+
+class DebertaV2ForSequenceClassification(SequenceClassification):
+    """DeBERTa that classifies texts or pairs: logits [B, labels], over activation(dense(first token)).
+
+    labels without a problem_type: numbers [B, labels] are the probabilities of several labels, for which the loss is
+    −Σ labels·log softmax(logits); integers [B] are labels, of which those below 0 are left out. With a problem_type, or
+    a single label, labels and losses are those of the other families.
+    """
+
+    _base_model_class = DebertaV2Model
+    _hidden = ("pooler.dense", "pooler_hidden_act")
+
+    def _hidden_activation(self) -> str:
+        return _pooler_activation(self.config)
+
+    def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
+        if self.config.problem_type is not None or self.config.num_labels == 1:
+            return super()._loss(logits, labels, attention_mask)
+        given = as_array("labels", labels)
+        if given.ndim > 1 and given.shape[1:] != (1,):
+            return soft_cross_entropy(logits, check_targets("labels", given, logits.shape))
+        if np.issubdtype(given.dtype, np.integer):
+            given = np.where(given < 0, IGNORED, given)
+        checked = check_labels("labels", given, logits.shape[:1], logits.shape[1], IGNORED)
+        return np.float32(0.0) if (checked == IGNORED).all() else cross_entropy(logits, checked)
+
+
+class DebertaV2ForMultipleChoice(MultipleChoice):
+    """DeBERTa that picks one of C choices: logits [B, C] for inputs [B, C, S], over activation(dense(first token))."""
+
+    _base_model_class = DebertaV2Model
+    _hidden = ("pooler.dense", "pooler_hidden_act")
+
+    def _hidden_activation(self) -> str:
+        return _pooler_activation(self.config)
+
+
+def _pooler_activation(config: BertConfig) -> str:
+    assert isinstance(config, DebertaV2Config)
+    return config.pooler_hidden_act
+
+
+class DebertaV2ForTokenClassification(TokenClassification):
+    """DeBERTa that labels tokens: logits [B, S, labels]."""
+
+    _base_model_class = DebertaV2Model
+
+
+class DebertaV2ForQuestionAnswering(QuestionAnswering):
+    """DeBERTa that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
+
+    _base_model_class = DebertaV2Model

@@ -1,0 +1,174 @@
+"""ERNIE: BERT with a table of tasks among its embeddings.
+
+Source: Sun et al. 2019, "ERNIE 2.0: A Continual Pre-training Framework for Language Understanding". A row of the table
+is added to the vector of each token before the norm of the embeddings: that of task 0, unless a call gives others.
+Models without the table (`use_task_id` false) compute what BERT does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.bert.checkpoint.names import Shape, bert_shapes
+from wordpiece_bert.bert.config import SIZES, BertConfig, refuse
+from wordpiece_bert.bert.heads.bert import (
+    BertForMaskedLM,
+    BertForMultipleChoice,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+)
+from wordpiece_bert.bert.inputs import check_ids, check_inputs
+from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.parameters import INPUTS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.outputs import BertOutput
+
+__all__ = [
+    "ErnieConfig",
+    "ErnieForMaskedLM",
+    "ErnieForMultipleChoice",
+    "ErnieForNextSentencePrediction",
+    "ErnieForPreTraining",
+    "ErnieForQuestionAnswering",
+    "ErnieForSequenceClassification",
+    "ErnieForTokenClassification",
+    "ErnieModel",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErnieConfig(BertConfig):
+    """Sizes and settings of an ERNIE model: the fields of `BertConfig`, and two more.
+
+    Attributes
+    ----------
+    task_type_vocab_size : int
+        The number of tasks.
+    use_task_id : bool
+        Whether there is a table of tasks.
+    """
+
+    task_type_vocab_size: int = 3
+    use_task_id: bool = False
+    model_type: str = "ernie"
+
+    _sizes: ClassVar[tuple[str, ...]] = (*SIZES, "task_type_vocab_size")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.use_task_id, bool):
+            refuse("use_task_id", self.use_task_id, "it must be true or false")
+
+
+class ErnieModel(BertModel):
+    """The ERNIE encoder."""
+
+    config_class = ErnieConfig
+    _prefix = "ernie."
+
+    @classmethod
+    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
+        assert isinstance(config, ErnieConfig)
+        shapes = bert_shapes(config)
+        if config.use_task_id:
+            shapes["embeddings.task_type_embeddings.weight"] = ("task_type_vocab_size", "hidden_size")
+        return shapes
+
+    @completed_by(INPUTS)
+    def __call__(
+        self,
+        input_ids: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        position_ids: npt.ArrayLike | None = None,
+        inputs_embeds: npt.ArrayLike | None = None,
+        *,
+        task_type_ids: npt.ArrayLike | None = None,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+        visible_only: bool = False,
+        threads: int | None = None,
+    ) -> BertOutput:
+        """Run the encoder, as `BertModel`.
+
+        Parameters
+        ----------
+        task_type_ids : array_like, optional
+            The task of each token, [B, S]; 0 by default. A model without a table of tasks ignores them.
+        visible_only : bool, default False
+            Whether masked positions may be skipped and left 0, except the first of each row, which heads read.
+
+        Returns
+        -------
+        BertOutput
+            As from `BertModel`.
+
+        Raises
+        ------
+        InputError
+            As for `BertModel`, or a task is outside the table.
+        """
+        config = self.config
+        assert isinstance(config, ErnieConfig)
+        inputs = check_inputs(config, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds)
+        if task_type_ids is not None and config.use_task_id:
+            size = config.task_type_vocab_size
+            tasks = check_ids("task_type_ids", task_type_ids, size, "task_type_vocab_size", inputs.shape)
+            inputs = inputs._replace(task_type_ids=tasks)
+        return self._run(
+            inputs,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+            visible_only=visible_only,
+            threads=threads,
+        )
+
+
+class ErnieForMaskedLM(BertForMaskedLM):
+    """ERNIE that predicts masked tokens: logits [B, S, V]."""
+
+    _base_model_class = ErnieModel
+
+
+class ErnieForMultipleChoice(BertForMultipleChoice):
+    """ERNIE that picks one of C choices: logits [B, C] for inputs [B, C, S]."""
+
+    _base_model_class = ErnieModel
+
+
+class ErnieForNextSentencePrediction(BertForNextSentencePrediction):
+    """ERNIE that predicts whether the second text follows the first: logits [B, 2]."""
+
+    _base_model_class = ErnieModel
+
+
+class ErnieForPreTraining(BertForPreTraining):
+    """ERNIE with the heads of `ErnieForMaskedLM` and `ErnieForNextSentencePrediction`."""
+
+    _base_model_class = ErnieModel
+
+
+class ErnieForQuestionAnswering(BertForQuestionAnswering):
+    """ERNIE that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
+
+    _base_model_class = ErnieModel
+
+
+class ErnieForSequenceClassification(BertForSequenceClassification):
+    """ERNIE that classifies texts or pairs: logits [B, labels]."""
+
+    _base_model_class = ErnieModel
+
+
+class ErnieForTokenClassification(BertForTokenClassification):
+    """ERNIE that labels tokens: logits [B, S, labels]."""
+
+    _base_model_class = ErnieModel
