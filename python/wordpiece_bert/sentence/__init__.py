@@ -7,73 +7,57 @@ both for texts, and `quantize_embeddings` stores vectors in fewer bits.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names
-from wordpiece_bert.errors import TruncationWarning
+from wordpiece_bert.errors import TruncationWarning as TruncationWarning
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
-    from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-    from wordpiece_bert.sentence.distill import distill_static
-    from wordpiece_bert.sentence.encoder import SentenceEncoder, TokenVectors
-    from wordpiece_bert.sentence.late_interaction import maxsim, maxsim_pairwise
-    from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
-    from wordpiece_bert.sentence.multi_vector import MultiVectorEncoder
-    from wordpiece_bert.sentence.multi_vectors import MultiVectors
-    from wordpiece_bert.sentence.quantization import quantize_embeddings
-    from wordpiece_bert.sentence.retrieval import retrieve_and_rerank
-    from wordpiece_bert.sentence.search import (
-        SearchHit,
-        paraphrase_mining,
-        paraphrase_mining_embeddings,
-        semantic_search,
-    )
-    from wordpiece_bert.sentence.sparse import SparseEncoder
-    from wordpiece_bert.sentence.sparse_vectors import SparseVectors
-    from wordpiece_bert.sentence.static import StaticEncoder
+    from wordpiece_bert.sentence.cross_encoder import CrossEncoder as CrossEncoder
+    from wordpiece_bert.sentence.dense.body import TokenVectors as TokenVectors
+    from wordpiece_bert.sentence.dense.distill import distill_static as distill_static
+    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder as SentenceEncoder
+    from wordpiece_bert.sentence.dense.static import StaticEncoder as StaticEncoder
+    from wordpiece_bert.sentence.m3.encoder import M3Encoder as M3Encoder
+    from wordpiece_bert.sentence.m3.encoder import M3Vectors as M3Vectors
+    from wordpiece_bert.sentence.metrics import pairwise_similarity as pairwise_similarity
+    from wordpiece_bert.sentence.metrics import similarity as similarity
+    from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder as MultiVectorEncoder
+    from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim as maxsim
+    from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim_pairwise as maxsim_pairwise
+    from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors as MultiVectors
+    from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize_embeddings
+    from wordpiece_bert.sentence.search.retrieval import retrieve_and_rerank as retrieve_and_rerank
+    from wordpiece_bert.sentence.search.semantic import SearchHit as SearchHit
+    from wordpiece_bert.sentence.search.semantic import paraphrase_mining as paraphrase_mining
+    from wordpiece_bert.sentence.search.semantic import paraphrase_mining_embeddings as paraphrase_mining_embeddings
+    from wordpiece_bert.sentence.search.semantic import semantic_search as semantic_search
+    from wordpiece_bert.sentence.sparse.encoder import SparseEncoder as SparseEncoder
+    from wordpiece_bert.sentence.sparse.vectors import SparseVectors as SparseVectors
 
-__all__ = [
-    "CrossEncoder",
-    "MultiVectorEncoder",
-    "MultiVectors",
-    "SearchHit",
-    "SentenceEncoder",
-    "SparseEncoder",
-    "SparseVectors",
-    "StaticEncoder",
-    "TokenVectors",
-    "TruncationWarning",
-    "distill_static",
-    "maxsim",
-    "maxsim_pairwise",
-    "pairwise_similarity",
-    "paraphrase_mining",
-    "paraphrase_mining_embeddings",
-    "quantize_embeddings",
-    "retrieve_and_rerank",
-    "semantic_search",
-    "similarity",
-]
-
-# The module of each name above, imported when the name is first used.
+# The module of each name, imported when the name is first used.
 _MODULES = {
     "CrossEncoder": "cross_encoder",
-    "MultiVectorEncoder": "multi_vector",
-    "MultiVectors": "multi_vectors",
-    "SearchHit": "search",
-    "SentenceEncoder": "encoder",
-    "SparseEncoder": "sparse",
-    "SparseVectors": "sparse_vectors",
-    "StaticEncoder": "static",
-    "TokenVectors": "encoder",
-    "distill_static": "distill",
-    "maxsim": "late_interaction",
-    "maxsim_pairwise": "late_interaction",
+    "M3Encoder": "m3.encoder",
+    "M3Vectors": "m3.encoder",
+    "MultiVectorEncoder": "multi_vector.encoder",
+    "MultiVectors": "multi_vector.vectors",
+    "SearchHit": "search.semantic",
+    "SentenceEncoder": "dense.encoder",
+    "SparseEncoder": "sparse.encoder",
+    "SparseVectors": "sparse.vectors",
+    "StaticEncoder": "dense.static",
+    "TokenVectors": "dense.body",
+    "distill_static": "dense.distill",
+    "maxsim": "multi_vector.late_interaction",
+    "maxsim_pairwise": "multi_vector.late_interaction",
     "pairwise_similarity": "metrics",
-    "paraphrase_mining": "search",
-    "paraphrase_mining_embeddings": "search",
+    "paraphrase_mining": "search.semantic",
+    "paraphrase_mining_embeddings": "search.semantic",
     "quantize_embeddings": "quantization",
-    "retrieve_and_rerank": "retrieval",
-    "semantic_search": "search",
+    "retrieve_and_rerank": "search.retrieval",
+    "semantic_search": "search.semantic",
     "similarity": "metrics",
 }
+
+__all__ = sorted([*_MODULES, "TruncationWarning"])
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES)

@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
 
-__all__ = ["OutputValue", "Texts", "Vectors", "check_tensors", "one_of", "prompt_text", "role_prompt_name", "tensors"]
+__all__ = [
+    "ROLE_PROMPTS",
+    "OutputValue",
+    "Texts",
+    "Vectors",
+    "check_pool",
+    "check_tensors",
+    "one_of",
+    "prompt_text",
+    "role_prompt_name",
+    "tensors",
+]
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"] | None
 Vectors = npt.NDArray[Any]
@@ -27,8 +38,8 @@ _USUAL_PROMPTS = ("query", "document")
 # The argument that gives arrays instead of tensors.
 _ARRAYS = "convert_to_tensor=False"
 
-# The names of the prompt for each role; the first of them that the model has is used.
-_ROLE_PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
+#: The names of the prompt for each role; the first of them that the model has is used.
+ROLE_PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
 def one_of(**arguments: Any) -> Any:
@@ -49,7 +60,7 @@ def role_prompt_name(
     """Return the name of the prompt for queries or documents: `name`, or without it and `prompt` that of the role."""
     if prompt is not None or name is not None:
         return name
-    return next((known for known in _ROLE_PROMPTS[role] if known in prompts), None)
+    return next((known for known in ROLE_PROMPTS[role] if known in prompts), None)
 
 
 def prompt_text(prompt: str | None, name: str | None, prompts: Mapping[str, str], default: str | None) -> str:
@@ -98,3 +109,11 @@ def check_tensors(convert_to_tensor: object) -> None:
     """Check before anything is computed that PyTorch is there, if the result is to be tensors of it."""
     if convert_to_tensor:
         to_torch({}, _ARRAYS)
+
+
+def check_pool(pool: object) -> None:
+    """Check that a `pool` argument is None: there are no pools of processes."""
+    if pool is not None:
+        raise InputError(
+            "pool must be None: one process uses all CPUs; set their number with threads=... of the encoder"
+        )

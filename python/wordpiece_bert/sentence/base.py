@@ -1,21 +1,39 @@
-"""What the encoders of all kinds share: settings that are given when one is made, and names of their peers."""
+"""What the encoders of all kinds share: loading, settings, prompts, pickles, and names of their peers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MethodType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    Self,
+    SupportsIndex,
+    TypeVar,
+    cast,
+)
 
 from wordpiece_bert._internal.checks import check_device, checked_choice, whole_number
-from wordpiece_bert._internal.peer_names import refuse_peer_arguments, without_peer_names
+from wordpiece_bert._internal.peer_names import without_peer_names
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.arguments import prompt_text
 from wordpiece_bert.sentence.metrics import METRICS
+from wordpiece_bert.sentence.source import load
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
 
-__all__ = ["Encoder", "Prompts", "VectorEncoder", "given_settings", "with_settings"]
+    from wordpiece_bert.bert.loading import Loading
+    from wordpiece_bert.sentence.source import Source
+
+__all__ = ["Encoder", "FromPretrained", "Prompts", "Settings", "VectorEncoder", "engine_options"]
 
 #: Attributes that arguments of the same names give when an encoder is made, and nothing later.
 _AT_CONSTRUCTION = ("prompts", "default_prompt_name", "similarity_fn_name", "truncate_dim")
@@ -50,31 +68,88 @@ class Folder(Protocol):
     def default_prompt_name(self) -> str | None: ...
 
 
+class VectorFolder(Folder, Protocol):
+    """The settings that the folders of encoders have which make vectors."""
+
+    @property
+    def similarity(self) -> str: ...
+
+
 AnyFolder = TypeVar("AnyFolder", bound=Folder)
+Made = TypeVar("Made")
+Arguments = ParamSpec("Arguments")
 
 
-def given_settings(
-    *,
-    prompts: Mapping[str, str] | None = None,
-    default_prompt_name: str | None = None,
-    similarity_fn_name: str | None = None,
-    truncate_dim: int | None = None,
-) -> dict[str, Any]:
-    """Return the settings that were given when an encoder was made, hashable, for `with_settings` and a `Source`.
+def engine_options(loading: Loading) -> dict[str, Any]:
+    """Return the options that decide how a model computes, hashable, for a `Source`."""
+    calibrate = None if loading.calibrate is None else tuple(loading.calibrate)
+    return {
+        "backend": loading.backend,
+        "dtype": loading.dtype,
+        "keep_half": loading.keep_half,
+        "calibrate": calibrate,
+    }
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that were given when an encoder was made; None for those of the folder.
+
+    The table `wordpiece_bert.sentence.parameters.SETTINGS` describes the fields.
 
     Raises
     ------
     InputError
         The prompts are not texts by name.
     """
-    given = {
-        "prompts": None if prompts is None else _checked_prompts(prompts),
-        "default_prompt_name": default_prompt_name,
+
+    prompts: Mapping[str, str] | None = None
+    default_prompt_name: str | None = None
+    similarity_fn_name: str | None = None
+    truncate_dim: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.prompts is not None:
+            object.__setattr__(self, "prompts", _checked_prompts(self.prompts))
         # sentence-transformers has an enum of the names.
-        "similarity_fn_name": getattr(similarity_fn_name, "value", similarity_fn_name),
-        "truncate_dim": truncate_dim,
-    }
-    return {name: value for name, value in given.items() if value is not None}
+        name = getattr(self.similarity_fn_name, "value", self.similarity_fn_name)
+        object.__setattr__(self, "similarity_fn_name", name)
+
+    def given(self) -> dict[str, Any]:
+        """Return those that are not None by name, hashable, for a `Source`."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def of(self, folder: AnyFolder, similarities: tuple[str, ...] = METRICS) -> AnyFolder:
+        """Return a folder with these settings; the others are those of the folder.
+
+        Parameters
+        ----------
+        folder : dataclass
+            The folder, with a field for each setting. Prompts replace those of the folder that have the same names, and
+            the name of the default prompt is one of all of them.
+        similarities : tuple of str
+            The measures of this kind of encoder.
+
+        Raises
+        ------
+        InputError
+            A setting is wrong.
+        """
+        changes: dict[str, Any] = {}
+        prompts = dict(folder.prompts)
+        if self.prompts is not None:
+            changes["prompts"] = prompts = prompts | dict(self.prompts)
+        if self.default_prompt_name is not None:
+            name = checked_choice("default_prompt_name", self.default_prompt_name, tuple(prompts))
+            changes["default_prompt_name"] = name
+        if self.similarity_fn_name is not None:
+            changes["similarity"] = checked_choice("similarity_fn_name", self.similarity_fn_name, similarities)
+        if self.truncate_dim is not None:
+            width: int = folder.dimension  # type: ignore[attr-defined]
+            changes["truncate_dim"] = whole_number(
+                "truncate_dim", self.truncate_dim, 1, width, meaning="the width of a vector"
+            )
+        return replace(folder, **changes) if changes else folder  # type: ignore[type-var]
 
 
 def _checked_prompts(prompts: object) -> Prompts:
@@ -86,64 +161,48 @@ def _checked_prompts(prompts: object) -> Prompts:
     return Prompts(prompts)
 
 
-def with_settings(folder: AnyFolder, given: Mapping[str, Any], similarities: tuple[str, ...] = METRICS) -> AnyFolder:
-    """Return a folder with the settings that were given; the others are those of the folder.
+class FromPretrained(Generic[Arguments]):
+    """The class method `from_pretrained`, which is the class itself under the name that transformers has for loading.
 
     Parameters
     ----------
-    folder : dataclass
-        The folder, with a field for each setting.
-    given : mapping
-        What `given_settings` returned. Prompts replace those of the folder that have the same names, and the name of
-        the default prompt is one of all of them.
-    similarities : tuple of str
-        The measures of this kind of encoder.
-
-    Raises
-    ------
-    InputError
-        A setting is wrong.
+    init : callable
+        The ``__init__`` of the class, from which type checkers take the arguments. At run time they are those of the
+        class that is called, which may be a subclass with others.
     """
-    changes: dict[str, Any] = {}
-    prompts = dict(folder.prompts)
-    if "prompts" in given:
-        changes["prompts"] = prompts = prompts | given["prompts"]
-    if "default_prompt_name" in given:
-        changes["default_prompt_name"] = checked_choice(
-            "default_prompt_name", given["default_prompt_name"], tuple(prompts)
+
+    def __init__(self, init: Callable[Concatenate[Any, Arguments], None]) -> None:
+        del init
+
+    def __get__(self, instance: object, owner: type[Made]) -> Callable[Arguments, Made]:
+        def from_pretrained(cls: type[Made], *arguments: Any, **options: Any) -> Made:
+            return cls(*arguments, **options)
+
+        of_class = inspect.signature(owner)
+        first = inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)
+        from_pretrained.__signature__ = of_class.replace(  # type: ignore[attr-defined]
+            parameters=[first, *of_class.parameters.values()], return_annotation=owner
         )
-    if "similarity_fn_name" in given:
-        changes["similarity"] = checked_choice("similarity_fn_name", given["similarity_fn_name"], similarities)
-    if "truncate_dim" in given:
-        width: int = folder.dimension  # type: ignore[attr-defined]
-        changes["truncate_dim"] = whole_number(
-            "truncate_dim", given["truncate_dim"], 1, width, meaning="the width of a vector"
+        from_pretrained.__qualname__ = f"{owner.__qualname__}.from_pretrained"
+        from_pretrained.__module__ = owner.__module__
+        described = inspect.getdoc(owner) or ""
+        _, heading, sections = described.partition("Parameters\n----------\n")
+        from_pretrained.__doc__ = (
+            f"Load a model from this machine, as ``{owner.__name__}(model)``.\n\n{heading}{sections}"
         )
-    return replace(folder, **changes) if changes else folder  # type: ignore[type-var]
+        return cast("Callable[Arguments, Made]", MethodType(from_pretrained, owner))
 
 
 class Encoder:
-    """The base of all encoders: prompts, the device, and what sentence-transformers' names are here."""
+    """The base of all encoders: loading, prompts, pickles, the device, and what sentence-transformers' names are here.
+
+    A copy is the encoder itself, which never changes, and its pickle has the path of its folder instead of the weights.
+    """
 
     _folder: Folder
-
-    def __new__(
-        cls,
-        model: Any = None,
-        *_: object,
-        revision: str | None = None,
-        download: bool = False,
-        **options: object,
-    ) -> Self:
-        """Refuse arguments that only sentence-transformers has, and choose the class for a folder."""
-        if cls.__module__.startswith("wordpiece_bert."):  # a subclass of the user may take what it likes
-            refuse_peer_arguments(cls, options)
-        return object.__new__(cls._class_for(model, revision, download=download))
-
-    @classmethod
-    def _class_for(cls, model: str | os.PathLike[str] | None, revision: str | None, *, download: bool) -> type[Self]:
-        """Return the class for a folder, this one or a subclass."""
-        return cls
+    _threads: int | None
+    #: Where the encoder was loaded from; None for one that was made in memory.
+    _source: Source | None
 
     if not TYPE_CHECKING:  # for type checkers a class that has it takes any attribute
 
@@ -160,6 +219,21 @@ class Encoder:
     def __dir__(self) -> Iterable[str]:
         return without_peer_names(type(self), super().__dir__())
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if self._source is None:
+            return super().__reduce_ex__(protocol)
+        return load, (type(self), self._source, self._changes())
+
+    def _changes(self) -> dict[str, object]:
+        """Return the attributes that can be set, for a pickle."""
+        return {}
+
     @property
     def prompts(self) -> Mapping[str, str]:
         """The model's prompts by name, read-only: ``prompts=`` gives others when the encoder is made."""
@@ -169,6 +243,10 @@ class Encoder:
     def default_prompt_name(self) -> str | None:
         """The name of the prompt that is used by default; None for none."""
         return self._folder.default_prompt_name
+
+    def _prompt(self, prompt: str | None, name: str | None) -> str:
+        """Return the text to put before each text, given the arguments of a call."""
+        return prompt_text(prompt, name, self._folder.prompts, self._folder.default_prompt_name)
 
     @property
     def device(self) -> str:
@@ -203,6 +281,8 @@ class Encoder:
 class VectorEncoder(Encoder):
     """The base of encoders that make vectors."""
 
+    _folder: VectorFolder
+
     @property
     def dimension(self) -> int:
         """Width of the vectors that `encode` returns by default."""
@@ -215,3 +295,8 @@ class VectorEncoder(Encoder):
     def get_sentence_embedding_dimension(self) -> int:
         """Return `dimension`, under the older name of sentence-transformers."""
         return self.dimension
+
+    @property
+    def similarity_fn_name(self) -> str:
+        """How `similarity` compares vectors: as the model was trained for, or as was chosen."""
+        return self._folder.similarity

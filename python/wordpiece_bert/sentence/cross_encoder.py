@@ -2,105 +2,135 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.batching import encoding_batches, with_progress
 from wordpiece_bert._internal.checks import check_device, whole_number
-from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names
-from wordpiece_bert._internal.safe_json import quoted, read_object
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names, refusing_peer_arguments
+from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert._internal.texts import warn_truncated
-from wordpiece_bert._internal.warn import warn
-from wordpiece_bert.bert.auto import AutoModel
-from wordpiece_bert.bert.config import find_config
+from wordpiece_bert.bert.auto import load_any, load_base
+from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import sigmoid, softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
+from wordpiece_bert.bert.loading import Loading
+from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import ConfigError, InputError
-from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS, ActivationFn, identity
-from wordpiece_bert.sentence.arguments import check_tensors, one_of, prompt_text, tensors
-from wordpiece_bert.sentence.base import Encoder, given_settings, with_settings
-from wordpiece_bert.sentence.folder import read_prompts
+from wordpiece_bert.sentence.activations import ActivationFn, identity
+from wordpiece_bert.sentence.arguments import check_tensors, one_of, tensors
+from wordpiece_bert.sentence.base import Encoder, FromPretrained, Settings, engine_options
+from wordpiece_bert.sentence.folders.modules import Dense
+from wordpiece_bert.sentence.folders.ranking import RankingFolder, ScoringModules, read_ranking_folder
+from wordpiece_bert.sentence.parameters import ENCODING, SETTINGS
+from wordpiece_bert.sentence.rows import with_lowercase
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import numpy.typing as npt
+
     from wordpiece_bert.bert.engines import EngineInfo
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["CrossEncoder"]
 
 
-@dataclass(frozen=True)
-class RankerFolder:
-    """The settings of a cross encoder's folder."""
+class ModuleModel:
+    """A Transformer, a pooling and modules that end in scores, with the calls of a model for sequence classification.
 
-    #: Prompts by name.
-    prompts: dict[str, str]
-    #: The prompt that is used by default; None for none.
-    default_prompt_name: str | None
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the Transformer.
+    modules : ScoringModules
+        The modules after it.
+    loading : Loading
+        How the Transformer is loaded.
+    """
+
+    def __init__(self, folder: Path, modules: ScoringModules, loading: Loading) -> None:
+        self._encoder = load_base(folder, loading)
+        self.config = self._encoder.config
+        self.engine = self._encoder.engine
+        self._pooling = modules.pooling
+        linear = get_engine(self._encoder.backend, self._encoder.dtype).linear
+        self._modules = [replace(m, linear=linear) if isinstance(m, Dense) else m for m in modules.modules]
+
+    def infer(
+        self,
+        input_ids: npt.ArrayLike,
+        attention_mask: npt.ArrayLike,
+        token_type_ids: npt.ArrayLike | None = None,
+        *,
+        threads: int | None = None,
+    ) -> Array:
+        """Return the scores of padded rows before any activation, [B, labels]."""
+        mask = np.asarray(attention_mask) != 0  # [B, S]
+        out = self._encoder(input_ids, mask, token_type_ids, visible_only=True, threads=threads)
+        pooled = [self._encoder.pool(out.last_hidden_state, mask, mode) for mode in self._pooling.modes]
+        x = np.concatenate(pooled, axis=1)
+        for module in self._modules:
+            x = module(x)
+        return x
+
+    def __repr__(self) -> str:
+        return f"{'+'.join(self._pooling.modes)} pooling and {len(self._modules)} modules of {self._encoder!r}"
 
 
+@completed_by(LOADING, SETTINGS)
 class CrossEncoder(Encoder):
     """A model that scores pairs of texts: both are in one row, so that the tokens of each attend to those of the other.
 
     It is slower and more accurate than comparing the vectors of a `SentenceEncoder`, and is mostly used to rank the
-    results of one. ``CrossEncoder(name)`` and `CrossEncoder.from_pretrained` load one. Threads may share it. A copy is
-    the object itself, and the pickle of an encoder that was loaded has the path of its folder instead of the weights.
+    results of one. Threads may share it. A copy is the object itself, and its pickle has the path of its folder instead
+    of the weights.
 
     Parameters
     ----------
     model : str or os.PathLike
-        The model's name or folder, as for `from_pretrained`. A model object is deprecated.
-    tokenizer
-        Deprecated: the tokenizer of a model object.
-    activation_fn
-        The function from logits [B, labels] to scores; by default the sigmoid for a single label, else the identity.
-    max_length
+        The folder of a model for sequence classification, or of the modules of sentence-transformers of which the last
+        is a Dense that returns ``scores``; or ``"org/name"`` in the local Hugging Face cache.
+    activation_fn : callable, optional
+        The function from logits [B, labels] to scores; by default the one that the model's folder names, or the sigmoid
+        for a single label, else the identity.
+    max_length : int, optional
         Longest row in tokens, with special tokens; by default the longest that tokenizer and model accept.
-    prompts : dict, optional
-        Prompts by name. They replace those of the folder that have the same names.
-    default_prompt_name : str, optional
-        The name of the prompt that `predict` and `rank` use by default; by default that of the folder, if any.
-    threads
-        How many threads the tokenizer and the Rust engine use; by default as many as this process may use.
-    device : {"cpu"}, optional
-        The device of the model, which is always the CPU.
-    backend, dtype, revision, download, keep_half, calibrate
-        As for `BertModel.from_pretrained`.
 
     Raises
     ------
     ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
-        As for `from_pretrained`.
+        As for `BertModel` and `Tokenizer`; a ConfigError also for a model of another class, and for an activation that
+        is not supported.
     InputError
         The device is not the CPU, or an argument is wrong.
-
-    Warns
-    -----
-    DeprecationWarning
-        The encoder is made of a model and a tokenizer, not loaded.
     """
 
+    _folder: RankingFolder
+    _model: SequenceClassification | ModuleModel
+    _tokenizer: AnyTokenizer
+
+    @refusing_peer_arguments
     def __init__(
         self,
-        model: str | os.PathLike[str] | SequenceClassification,
-        tokenizer: Tokenizer | None = None,
-        activation_fn: ActivationFn | None = None,
-        *,
-        max_length: int | None = None,
-        threads: int | None = None,
-        device: str | None = None,
+        model: str | os.PathLike[str],
         backend: str = "rust",
         dtype: str = "float32",
+        *,
+        activation_fn: ActivationFn | None = None,
+        max_length: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
         revision: str | None = None,
         download: bool = False,
         keep_half: bool = False,
@@ -108,86 +138,26 @@ class CrossEncoder(Encoder):
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
     ) -> None:
+        loading = Loading(backend, dtype, revision, download, keep_half, calibrate=calibrate)
+        settings = Settings(prompts, default_prompt_name)
         check_device(device)
-        self._folder = RankerFolder({}, None)
-        source: Source | None = None
-        if isinstance(model, str | os.PathLike):
-            if tokenizer is not None:
-                raise InputError("tokenizer belongs to a model object; a name has its own: pass the name alone")
-            folder = find_model(model, revision=revision, download=download)
-            options = {"activation_fn": activation_fn, "threads": threads, "backend": backend, "dtype": dtype}
-            given = given_settings(prompts=prompts, default_prompt_name=default_prompt_name)
-            self._folder = with_settings(RankerFolder(*read_prompts(folder)), given)
-            loaded = AutoModel.from_pretrained(folder, backend, dtype, keep_half=keep_half, calibrate=calibrate)
-            texts = None if calibrate is None else tuple(calibrate)
-            source = Source.of(model, folder, revision, **options, keep_half=keep_half, calibrate=texts, **given)
-            activation_fn = activation_fn or _activation_of(folder)
-            if not isinstance(loaded, SequenceClassification):
-                kind = type(loaded).__name__
-                raise ConfigError(f"{folder}: a cross encoder is a model for sequence classification, not {kind}")
-            model, tokenizer = loaded, tokenizer_of(folder)
-        else:
-            if tokenizer is None:
-                raise InputError(f"CrossEncoder takes the name or the folder of a model, not {type(model).__name__}")
-            message = "CrossEncoder(model, tokenizer) is deprecated: use CrossEncoder(name)"
-            warn(message, DeprecationWarning)
-        self._model = model
-        self._source = source
-        self._tokenizer = tokenizer
-        self._activation = activation_fn or (sigmoid if model.config.num_labels == 1 else identity)
+        folder = loading.find(model)
+        self._folder = settings.of(read_ranking_folder(folder))
+        home, modules = self._folder.transformer, self._folder.modules
+        tokenizer = tokenizer_of(home)  # before the weights, which take longer to read
+        self._tokenizer = with_lowercase(tokenizer) if self._folder.do_lower_case else tokenizer
+        self._model = _classifier(home, loading) if modules is None else ModuleModel(home, modules, loading)
+        self._num_labels = self._model.config.num_labels if modules is None else modules.num_labels
+        self._activation = activation_fn or self._folder.activation or (sigmoid if self._num_labels == 1 else identity)
         self._threads = threads
-        limit = model.config.longest_row
-        if max_length is None:
-            own = tokenizer.model_max_length
-            max_length = model.config.usual_longest_row if own is None else min(limit, own)
-        self._max_length = whole_number("max_length", max_length, 1, limit, meaning="the model's longest row")
+        limit, longest = self._model.config.longest_row, self._folder.max_length
+        if max_length is not None:
+            longest = whole_number("max_length", max_length, 1, limit, meaning="the model's longest row")
+        self._max_length = longest
+        options = engine_options(loading) | {"activation_fn": activation_fn, "max_length": max_length}
+        self._source = Source.of(model, folder, revision, **options, threads=threads, **settings.given())
 
-    @classmethod
-    def from_pretrained(
-        cls,
-        name: str | os.PathLike[str],
-        backend: str = "rust",
-        dtype: str = "float32",
-        *,
-        max_length: int | None = None,
-        threads: int | None = None,
-        revision: str | None = None,
-        download: bool = False,
-        keep_half: bool = False,
-        calibrate: Sequence[str] | None = None,
-        prompts: Mapping[str, str] | None = None,
-        default_prompt_name: str | None = None,
-    ) -> CrossEncoder:
-        """Load a cross encoder from this machine.
-
-        Parameters
-        ----------
-        name
-            The folder of a model for sequence classification, or ``"org/name"`` in the local Hugging Face cache.
-        backend, dtype, revision, download, keep_half, calibrate
-            As for `BertModel.from_pretrained`.
-        max_length, threads, prompts, default_prompt_name
-            As for the class.
-
-        Raises
-        ------
-        ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
-            As for `BertModel` and `Tokenizer`; a ConfigError also for a model of another class, and for an activation
-            that is not supported.
-        """
-        return cls(
-            name,
-            max_length=max_length,
-            threads=threads,
-            backend=backend,
-            dtype=dtype,
-            revision=revision,
-            download=download,
-            keep_half=keep_half,
-            calibrate=calibrate,
-            prompts=prompts,
-            default_prompt_name=default_prompt_name,
-        )
+    from_pretrained = FromPretrained(__init__)
 
     @property
     def max_length(self) -> int:
@@ -197,7 +167,7 @@ class CrossEncoder(Encoder):
     @property
     def num_labels(self) -> int:
         """The number of scores of each pair."""
-        return self._model.config.num_labels
+        return self._num_labels
 
     @property
     def engine(self) -> EngineInfo:
@@ -205,10 +175,11 @@ class CrossEncoder(Encoder):
         return self._model.engine.with_threads(self._threads)
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> AnyTokenizer:
         """The tokenizer."""
         return self._tokenizer
 
+    @completed_by(ENCODING)
     def predict(
         self,
         pairs: Any = None,
@@ -229,28 +200,22 @@ class CrossEncoder(Encoder):
 
         Parameters
         ----------
-        pairs
+        pairs : iterable of (str, str)
             Pairs of texts, each a tuple or a list, or a single pair.
-        batch_size
+        batch_size : int, default 32
             The most pairs that go through the model at once.
-        activation_fn
-            The function from logits [B, labels] to scores; by default the one that the model's folder names.
-        apply_softmax
+        activation_fn : callable, optional
+            The function from logits [B, labels] to scores; by default that of the encoder.
+        apply_softmax : bool, default False
             Whether to apply the softmax to the scores of several labels, which makes them probabilities.
-        show_progress_bar
-            Whether to show a progress bar on standard error: on a terminal a bar, elsewhere a line now and then.
-        convert_to_numpy
+        convert_to_numpy : bool, default True
             Whether the result is one array, rather than a list of scores.
-        convert_to_tensor
-            Whether the result is a tensor of PyTorch.
-        sentences, inputs
+        sentences, inputs : iterable of (str, str)
             Other names of `pairs`, of sentence-transformers.
-        prompt_name
+        prompt_name : str, optional
             The name of the model's prompt to put before the first text of each pair; by default the model's default
             prompt, if any.
-        prompt
-            The prompt itself; `prompt_name` is then ignored.
-        return_truncated
+        return_truncated : bool, default False
             Whether to also return which pairs were truncated to `max_length`.
 
         Returns
@@ -272,7 +237,7 @@ class CrossEncoder(Encoder):
         """
         check_tensors(convert_to_tensor)
         single, items = _check_pairs(one_of(pairs=pairs, sentences=sentences, inputs=inputs))
-        prefix = prompt_text(prompt, prompt_name, self._folder.prompts, self._folder.default_prompt_name)
+        prefix = self._prompt(prompt, prompt_name)
         if prefix:
             items = [(prefix + first, second) for first, second in items]
         batch_size = whole_number("batch_size", batch_size, 1)
@@ -301,6 +266,7 @@ class CrossEncoder(Encoder):
             return result[0] if single else result
         return (result[0], bool(truncated[0])) if single else (result, truncated)
 
+    @completed_by(ENCODING)
     def rank(
         self,
         query: str,
@@ -318,14 +284,18 @@ class CrossEncoder(Encoder):
 
         Parameters
         ----------
-        query, documents
+        query, documents : str, iterable of str
             The query, and the texts to rank.
-        top_k
-            How many documents to return; None for all.
-        return_documents
+        top_k : int, optional
+            How many documents to return; by default all.
+        return_documents : bool, default False
             Whether to return their texts, too.
-        batch_size, show_progress_bar, activation_fn, prompt_name, prompt
-            As for `predict`; the prompt is put before the query.
+        batch_size : int, default 32
+            The most pairs that go through the model at once.
+        activation_fn : callable, optional
+            The function from logits [B, 1] to scores; by default that of the encoder.
+        prompt_name : str, optional
+            The name of the model's prompt to put before the query; by default the model's default prompt, if any.
 
         Returns
         -------
@@ -366,28 +336,11 @@ class CrossEncoder(Encoder):
             ranked.append(Answer(answer | text, truncated=bool(truncated[i])))
         return ranked
 
-    def __copy__(self) -> CrossEncoder:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> CrossEncoder:
-        return self
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        if self._source is None:
-            return super().__reduce_ex__(protocol)
-        return _restore, (type(self), self._source, self._max_length)
-
     def __repr__(self) -> str:
         return f"CrossEncoder({self.num_labels} labels, at most {self.max_length} tokens, {self._model!r})"
 
 
 add_peer_names(CrossEncoder, INSTEAD_IN_RANKERS | NOT_WRITTEN)
-
-
-def _restore(cls: type[CrossEncoder], source: Source, max_length: int) -> CrossEncoder:
-    """Load the encoder of a pickle."""
-    name, options = source.arguments()
-    return cls(name, max_length=max_length, **options)
 
 
 def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:
@@ -404,15 +357,10 @@ def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:
     return single, [(first, second) for first, second in items]
 
 
-def _activation_of(folder: Path) -> ActivationFn | None:
-    """Return the activation that a configuration names under its new or its old key; None if it names none."""
-    file = find_config(folder)
-    config = read_object(file, ConfigError)
-    newer = config.get("sentence_transformers")
-    name = newer.get("activation_fn") if isinstance(newer, dict) else None
-    name = config.get("sbert_ce_default_activation_function") if name is None else name
-    if name is None:
-        return None
-    if not isinstance(name, str) or name not in TORCH_ACTIVATIONS:
-        raise ConfigError(f"{file}: the activation is {quoted(name)}; supported are {', '.join(TORCH_ACTIVATIONS)}")
-    return TORCH_ACTIVATIONS[name]
+def _classifier(folder: Path, loading: Loading) -> SequenceClassification:
+    """Load a model for sequence classification."""
+    loaded = load_any(folder, loading)
+    if not isinstance(loaded, SequenceClassification):
+        kind = type(loaded).__name__
+        raise ConfigError(f"{folder}: a cross encoder is a model for sequence classification, not {kind}")
+    return loaded

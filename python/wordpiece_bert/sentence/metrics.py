@@ -29,9 +29,9 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
 
     Parameters
     ----------
-    a, b
+    a, b : array_like
         Vectors, [n, d] and [m, d]; one vector [d] counts as [1, d].
-    metric
+    metric : str, default "cosine"
         ``"cosine"``, ``"dot"``, ``"euclidean"`` (the negative distance) or ``"manhattan"`` (the negative L1 distance).
 
     Returns

@@ -27,15 +27,15 @@ def quantize_embeddings(
 
     Parameters
     ----------
-    embeddings
+    embeddings : array_like
         Vectors, floats [n, d].
-    precision
+    precision : str
         ``"uint8"``, ``"int8"``: 256 steps between the lowest and the highest value of each dimension; int8 is uint8
         − 128. ``"ubinary"``: one bit for each number, 1 if it is above 0, the first dimension in the highest bit of a
         byte, padded with 0 to entire bytes; ``"binary"``: the same bytes − 128. ``"float32"``: not quantized.
-    ranges
+    ranges : array_like, optional
         [2, d], the lowest and the highest value of each dimension.
-    calibration_embeddings
+    calibration_embeddings : array_like, optional
         Vectors [k, d] that determine the ranges if `ranges` is None; by default `embeddings`. Only vectors that were
         quantized with the same ranges can be compared.
 

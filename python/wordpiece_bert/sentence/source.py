@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
-    from wordpiece_bert.sentence.content_files import FileState
+    from wordpiece_bert.sentence.folders.content_files import FileState
 
-__all__ = ["PickledBySource", "Source", "load"]
+__all__ = ["Source", "load"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,9 @@ class Source:
     files: tuple[FileState, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
-    def of(
-        cls, name: str | os.PathLike[str], folder: str | os.PathLike[str], revision: str | None, **options: object
-    ) -> Self:
+    def of(cls, name: str | os.PathLike[str], folder: Path, revision: str | None, **options: object) -> Self:
         """Return the source of a model that was found in a folder."""
-        return cls(str(name), str(Path(folder).absolute()), revision, tuple(options.items()))
+        return cls(str(name), str(folder.absolute()), revision, tuple(options.items()))
 
     def arguments(self) -> tuple[str, dict[str, Any]]:
         """Return the name to load and the other arguments.
@@ -55,22 +54,10 @@ class Source:
         return self.name, {**dict(self.options), "revision": self.revision}
 
 
-class PickledBySource:
-    """An encoder that never changes: a copy is the encoder itself, and its pickle has only where it was loaded from."""
-
-    _source: Source
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        return load, (type(self), self._source)
-
-
-def load(cls: Any, source: Source) -> Any:
-    """Load the encoder of a pickle, with the `from_pretrained` of its class."""
+def load(cls: Any, source: Source, attributes: Mapping[str, object]) -> Any:
+    """Load the encoder of a pickle, with the `from_pretrained` of its class, and set attributes that were changed."""
     name, options = source.arguments()
-    return cls.from_pretrained(name, **options)
+    encoder = cls.from_pretrained(name, **options)
+    for attribute, value in attributes.items():
+        setattr(encoder, attribute, value)
+    return encoder

@@ -1,0 +1,237 @@
+"""The body of a static model: the vector of a text is the mean of its tokens' vectors, which are rows of a table."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.parts import core_of
+from wordpiece_bert._internal.progress import Progress, notify
+from wordpiece_bert._internal.texts import check_texts
+from wordpiece_bert.bert.engines.choice import describe_engine
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.dense.body import Call, TokenVectors, is_of_model
+from wordpiece_bert.sentence.folders.save import write_modules_after_static
+from wordpiece_bert.sentence.folders.static import StaticParts, read_static_folder, write_static_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import NoReturn
+
+    import numpy.typing as npt
+
+    from wordpiece_bert import _core
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert._internal.safe_json import JsonObject
+    from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.bert.functional import Array, Mask
+    from wordpiece_bert.bert.loading import Loading
+    from wordpiece_bert.sentence.base import Settings
+
+__all__ = ["TableBody", "load_table"]
+
+# A list with a progress bar is encoded so many texts at a time.
+_TEXTS_PER_STEP = 1 << 16
+
+
+# The options of loading that a table has not, with the values that mean nothing.
+_NOT_OF_TABLES: dict[str, tuple[object, ...]] = {
+    "backend": ("rust",),
+    "dtype": ("float32", "auto"),
+    "keep_half": (False,),
+    "calibrate": (None,),
+}
+
+
+def load_table(found: Path, loading: Loading, settings: Settings, threads: int | None) -> TableBody:
+    """Load the static model of a folder.
+
+    Raises
+    ------
+    InputError
+        An option is given that is for models with an engine.
+    """
+    for name, without_effect in _NOT_OF_TABLES.items():
+        value = getattr(loading, name)
+        if value not in without_effect:
+            raise InputError(
+                f"{name} must be {without_effect[0]!r} for a static model, which adds rows of its table in float32, "
+                f"not {value!r:.80}"
+            )
+    parts = read_static_folder(found)
+    return TableBody(parts._replace(folder=settings.of(parts.folder)), threads)
+
+
+class TableBody:
+    """A table of token vectors; see `Body` for the methods that all bodies have.
+
+    Parameters
+    ----------
+    parts : StaticParts
+        The settings, the tokenizer and the table.
+    threads : int or None
+        The number of threads; None for the default.
+    information : dict, optional
+        Fields of the config.json that `write_files` writes in the layout of model2vec.
+    """
+
+    def __init__(self, parts: StaticParts, threads: int | None, information: JsonObject | None = None) -> None:
+        self.folder, self.tokenizer, self.embeddings = parts
+        self.threads = threads
+        self._information = information or {}
+        lengths = [len(token) for token in self.tokenizer.get_vocab()]
+        #: The characters that model2vec reads of a text for each token that it keeps.
+        self._chars_per_token = int(np.median(lengths)) if lengths else 0
+        self._is_model2vec = self.folder.layout == "model2vec"
+        self._dropped = core_of(self.tokenizer).unk_id if self._is_model2vec else None
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the body computes on this machine: it adds rows of its table in float32."""
+        engine = describe_engine("rust", "float32", requested="float32").with_threads(self.threads)
+        return replace(engine, reason="a static model adds rows of its table in float32")
+
+    def checked_length(self, name: str, value: object) -> int:
+        """Check the longest text in tokens; `name` is that of the argument."""
+        return whole_number(name, cast("int", value), 1)
+
+    def longest(self, call: Call) -> int | None:
+        """Return the longest text in tokens of a call; None for no limit."""
+        if is_of_model(call.max_length):
+            return None if call.max_seq_length == sys.maxsize else call.max_seq_length
+        return None if call.max_length is None else self.checked_length("max_length", call.max_length)
+
+    def vectors(self, texts: Any, call: Call) -> tuple[Array, Mask]:
+        """Return the vectors of texts; without a prompt, those of a column are read in place."""
+        _refuse_windows(call)
+        if call.prefix:
+            texts = [call.prefix + text for text in check_texts(texts)[1]]
+        options = self.options(call)
+
+        def encode(part: Any) -> tuple[Array, Mask]:
+            vectors, truncated, tokens = self.embeddings.encode(
+                core_of(self.tokenizer), part, *options, self.threads, None
+            )
+            notify(len(vectors), tokens)
+            return self._after_mean(vectors), truncated
+
+        if not call.progress or not isinstance(texts, list | tuple) or len(texts) <= _TEXTS_PER_STEP:
+            return encode(texts)
+        done: list[tuple[Array, Mask]] = []
+        with Progress(len(texts), "row") as bar:
+            for start in range(0, len(texts), _TEXTS_PER_STEP):
+                done.append(encode(texts[start : start + _TEXTS_PER_STEP]))
+                bar.update(min(start + _TEXTS_PER_STEP, len(texts)))
+        vectors, truncated = zip(*done, strict=True)
+        return np.concatenate(vectors), np.concatenate(truncated)
+
+    def block_vectors(self, block: _core.TextBlock, max_seq_length: int) -> tuple[Array, Mask, int]:
+        """Turn a block of texts from files into vectors; also return which were cut, and the number of tokens."""
+        vectors, truncated, tokens = self.embeddings.encode_block(
+            core_of(self.tokenizer), block, *self.options(Call(max_seq_length=max_seq_length)), self.threads
+        )
+        return self._after_mean(vectors), truncated, tokens
+
+    def token_vectors(self, texts: Any, call: Call) -> tuple[list[tuple[npt.NDArray[np.int64], Array]], Mask]:
+        """Return the ids and vectors of each text's tokens, which only a `max_length` of the call cuts."""
+        _refuse_windows(call)
+        longest = None if is_of_model(call.max_length) else self.longest(call)
+        chars = self._chars(longest)
+        items = [call.prefix + text for text in check_texts(texts)[1]]
+        rows = self.tokenizer.encode_batch(
+            [text[:chars] for text in items],
+            add_special_tokens=False,
+            truncation=longest is not None,
+            max_length=longest,
+            padding=False,
+            threads=self.threads,
+        )
+        found = []
+        for row in rows:
+            ids = row[row != self._dropped] if self._dropped is not None else row
+            found.append((ids.astype(np.int64), self.embeddings.tokens(np.ascontiguousarray(ids, np.uint32))))
+        shortened = np.array([chars is not None and len(text) > chars for text in items], np.bool_)
+        return found, rows.truncated | shortened
+
+    def named_tokens(self, texts: list[str], call: Call) -> list[TokenVectors]:
+        """Return the vectors of the tokens that count, without special tokens, uncut."""
+        del call
+        rows = self.tokenizer.encode_batch(
+            texts,
+            add_special_tokens=False,
+            truncation=False,
+            padding=False,
+            return_offsets=True,
+            threads=self.threads,
+        )
+        assert rows.offsets is not None
+        found = []
+        for start, end in zip(rows.row_offsets[:-1].tolist(), rows.row_offsets[1:].tolist(), strict=True):
+            counts = np.flatnonzero(rows.ids[start:end] != self._dropped) + start
+            ids = np.ascontiguousarray(rows.ids[counts], np.uint32)
+            tokens = cast("list[str]", self.tokenizer.convert_ids_to_tokens(ids))  # every id has one
+            offsets = [(first, last) for first, last in rows.offsets[counts].tolist()]
+            found.append(TokenVectors(self.embeddings.tokens(ids), offsets, tokens, truncated=False))
+        return found
+
+    def chunk_vectors(self, texts: list[str], chunks: Any, call: Call) -> NoReturn:
+        """Raise an error: the tokens of a static model do not depend on the text around a chunk."""
+        del texts, chunks, call
+        raise InputError(
+            "late chunking needs a model whose tokens see each other; with a static model, encode the chunks"
+        )
+
+    def write_files(self, output: AtomicFolder, max_seq_length: int) -> None:
+        """Write the files in the layout from which the model was loaded, which keeps its rules."""
+        settings = replace(self.folder, max_seq_length=max_seq_length)
+        tokenizer = self.tokenizer
+        if not self._is_model2vec and max_seq_length != self.folder.max_seq_length:
+            tokenizer = tokenizer.with_truncation(max_length=max_seq_length)
+        write_static_folder(output, StaticParts(settings, tokenizer, self.embeddings), self._information)
+        if not self._is_model2vec:
+            write_modules_after_static(output, settings, normalized=settings.least_length is not None)
+
+    def described(self, max_seq_length: int) -> str:
+        """Describe the encoder."""
+        dimension = self.folder.truncate_dim or self.folder.dimension
+        longest = "" if max_seq_length == sys.maxsize else f", at most {max_seq_length} tokens"
+        rows, width, tokens = self.embeddings.shape
+        return f"dimension {dimension}{longest}, {tokens} tokens, table {rows} × {width}"
+
+    def options(self, call: Call) -> tuple[_core.Options, int | None, int | None, float | None]:
+        """Return the options of tokenizing, the most characters, the token left out, and the least length."""
+        longest = self.longest(call)
+        truncation = None
+        if longest is not None:
+            settings = None if self._is_model2vec else self.tokenizer.truncation
+            truncation = {
+                "stride": 0,
+                "strategy": "longest_first",
+                "direction": "right",
+                **(settings or {}),
+                "max_length": longest,
+            }
+        options = core_of(self.tokenizer).options(False, truncation, None, "char", False)  # type: ignore[arg-type]
+        return options, self._chars(longest), self._dropped, self.folder.least_length
+
+    def _chars(self, longest: int | None) -> int | None:
+        """Return the most characters of a text that are read for so many tokens; None for all."""
+        if not longest or not self._is_model2vec:
+            return None
+        return min(longest * self._chars_per_token, sys.maxsize)
+
+    def _after_mean(self, vectors: Array) -> Array:
+        for module in self.folder.modules:
+            vectors = module(vectors)
+        return vectors
+
+
+def _refuse_windows(call: Call) -> None:
+    if (call.windows, call.stride) != (None, 0):
+        raise InputError(
+            "windows and stride are for models with a longest row; here, pass max_length=None to cut nothing"
+        )

@@ -1,0 +1,3 @@
+"""The folders of encoders: what their files say, read and written."""
+
+__all__: list[str] = []

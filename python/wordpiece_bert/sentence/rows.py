@@ -1,0 +1,87 @@
+"""Texts as rows of tokens, and rows as passes of a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordpiece_bert._internal.batching import sorted_batches, token_runs
+from wordpiece_bert._internal.parts import core_of
+from wordpiece_bert._internal.texts import check_tokens
+from wordpiece_bert._tokenizer.parts import with_core
+from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.model import BertModel
+    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer import RaggedBatch
+
+__all__ = ["check_token_types", "model_tokenizer", "order_of", "passes", "rows_of", "with_lowercase"]
+
+
+def model_tokenizer(folder: Path, *, lowercase: bool) -> AnyTokenizer:
+    """Load the tokenizer of a model, for texts in lower case if the folder says so.
+
+    Raises
+    ------
+    ConfigError
+        It assigns a token type other than 0 to a single text, which rows of several texts do not support.
+    """
+    tokenizer = tokenizer_of(folder)
+    check_token_types(tokenizer, folder)
+    return with_lowercase(tokenizer) if lowercase else tokenizer
+
+
+def check_token_types(tokenizer: AnyTokenizer, owner: Path | str) -> None:
+    """Raise a `ConfigError`, which names the owner, if a tokenizer assigns a token type other than 0 to one text."""
+    if any(tokenizer.encode("a", truncation=False, padding=False).token_type_ids):
+        raise ConfigError(f"{owner}: the tokenizer assigns a token type other than 0 to a single text")
+
+
+def with_lowercase(tokenizer: AnyTokenizer) -> AnyTokenizer:
+    """Put a lower-casing step before the normalizer, unless it has one; special tokens keep their case."""
+    if isinstance(tokenizer, SubwordTokenizer):
+        return tokenizer.lowercased()
+    core = core_of(tokenizer)
+    lowered = core.with_lowercase()
+    return tokenizer if lowered.pipeline == core.pipeline else with_core(tokenizer, lowered)
+
+
+def rows_of(
+    tokenizer: AnyTokenizer, texts: list[str], longest: int, threads: int | None, *, return_offsets: bool = False
+) -> RaggedBatch:
+    """Tokenize texts, truncated to `longest` tokens; settings of the tokenizer's file do not apply.
+
+    Raises
+    ------
+    InputError
+        A text has no token.
+    """
+    rows = tokenizer.encode_batch(
+        texts,
+        return_offsets=return_offsets,
+        truncation=True,
+        max_length=longest,
+        stride=0,
+        padding=False,
+        threads=threads,
+    )
+    check_tokens(texts, rows.lengths)
+    return rows
+
+
+def passes(model: BertModel, rows: RaggedBatch, batch_size: int, tokens: int) -> list[slice | npt.NDArray[np.intp]]:
+    """Divide rows into passes of a model: runs of at most `tokens` tokens, or batches of rows of similar length."""
+    return [*(token_runs(rows, tokens) if model.takes_rows else sorted_batches(rows.lengths, batch_size))]
+
+
+def order_of(parts: list[slice | npt.NDArray[np.intp]]) -> npt.NDArray[np.intp] | None:
+    """Return the indices that bring the joined results of `passes` into the order of the rows; None if they are."""
+    batches = [part for part in parts if not isinstance(part, slice)]
+    return np.argsort(np.concatenate(batches)) if batches else None

@@ -1,0 +1,3 @@
+"""Search in vectors, and in texts by their vectors."""
+
+__all__: list[str] = []

@@ -1,0 +1,76 @@
+"""Search over quantized vectors: candidates by the quantized numbers, then rescored with the float32 query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordpiece_bert import _core
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.quantization import quantize_embeddings
+from wordpiece_bert.sentence.search.nearest import by_groups, check_queries
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.sentence.search.nearest import Found
+
+__all__ = ["quantized_search"]
+
+
+def quantized_search(
+    queries: Array,
+    corpus: npt.NDArray[Any],
+    top_k: int,
+    precision: str,
+    *,
+    rescore: bool,
+    multiplier: int,
+    ranges: npt.ArrayLike | None,
+    threads: int | None,
+) -> Found:
+    """Return the rows and scores of the vectors nearest to each query, [n, k] each, the nearest first.
+
+    The arguments are those of `semantic_search`; the precision is not ``"float32"``.
+    """
+    check_queries(queries)
+    width = queries.shape[1]
+    is_binary = precision in ("binary", "ubinary")
+    expected = -(-width // 8) if is_binary else width
+    dtype = np.dtype(np.uint8 if precision[0] == "u" else np.int8)
+    if corpus.ndim != 2 or corpus.dtype != dtype or corpus.shape[1] != expected or width == 0:
+        raise InputError(
+            f"corpus_embeddings must be {dtype} [m, {expected}] for the precision {precision} and queries of {width} "
+            f"numbers, not {corpus.dtype} of shape {list(corpus.shape)}"
+        )
+    if not is_binary and ranges is None:
+        raise InputError(
+            f"the precision {precision} needs ranges, the lowest and highest values that the collection was given"
+        )
+    count = min(len(corpus), top_k * multiplier if rescore else top_k)
+    quantized = np.ascontiguousarray(quantize_embeddings(queries, "ubinary" if is_binary else "uint8", ranges))
+    # int8 is uint8 − 128: the highest bit is flipped.
+    flipped = 0 if precision[0] == "u" else 128
+    bytes_ = np.ascontiguousarray(corpus).view(np.uint8)
+    rows, scores = by_groups(
+        quantized,
+        count,
+        (lambda some: _core.search_packed_bits(some ^ np.uint8(flipped), bytes_, count, threads, None))
+        if is_binary
+        else (lambda some: _core.search_small_integers(some, bytes_, flipped, count, threads, None)),
+    )
+    if not rescore:
+        return rows, -scores if is_binary else scores
+    found = (np.zeros((len(queries), min(top_k, count)), np.int64), np.zeros((len(queries), min(top_k, count))))
+    for i, (query, candidates) in enumerate(zip(queries, rows, strict=True)):
+        values = bytes_[candidates] ^ np.uint8(flipped)  # [count, w]
+        if is_binary:
+            x = np.unpackbits(values, axis=1)[:, :width].astype(np.float32)
+        else:
+            lowest, highest = np.asarray(ranges, np.float32)
+            x = lowest + values * ((highest - lowest) / np.float32(255))
+        rescored = x @ query
+        order = np.argsort(-rescored, kind="stable")[:top_k]
+        found[0][i], found[1][i] = candidates[order], rescored[order]
+    return found
