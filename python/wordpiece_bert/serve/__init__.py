@@ -5,8 +5,15 @@ It answers as OpenAI's ``/v1/embeddings`` and the rerankers of Cohere, Jina and 
 together. Needs the extra ``serve`` (Starlette and uvicorn).
 """
 
-from wordpiece_bert.serve.app import create_app
-from wordpiece_bert.serve.server import run
-from wordpiece_bert.serve.settings import ServerSettings
+from wordpiece_bert._internal.lazy import lazy_names
 
-__all__ = ["ServerSettings", "create_app", "run"]
+TYPE_CHECKING = False  # as in the package `wordpiece_bert`
+if TYPE_CHECKING:
+    from wordpiece_bert.serve.app import create_app as create_app
+    from wordpiece_bert.serve.server import run as run
+    from wordpiece_bert.serve.settings import ServerSettings as ServerSettings
+
+# The module of each name, imported when the name is first used.
+_MODULES = {"ServerSettings": "settings", "create_app": "app", "run": "server"}
+
+__getattr__, __dir__ = lazy_names(globals(), _MODULES)

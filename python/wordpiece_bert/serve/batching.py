@@ -1,7 +1,8 @@
 """Rows of concurrent requests, together through one model: a bounded queue and batches by tokens.
 
-A batch starts when it is full, or when the model is idle and the first row has waited for the fill deadline. While the
-model runs, rows collect. Waiting requests take turns, so that a long one does not hold up those behind it.
+A batch starts when it is full, or when the model is idle and as many requests wait as the last batch had, or the first
+has waited for the fill deadline: a client that is alone waits for nobody. While the model runs, rows collect. Waiting
+requests take turns, so that a long one does not hold up those behind it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.settings import ServerSettings
 
 __all__ = ["Batcher", "Part"]
+
+#: A result for each row: an array or a list.
+Results: TypeAlias = Any
 
 # A turn of a request is this share of a batch while others wait.
 _TURNS = 4
@@ -51,7 +55,7 @@ class _Job:
         self.future = future
         self.arrived = perf_counter()
         self.taken = 0
-        self.results: list[npt.NDArray[Any]] = []
+        self.results: list[Results] = []
 
     @property
     def total(self) -> int:
@@ -77,8 +81,8 @@ class Batcher:
     Parameters
     ----------
     run : callable
-        Computes a batch in the thread of the model: ``run(key, parts)`` returns an array with a result for each row of
-        the parts, in their order.
+        Computes a batch in the thread of the model: ``run(key, parts)`` returns an array or a list with a result for
+        each row of the parts, in their order.
     settings : ServerSettings
         The limits.
     metrics : Metrics
@@ -89,7 +93,7 @@ class Batcher:
 
     def __init__(
         self,
-        run: Callable[[Any, Sequence[Part]], npt.NDArray[Any]],
+        run: Callable[[Any, Sequence[Part]], Results],
         settings: ServerSettings,
         metrics: Metrics,
         name: str,
@@ -101,13 +105,14 @@ class Batcher:
         self._jobs: deque[_Job] = deque()
         self._tokens = 0
         self._rate = 0.0  # tokens per second
+        self._active = 1  # requests in the last batch: as many may come again
         self._arrival = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {name}")
         self._task: asyncio.Task[None] | None = None
         metrics.queue_tokens.read(lambda: self._tokens, model=name)
         metrics.queue_requests.read(lambda: len(self._jobs), model=name)
 
-    async def submit(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable = None) -> npt.NDArray[Any]:
+    async def submit(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable = None) -> Results:
         """Put the rows of a request into the queue and wait for their results.
 
         Parameters
@@ -137,7 +142,7 @@ class Batcher:
         self._tokens += tokens
         self._arrival.set()
         try:
-            results: npt.NDArray[Any] = await job.future
+            results: Results = await job.future
             return results
         finally:
             if job in self._jobs:  # the request was cancelled
@@ -163,13 +168,19 @@ class Batcher:
             jobs, parts = self._take()
             tokens = sum(int(job.ends[part.stop] - job.ends[part.start]) for job, part in zip(jobs, parts, strict=True))
             self._tokens -= tokens
+            self._active = len(set(jobs))
             start = perf_counter()
+            for job, part in zip(jobs, parts, strict=True):
+                if part.start == 0:
+                    self._metrics.queue_seconds.observe(start - job.arrived, model=self._name)
             try:
                 results = await loop.run_in_executor(self._thread, self._run, jobs[0].key, parts)
             except Exception as error:  # noqa: BLE001 - the requests of this batch get it, others are not affected
                 self._fail(jobs, error)
                 continue
-            rate = tokens / max(perf_counter() - start, 1e-6)
+            seconds = perf_counter() - start
+            self._metrics.inference_seconds.observe(seconds, model=self._name)
+            rate = tokens / max(seconds, 1e-6)
             self._rate = rate if not self._rate else (1 - _LATEST) * self._rate + _LATEST * rate
             self._metrics.batch_tokens.observe(tokens, model=self._name)
             self._metrics.tokens.add(tokens, model=self._name)
@@ -177,12 +188,12 @@ class Batcher:
             self._hand_out(jobs, parts, results)
 
     async def _fill(self) -> None:
-        """Wait for a first row, and then for a full batch or the deadline."""
+        """Wait for a first row, and then for a full batch, for as many requests as came before, or for the deadline."""
         while not self._jobs:
             self._arrival.clear()
             await self._arrival.wait()
         deadline = self._jobs[0].arrived + self._settings.fill_deadline
-        while self._jobs and self._tokens < self._settings.batch_tokens:
+        while 0 < len(self._jobs) < self._active and self._tokens < self._settings.batch_tokens:
             left = deadline - perf_counter()
             if left <= 0:
                 return
@@ -222,7 +233,7 @@ class Batcher:
             if not job.future.done():
                 job.future.set_exception(error)
 
-    def _hand_out(self, jobs: Sequence[_Job], parts: Sequence[Part], results: npt.NDArray[Any]) -> None:
+    def _hand_out(self, jobs: Sequence[_Job], parts: Sequence[Part], results: Results) -> None:
         """Divide the results of a batch among its requests; one whose rows are complete gets its answer."""
         at = 0
         for job, part in zip(jobs, parts, strict=True):
@@ -230,4 +241,13 @@ class Batcher:
             job.results.append(results[at : at + count])
             at += count
             if sum(map(len, job.results)) == job.total and not job.future.done():
-                job.future.set_result(np.concatenate(job.results) if len(job.results) > 1 else job.results[0])
+                job.future.set_result(_joined(job.results))
+
+
+def _joined(results: list[Results]) -> Results:
+    """Return the results of a request's parts together."""
+    if len(results) == 1:
+        return results[0]
+    if isinstance(results[0], list):
+        return [row for part in results for row in part]
+    return np.concatenate(results)

@@ -1,11 +1,14 @@
-"""The answer to a request that is refused."""
+"""The answer to a request that is refused, in the form of each API."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-__all__ = ["RequestError"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["COHERE", "JINA", "OPENAI", "TEI", "VLLM", "Dialect", "RequestError"]
 
 
 class RequestError(Exception):
@@ -41,9 +44,46 @@ class RequestError(Exception):
         self.code = code
         self.retry_after = retry_after
 
-    def body(self) -> bytes:
-        """Return the body, JSON in the form of OpenAI's errors."""
-        kind = "rate_limit_error" if self.status == 429 else "invalid_request_error"
-        kind = "server_error" if self.status >= 500 else kind
-        error: dict[str, Any] = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
-        return json.dumps({"error": error}).encode()
+
+class Dialect(NamedTuple):
+    """An API that the server answers as."""
+
+    name: str
+    #: The fields of the body that refuses a request.
+    fields: Callable[[RequestError], dict[str, Any]]
+
+    def refusal(self, error: RequestError) -> bytes:
+        """Return the body, JSON, that refuses a request."""
+        return json.dumps(self.fields(error)).encode()
+
+
+def _kind(error: RequestError) -> str:
+    """Return OpenAI's type of an error."""
+    if error.status >= 500:
+        return "server_error"
+    return "rate_limit_error" if error.status == 429 else "invalid_request_error"
+
+
+def _openai(error: RequestError) -> dict[str, Any]:
+    inner = {"message": error.message, "type": _kind(error), "param": error.param, "code": error.code}
+    return {"error": inner}
+
+
+def _vllm(error: RequestError) -> dict[str, Any]:
+    # Its code is the status.
+    inner = {"message": error.message, "type": _kind(error), "param": error.param, "code": error.status}
+    return {"error": inner}
+
+
+def _tei(error: RequestError) -> dict[str, Any]:
+    kind = {429: "Overloaded", 503: "Unhealthy"}.get(error.status, "Backend" if error.status >= 500 else "Validation")
+    return {"error": error.message, "error_type": kind}
+
+
+#: Of Jina, whose clients read ``detail``, and of Cohere, whose clients read ``message``: they share a path.
+COHERE = Dialect("Cohere", lambda error: {"message": error.message, "detail": error.message})
+JINA = Dialect("Jina", COHERE.fields)
+#: OpenAI's error, with the field that clients of Jina read: they share the path of embeddings.
+OPENAI = Dialect("OpenAI", lambda error: {**_openai(error), "detail": error.message})
+TEI = Dialect("text-embeddings-inference", _tei)
+VLLM = Dialect("vLLM", _vllm)

@@ -20,8 +20,8 @@ async def encoded(value: Any) -> bytes:
     Parameters
     ----------
     value
-        What `json.dumps` takes; also an iterator, alone or as a value of a dict, which becomes a list whose items are
-        made one by one.
+        What `json.dumps` takes; also an iterator, alone or in dicts, which becomes a list whose items are made one by
+        one.
     """
     buffer = bytearray()
     due = perf_counter() + _TURN
@@ -33,6 +33,12 @@ async def encoded(value: Any) -> bytes:
     return bytes(buffer)
 
 
+def _has_iterator(value: dict[str, Any]) -> bool:
+    return any(
+        isinstance(item, Iterator) or (isinstance(item, dict) and _has_iterator(item)) for item in value.values()
+    )
+
+
 def _pieces(value: Any) -> Iterator[str]:
     if isinstance(value, Iterator):
         yield "["
@@ -41,7 +47,7 @@ def _pieces(value: Any) -> Iterator[str]:
                 yield ","
             yield from _pieces(item)
         yield "]"
-    elif isinstance(value, dict) and any(isinstance(item, Iterator) for item in value.values()):
+    elif isinstance(value, dict) and _has_iterator(value):
         yield "{"
         for number, (name, item) in enumerate(value.items()):
             yield f"{',' if number else ''}{json.dumps(name)}:"

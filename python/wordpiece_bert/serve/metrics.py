@@ -14,6 +14,9 @@ __all__ = ["CONTENT_TYPE", "Counter", "Gauge", "Histogram", "Metrics"]
 #: The media type of the format.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+#: The bounds of histograms of times.
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -99,9 +102,13 @@ class Metrics:
         self.queue_tokens = Gauge(f"{prefix}queue_tokens", "Tokens that wait for a model.")
         self.queue_requests = Gauge(f"{prefix}queue_requests", "Requests that wait for a model.")
         self.seconds = Histogram(
-            f"{prefix}request_duration_seconds",
-            "Time from the headers of a request to its answer.",
-            (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+            f"{prefix}request_duration_seconds", "Time from the headers of a request to its answer.", _SECONDS
+        )
+        self.queue_seconds = Histogram(
+            f"{prefix}queue_duration_seconds", "Time that a request waits for a model.", _SECONDS
+        )
+        self.inference_seconds = Histogram(
+            f"{prefix}inference_duration_seconds", "Time that a batch takes in a model.", _SECONDS
         )
         self.batch_tokens = Histogram(
             f"{prefix}batch_tokens", "Tokens of the batches that went through a model.", [4**k for k in range(2, 10)]

@@ -1,4 +1,4 @@
-"""Rows of a query with each of many documents: every text is tokenized once."""
+"""Rows of a query with each of many documents, where every text is tokenized once, of pairs, and of single texts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.sentence.rows import check_token_types
 from wordpiece_bert.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.subword import AnyTokenizer
 
     Ids = npt.NDArray[np.uint32]
 
@@ -32,7 +33,7 @@ class PairRow:
 
 
 class PairRows:
-    """The rows of a query with documents, made when they are taken.
+    """The rows of queries with documents, made when they are taken; a single query is that of every document.
 
     Attributes
     ----------
@@ -42,23 +43,28 @@ class PairRows:
         Which rows are truncated [n].
     """
 
-    def __init__(self, encoder: PairEncoder, query: _Text, documents: list[_Text]) -> None:
-        self._encoder, self._query, self._documents = encoder, query, documents
-        a, b = query.tokens, np.array([document.tokens for document in documents], np.int64)
+    def __init__(self, encoder: PairEncoder, queries: list[_Text], documents: list[_Text]) -> None:
+        self._encoder, self._queries, self._documents = encoder, queries, documents
+        a = np.array([query.kept for query in queries], np.int64)  # [1] or [n]
+        b = np.array([document.kept for document in documents], np.int64)
+        shortened = np.array([query.shortened for query in queries]) | [document.shortened for document in documents]
         budget = encoder.budget
         # As `tokenizers` truncates "longest_first": a text shorter than half of the row stays, and an odd token is the
         # longer text's, or if they are equally long the second's.
         shorter = np.minimum(np.minimum(a, b), budget // 2)
         self._first = np.where(a + b <= budget, a, np.where(a > b, budget - shorter, shorter))
         self._second = np.where(a + b <= budget, b, np.where(a > b, shorter, budget - shorter))
-        self.truncated = a + b > budget
+        self.truncated = (a + b > budget) | shortened
         self.lengths = self._first + self._second + encoder.added
 
     def __getitem__(self, rows: slice) -> list[PairRow]:
-        return [
-            self._encoder.row(self._query.ids, int(self._first[i]), self._documents[i].ids, int(self._second[i]))
-            for i in range(*rows.indices(len(self._documents)))
-        ]
+        found = []
+        for i in range(*rows.indices(len(self._documents))):
+            query = self._queries[i % len(self._queries)]
+            found.append(
+                self._encoder.row(query.ids, int(self._first[i]), self._documents[i].ids, int(self._second[i]))
+            )
+        return found
 
 
 class PairEncoder:
@@ -73,8 +79,8 @@ class PairEncoder:
 
     Attributes
     ----------
-    budget, added : int
-        How many tokens of a row are of texts at most, and how many are special.
+    longest, budget, added : int
+        The longest row, how many of its tokens are of texts at most, and how many are special.
 
     Raises
     ------
@@ -82,16 +88,14 @@ class PairEncoder:
         Rows have no room for texts.
     """
 
-    def __init__(self, tokenizer: Tokenizer | SubwordTokenizer, max_length: int) -> None:
+    def __init__(self, tokenizer: AnyTokenizer, max_length: int) -> None:
         self._tokenizer = tokenizer
+        self.longest = max_length
         self.added = tokenizer.num_special_tokens_to_add(pair=True)
         self.budget = max_length - self.added
         if self.budget < 1:
             raise ConfigError(f"rows of {max_length} tokens have no room for texts: {self.added} tokens are special")
-        if isinstance(tokenizer, SubwordTokenizer):
-            self._keeps_end = tokenizer._settings.get("truncation_side") == "left"
-        else:
-            self._keeps_end = tokenizer.truncation_side == "left"
+        self._keeps_end = tokenizer.truncation_side == "left"
         # What the template makes of two texts: special tokens with their types, and 0 or 1 for the texts.
         row = tokenizer.encodings([("a", "a")], truncation=False, padding=False)[0]
         self._template: list[tuple[int | None, int, int]] = []
@@ -100,10 +104,28 @@ class PairEncoder:
             if sequence is None or sequence != last:
                 self._template.append((sequence, id_, type_id))
 
-    def rows(self, query: str, documents: list[str]) -> PairRows:
-        """Return the rows of a query with each document."""
-        [first] = self._texts([query])
-        return PairRows(self, first, self._texts(documents))
+    def rows(
+        self, query: str, documents: list[str], *, of_query: int | None = None, of_document: int | None = None
+    ) -> PairRows:
+        """Return the rows of a query with each document, with at most so many tokens of each."""
+        return PairRows(self, self._texts([query], of_query), self._texts(documents, of_document))
+
+    def pairs(self, pairs: list[tuple[str, str]]) -> PairRows:
+        """Return the rows of pairs."""
+        return PairRows(self, self._texts([first for first, _ in pairs]), self._texts([second for _, second in pairs]))
+
+    def singles(self, texts: list[str]) -> tuple[list[PairRow], npt.NDArray[np.bool_]]:
+        """Return the rows of single texts, and which are truncated.
+
+        Raises
+        ------
+        ConfigError
+            The tokenizer assigns a token type other than 0 to a single text.
+        """
+        check_token_types(self._tokenizer, "the model")
+        options: dict[str, Any] = {"truncation": True, "max_length": self.longest, "stride": 0, "padding": False}
+        rows = self._tokenizer.encode_batch(texts, threads=1, **options)
+        return [PairRow(ids, np.zeros(len(ids), np.uint32)) for ids in rows], rows.truncated
 
     def row(self, query: Ids, of_query: int, document: Ids, of_document: int) -> PairRow:
         """Return the row of some tokens of a query and a document."""
@@ -115,18 +137,27 @@ class PairEncoder:
     def _kept(self, ids: Ids, count: int) -> Ids:
         return ids[len(ids) - count :] if self._keeps_end else ids[:count]
 
-    def _texts(self, texts: list[str]) -> list[_Text]:
-        """Tokenize texts; of each the tokens that a row can have, and the number of all."""
+    def _texts(self, texts: list[str], most: int | None = None) -> list[_Text]:
+        """Tokenize texts; of each the tokens that a row can have, and the number of all, at most `most`."""
         options: dict[str, Any] = {"add_special_tokens": False, "padding": False, "threads": 1}
+        limit = self.budget if most is None else min(most, self.budget)
         if isinstance(self._tokenizer, SubwordTokenizer):
             encodings = self._tokenizer.encodings(texts, **options)
-            return [_Text(self._kept(np.array(e.ids, np.uint32), min(len(e), self.budget)), len(e)) for e in encodings]
-        options |= {"truncation": True, "max_length": self.budget, "stride": 0, "return_n_tokens": True}
-        rows = self._tokenizer.encode_batch(texts, **options)
-        assert rows.n_tokens is not None, "they are asked for"
-        return [_Text(rows[i], tokens) for i, tokens in enumerate(rows.n_tokens.tolist())]
+            found = [(self._kept(np.array(e.ids, np.uint32), min(len(e), limit)), len(e)) for e in encodings]
+        else:
+            options |= {"truncation": True, "max_length": limit, "stride": 0, "return_n_tokens": True}
+            rows = self._tokenizer.encode_batch(texts, **options)
+            assert rows.n_tokens is not None, "they are asked for"
+            found = [(rows[i], tokens) for i, tokens in enumerate(rows.n_tokens.tolist())]
+        return [
+            _Text(ids, n if most is None else min(n, most), shortened=most is not None and n > most) for ids, n in found
+        ]
 
 
 class _Text(NamedTuple):
+    #: The tokens that a row can have.
     ids: Ids
-    tokens: int
+    #: The number of tokens before a row is filled.
+    kept: int
+    #: Whether a limit for texts of its kind left out some.
+    shortened: bool

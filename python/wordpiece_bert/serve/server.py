@@ -7,19 +7,23 @@ import http
 import signal
 import socket
 import threading
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.checks import whole_number
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.serve.app import create_app
-from wordpiece_bert.serve.errors import RequestError
+from wordpiece_bert.serve.errors import OPENAI, RequestError
 from wordpiece_bert.serve.settings import ServerSettings
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Mapping
 
-    from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.serve.models import AnyModel
+    from wordpiece_bert.serve.operations import Service
 
 __all__ = ["run"]
 
@@ -36,24 +40,28 @@ _LARGE_HEADERS = RequestError(
 )
 
 
+@completed_by(create_app)
 def run(
-    models: Mapping[str, SentenceEncoder | CrossEncoder],
+    models: Mapping[str, AnyModel],
     settings: ServerSettings | None = None,
     *,
+    model_settings: Mapping[str, ServerSettings] | None = None,
     host: str = "127.0.0.1",
     port: int = 8000,
+    uds: str | os.PathLike[str] | None = None,
     on_start: Callable[[str], object] | None = None,
 ) -> None:
     """Serve models until SIGINT or SIGTERM; requests that have begun are answered first.
 
     Parameters
     ----------
-    models, settings
-        As for `create_app`.
     host : str, default "127.0.0.1"
         The address to listen on. The default is reachable from this machine only.
     port : int, default 8000
         The port; 0 for a free one.
+    uds : str or os.PathLike, optional
+        The path of a Unix socket to listen on instead. It is made, replaces one that nobody listens on, and is removed
+        at the end.
     on_start : callable, optional
         Called with the URL when the server accepts connections.
 
@@ -70,7 +78,7 @@ def run(
         raise InputError("the server needs uvicorn: pip install 'wordpiece-bert[serve]'") from cause
     whole_number("port", port, 0, 65_535)
     settings = ServerSettings() if settings is None else settings
-    app = create_app(models, settings)
+    app = create_app(models, settings, model_settings=model_settings)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -86,14 +94,22 @@ def run(
     protocol = _with_header_timeout(_with_json_refusals(config.http_protocol_class), settings.receive_timeout)
     # Of the two protocols, h11 limits headers itself, to as many bytes.
     config.http_protocol_class = _with_header_limit(protocol) if hasattr(protocol, "on_header") else protocol
-    with _listening(host, port) as listener:
+    with _listening(host, port) if uds is None else _listening_on(Path(uds)) as listener:
         server = uvicorn.Server(config)
-        address = listener.getsockname()
-        shown = f"[{address[0]}]" if ":" in address[0] else address[0]
         if on_start is not None:
-            on_start(f"http://{shown}:{address[1]}")
-        with _ended_by_signals(server):
+            on_start(_shown(listener))
+        with _ended_by_signals(server, app.state.service), warnings.catch_warnings():
+            # Answers and metrics say which texts are truncated.
+            warnings.simplefilter("ignore", TruncationWarning)
             server.run(sockets=[listener])
+
+
+def _shown(listener: socket.socket) -> str:
+    """Return the address of a socket."""
+    address = listener.getsockname()
+    if isinstance(address, str):
+        return f"unix:{address}"
+    return f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}"
 
 
 @contextlib.contextmanager
@@ -111,7 +127,35 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextlib.contextmanager
-def _ended_by_signals(server: Any) -> Iterator[None]:
+def _listening_on(path: Path) -> Iterator[socket.socket]:
+    """Open a Unix socket; one that an ended server has left is replaced."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise InputError("this system has no Unix sockets: give host and port")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        try:
+            if path.is_socket() and not _is_listened_on(path):
+                path.unlink()
+            listener.bind(str(path))
+        except OSError as cause:
+            raise OSError(f"cannot listen on {path}: {cause.strerror or cause}") from cause
+        listener.listen(2048)
+        try:
+            yield listener
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _is_listened_on(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            client.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _ended_by_signals(server: Any, service: Service) -> Iterator[None]:
     """Let SIGINT and SIGTERM end the server once its requests are answered; a second SIGINT ends it at once.
 
     uvicorn does so itself, but then raises the signal again, and the process would not end with exit code 0.
@@ -122,6 +166,7 @@ def _ended_by_signals(server: Any) -> Iterator[None]:
         return
 
     def end(number: int, _: object) -> None:
+        service.draining = True
         server.force_exit = server.should_exit and number == signal.SIGINT
         server.should_exit = True
 
@@ -141,7 +186,7 @@ def _with_json_refusals(protocol: Any) -> Any:
 
         def send_400_response(self, _: str) -> None:
             error = self.refusal
-            body = error.body()
+            body = OPENAI.refusal(error)
             lines = [
                 f"HTTP/1.1 {error.status} {http.HTTPStatus(error.status).phrase}".encode(),
                 *(name + b": " + value for name, value in self.server_state.default_headers),

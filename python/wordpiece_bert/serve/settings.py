@@ -7,12 +7,52 @@ import numbers
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wordpiece_bert._internal.checks import checked_choice, checked_strings, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.errors import InputError
 
-__all__ = ["ServerSettings"]
+__all__ = ["LIMITS", "ServerSettings"]
 
 
+#: The limits of the server.
+LIMITS = Parameters(
+    """
+    batch_tokens : int, default 4096
+        Tokens that go through a model together.
+    fill_deadline : float, default 0.002
+        Seconds that an idle model waits for as many requests as its last batch had, after the first row.
+    queue_tokens : int, default 524288
+        Tokens that may wait for a model before requests get 429.
+    queue_requests : int, default 1024
+        Requests that may wait for a model before others get 429.
+    max_items : int, default 2048
+        Texts in a request, or documents to rank.
+    max_tokens : int, default 131072
+        Tokens in a request. They count after truncation; for ``/tokenize``, which does not truncate, those of whole
+        texts.
+    max_bytes : int, default 8388608
+        Bytes in the body of a request.
+    receive_timeout : float, default 30.0
+        Seconds for a request to arrive, its headers first and then its body.
+    drain_timeout : float, default 25.0
+        Seconds that requests have to finish after SIGTERM.
+    truncation : {"report", "error"}, default "report"
+        Truncate texts that are too long and report it, or refuse them; a request can say ``truncate`` itself.
+    prompt, prompt_name : str, optional
+        What is put before each text to embed, or the name of the model's prompt for it, unless a request names another.
+    api_keys : tuple of str, default ()
+        Keys, one of which a request must have as ``Authorization: Bearer KEY`` or ``api-key: KEY``; none for no such
+        check.
+    metrics_key : bool, default True
+        Whether ``/metrics`` needs a key, too.
+    accept_token_ids : bool, default False
+        Whether token ids may stand for texts: rows of this model's vocabulary with special tokens, as ``/tokenize``
+        returns them.
+    """
+)
+
+
+@completed_by(LIMITS)
 @dataclass(frozen=True)
 class ServerSettings:
     """The limits of the server, and how it batches.
@@ -23,31 +63,21 @@ class ServerSettings:
         A value is wrong, or a single request could never fit the queue.
     """
 
-    #: Tokens of rows that go through a model together.
     batch_tokens: int = 4096
-    #: Seconds that an idle model waits for more rows after the first, unless a batch is full.
     fill_deadline: float = 0.002
-    #: Tokens that may wait for a model; a request beyond this is answered with 429.
     queue_tokens: int = 524_288
-    #: Requests that may wait for a model.
     queue_requests: int = 1024
-    #: Texts, or documents to rank, in a request.
     max_items: int = 2048
-    #: Tokens in a request, after truncation; for ``/tokenize``, which does not truncate, of whole texts.
     max_tokens: int = 131_072
-    #: Bytes in the body of a request.
     max_bytes: int = 8 << 20
-    #: Seconds in which the headers, and then the body, of a request must arrive.
     receive_timeout: float = 30.0
-    #: Seconds that requests have to finish after SIGTERM.
-    drain_timeout: float = 60.0
-    #: Whether a text that is too long is truncated and reported, or refused; a request can say ``truncate`` itself.
+    drain_timeout: float = 25.0
     truncation: Literal["report", "error"] = "report"
-    #: What is put before each text to embed, or the name of the model's prompt for it, unless a request names another.
     prompt: str | None = None
     prompt_name: str | None = None
-    #: Keys, one of which a request must have as ``Authorization: Bearer KEY``; none for no such check.
     api_keys: tuple[str, ...] = field(default=(), repr=False)
+    metrics_key: bool = True
+    accept_token_ids: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "queue_tokens", "queue_requests", "max_items", "max_tokens", "max_bytes"):
@@ -61,6 +91,8 @@ class ServerSettings:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{name} must be a str or None, not {value!r:.80}")
+        for name in ("metrics_key", "accept_token_ids"):
+            checked_flag(name, getattr(self, name))
         checked_choice("truncation", self.truncation, ("report", "error"))
         if self.max_tokens > self.queue_tokens:
             raise InputError(

@@ -1,0 +1,195 @@
+"""Cohere's embeddings and rankings, in both versions; Jina has the first version of rankings, too."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.serve.dialects.parts import (
+    CALIBRATED,
+    INDICES,
+    MODEL,
+    TRUNCATE,
+    list_of,
+    object_of,
+    options_of,
+    packed,
+    ranked,
+    refused,
+    texts_of,
+    truncated_rows,
+    usage_of,
+)
+from wordpiece_bert.serve.errors import COHERE, JINA, RequestError
+from wordpiece_bert.serve.fields import Choice, Choices, Documents, Field, Flag, Strings, Text, Whole
+from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.sequences import NO_LIMITS, Limits, SequenceModel
+from wordpiece_bert.serve.operations import Operation, Route
+
+if TYPE_CHECKING:
+    from wordpiece_bert.serve.operations import Service
+
+__all__ = ["ROUTES", "Ranking", "rank"]
+
+#: The types of input, and the texts' role, whose prompt is put before them.
+_ROLES = {
+    "search_document": "document",
+    "search_query": "query",
+    "classification": "classification",
+    "clustering": "clustering",
+}
+
+_EMBED_FIELDS = (
+    Field("texts", Strings(), required=True),
+    MODEL,
+    Field("input_type", Choice(*_ROLES, image="the models take texts"), about="What the texts are."),
+    Field(
+        "embedding_types",
+        Choices("float", "base64", "binary", "ubinary", int8=CALIBRATED, uint8=CALIBRATED),
+        about="The forms of vectors.",
+    ),
+    TRUNCATE,
+    *refused("the models take texts", "images"),
+)
+_V2_FIELDS = (
+    *_EMBED_FIELDS,
+    Field("output_dimension", Whole(1), about="How many numbers of each vector to keep."),
+    Field("max_tokens", Whole(1), about="The longest row in tokens."),
+    *refused("send texts", "inputs"),
+    *refused("requests are answered in the order in which they come", "priority", harmless=(0,)),
+)
+
+_RANK_FIELDS = (
+    Field("query", Text(), required=True),
+    Field("documents", Documents(), required=True),
+    MODEL,
+    Field("top_n", Whole(1), about="How many documents to return; by default all."),
+    Field("return_documents", Flag(), about="Whether to return the documents."),
+    Field("rank_fields", Strings(), about="The field of documents that counts, text by default."),
+    Field("max_tokens_per_doc", Whole(1), about="The most tokens of a document; by default as many as fit."),
+    TRUNCATE,
+    Field("truncation", Flag(), about="Jina's truncate."),
+    *refused("a document is one row, truncated to the model's length", "max_chunks_per_doc", harmless=(1,)),
+    *refused("requests are answered in the order in which they come", "priority", harmless=(0,)),
+    *refused("vectors are not part of rankings", "return_embeddings", harmless=(False,)),
+)
+
+
+class Ranking:
+    """The scores of documents, as Cohere, Jina and vLLM return them."""
+
+    def __init__(self, model: str, results: Any, usage: dict[str, int], truncated: list[int]) -> None:
+        self.model = model
+        self.results = results
+        self.usage = usage
+        self.truncated = truncated
+
+
+async def rank(service: Service, fields: dict[str, Any], *, return_documents: bool) -> Ranking:
+    """Rank the documents of a body."""
+    model = service.models.ranker(fields["model"])
+    documents = fields["documents"]
+    texts = texts_of(documents, fields.get("rank_fields"))
+    options = options_of(service, fields)
+    if fields.get("truncation") is not None:
+        options = options._replace(truncate=fields["truncation"])
+    limits = Limits(fields.get("max_tokens_per_query") or None, fields.get("max_tokens_per_doc") or None)
+    if isinstance(model, SequenceModel):
+        answer = await model.rank(fields["query"], texts, options, limits)
+    elif limits != NO_LIMITS:
+        raise RequestError(400, f"the model {model.name!r} has its own limits of tokens", code="not_served")
+    else:
+        answer = await model.rank(fields["query"], texts, options)
+    given = fields.get("return_documents")
+    returns = return_documents if given is None else given
+    results = (
+        {"index": index, "relevance_score": score} | ({"document": _document(documents[index])} if returns else {})
+        for index, score in ranked(answer.values)[: fields["top_n"] or None]
+    )
+    return Ranking(model.name, results, usage_of(answer), truncated_rows(service, answer, model.name))
+
+
+def _document(document: Any) -> dict[str, Any]:
+    return {"text": document} if isinstance(document, str) else document
+
+
+async def rerank_v1(service: Service, fields: dict[str, Any]) -> Any:
+    """``/v1/rerank``."""
+    return _ranking(await rank(service, fields, return_documents=True), "1")
+
+
+async def rerank_v2(service: Service, fields: dict[str, Any]) -> Any:
+    """``/v2/rerank``."""
+    return _ranking(await rank(service, fields, return_documents=False), "2")
+
+
+def _ranking(ranking: Ranking, version: str) -> dict[str, Any]:
+    return {
+        "id": str(uuid.uuid4()),
+        "object": "list",
+        "model": ranking.model,
+        "results": ranking.results,
+        "usage": ranking.usage,
+        "meta": {"api_version": {"version": version}, "billed_units": {"search_units": 1}},
+        "truncated": ranking.truncated,
+    }
+
+
+async def embed_v1(service: Service, fields: dict[str, Any]) -> Any:
+    """``/v1/embed``: without types a list of vectors, else vectors by type."""
+    return await _embed(service, fields, "1", by_type=fields["embedding_types"] is not None)
+
+
+async def embed_v2(service: Service, fields: dict[str, Any]) -> Any:
+    """``/v2/embed``: vectors by type."""
+    return await _embed(service, fields, "2", by_type=True)
+
+
+async def _embed(service: Service, fields: dict[str, Any], version: str, *, by_type: bool) -> Any:
+    model = service.models.of_kind(DenseModel, fields["model"])
+    options = options_of(service, fields, _ROLES.get(fields["input_type"]))
+    if fields.get("max_tokens") is not None:
+        options = options._replace(max_length=min(fields["max_tokens"], model.longest))
+    answer = await model.embed(fields["texts"], options, dimensions=fields.get("output_dimension"))
+    forms = list(dict.fromkeys(fields["embedding_types"] or ["float"]))
+    vectors = {form: packed(answer.values, form) for form in forms}
+    return {
+        "id": str(uuid.uuid4()),
+        "response_type": "embeddings_by_type" if by_type else "embeddings_floats",
+        "embeddings": vectors if by_type else vectors["float"],
+        "texts": fields["texts"],
+        "model": model.name,
+        "meta": {"api_version": {"version": version}, "billed_units": {"input_tokens": answer.tokens}},
+        "truncated": truncated_rows(service, answer, model.name),
+    }
+
+
+_RANKED = object_of(
+    id="string",
+    model="string",
+    results=list_of(object_of(index="integer", relevance_score="number", document="object")),
+    usage="object",
+    meta="object",
+    truncated=INDICES,
+)
+_VECTORS = object_of(id="string", response_type="string", embeddings={}, texts={}, meta="object", truncated=INDICES)
+_V1 = "Ranks documents, as Jina and Cohere's first version have it"
+
+ROUTES = (
+    Route(
+        "/v1/embed",
+        COHERE,
+        (Operation(COHERE, "Vectors of texts, as Cohere's first version has it", _EMBED_FIELDS, embed_v1, _VECTORS),),
+    ),
+    Route(
+        "/v2/embed",
+        COHERE,
+        (Operation(COHERE, "Vectors of texts, as Cohere has it", _V2_FIELDS, embed_v2, _VECTORS),),
+    ),
+    Route("/v1/rerank", JINA, (Operation(JINA, _V1, _RANK_FIELDS, rerank_v1, _RANKED),)),
+    Route(
+        "/v2/rerank",
+        COHERE,
+        (Operation(COHERE, "Ranks documents, as Cohere has it", _RANK_FIELDS, rerank_v2, _RANKED),),
+    ),
+)

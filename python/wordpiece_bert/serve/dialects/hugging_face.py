@@ -1,0 +1,97 @@
+"""Hugging Face's inference API: one path for each model, whose answer depends on what the model does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.serve.dialects.parts import MODEL, TRUNCATE, options_of, truncated_rows
+from wordpiece_bert.serve.dialects.tei import EMBED, EMBED_SPARSE, HEALTH, PREDICT, RERANK, SIMILARITY
+from wordpiece_bert.serve.errors import TEI, RequestError
+from wordpiece_bert.serve.fields import Choice, Field, Ignored, Nested, Refused, Strings, Texts, Whole
+from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.sequences import SequenceModel
+from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
+from wordpiece_bert.serve.kinds.vectors import SparseModel
+from wordpiece_bert.serve.operations import Operation, Route
+
+if TYPE_CHECKING:
+    from wordpiece_bert.serve.operations import Service
+
+__all__ = ["ROUTES"]
+
+_FILL_FIELDS = (
+    Field("inputs", Texts(), required=True),
+    Field("parameters", Nested((Field("top_k", Whole(1), default=5), Field("targets", Strings())))),
+    MODEL,
+    TRUNCATE,
+    Field("options", Ignored()),
+)
+_STRATEGIES = ("simple", "none", "first", "average", "max")
+_ENTITY_FIELDS = (
+    Field("inputs", Texts(), required=True),
+    Field(
+        "parameters",
+        Nested(
+            (
+                Field("aggregation_strategy", Choice(*_STRATEGIES), default="simple"),
+                Field("ignore_labels", Strings(), default=("O",)),
+                Field("stride", Refused("a text is one row, truncated to the model's length")),
+            )
+        ),
+    ),
+    MODEL,
+    TRUNCATE,
+    Field("options", Ignored()),
+)
+
+
+async def fill(service: Service, fields: dict[str, Any]) -> Any:
+    """Tokens for the masks of texts."""
+    model = service.models.of_kind(MaskModel, fields["model"])
+    given = fields["parameters"] or {"top_k": 5, "targets": None}
+    answer = await model.fill(
+        fields["inputs"], options_of(service, fields), top_k=given["top_k"], targets=given["targets"]
+    )
+    truncated_rows(service, answer, model.name)
+    return answer.values[0] if len(answer.values) == 1 else answer.values
+
+
+async def entities(service: Service, fields: dict[str, Any]) -> Any:
+    """Entities of texts."""
+    model = service.models.of_kind(TokenModel, fields["model"])
+    given = fields["parameters"] or {"aggregation_strategy": "simple", "ignore_labels": ("O",)}
+    answer = await model.entities(
+        fields["inputs"],
+        options_of(service, fields),
+        strategy=given["aggregation_strategy"],
+        ignored=given["ignore_labels"],
+    )
+    truncated_rows(service, answer, model.name)
+    return answer.values[0] if len(answer.values) == 1 else answer.values
+
+
+def _chosen(service: Service, values: dict[str, Any]) -> Operation:
+    """Return what the model of a body does with it."""
+    name = values.get("model")
+    if name is not None and not isinstance(name, str):
+        raise RequestError(400, "model must be a string", param="model")
+    model = service.models.find(name)
+    if isinstance(model, DenseModel):
+        return SIMILARITY if isinstance(values.get("inputs"), dict) else EMBED
+    if isinstance(model, SparseModel):
+        return EMBED_SPARSE
+    if isinstance(model, TokenModel):
+        return _ENTITIES
+    if isinstance(model, MaskModel):
+        return _FILL
+    return PREDICT if isinstance(model, SequenceModel) and "query" not in values else RERANK
+
+
+_FILL = Operation(TEI, "Tokens for the masks of texts", _FILL_FIELDS, fill, {"type": "array"})
+_ENTITIES = Operation(TEI, "Entities of texts", _ENTITY_FIELDS, entities, {"type": "array"})
+_OPERATIONS = (EMBED, SIMILARITY, EMBED_SPARSE, RERANK, PREDICT, _ENTITIES, _FILL)
+
+ROUTES = (
+    Route("/", TEI, _OPERATIONS, page=HEALTH, chooses=_chosen),
+    Route("/models/{model:path}", TEI, _OPERATIONS, chooses=_chosen),
+)

@@ -1,0 +1,139 @@
+"""What the dialects share: fields that several have, and pieces of answers."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert.sentence.quantization import quantize_embeddings
+from wordpiece_bert.serve.errors import RequestError
+from wordpiece_bert.serve.fields import Choice, Field, Refused, Text, Truncate, Whole
+from wordpiece_bert.serve.kinds.base import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.serve.kinds.base import Answer
+    from wordpiece_bert.serve.operations import Service
+
+__all__ = [
+    "CALIBRATED",
+    "INDICES",
+    "MODEL",
+    "PROMPT_NAME",
+    "SIDE",
+    "TRUNCATE",
+    "TRUNCATE_TOKENS",
+    "list_of",
+    "object_of",
+    "options_of",
+    "packed",
+    "ranked",
+    "refused",
+    "texts_of",
+    "truncated_rows",
+    "usage_of",
+]
+
+MODEL = Field("model", Text(), about="The name of a model; by default the first of the kind that is needed.")
+TRUNCATE = Field(
+    "truncate",
+    Truncate(),
+    about="Whether texts that are too long are truncated; else the request is refused. By default the server's "
+    "setting.",
+)
+#: The side of truncation has two spellings.
+SIDE = Field(
+    "truncation_direction",
+    Choice("Right", "right", Left="texts are cut at their end", left="texts are cut at their end"),
+)
+PROMPT_NAME = Field("prompt_name", Text(), about="The name of the model's prompt to put before each text.")
+TRUNCATE_TOKENS = Field(
+    "truncate_prompt_tokens", Whole(-1), about="The longest row in tokens; -1 for the longest of the model."
+)
+#: Why vectors of 8 bits are not served.
+CALIBRATED = "8 bits for a number need the ranges of your vectors; take float or binary, or quantize_embeddings"
+#: The schema of the indices of truncated texts.
+INDICES = {"type": "array", "items": {"type": "integer"}, "description": "The indices of texts that were truncated."}
+
+
+def list_of(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a list."""
+    return {"type": "array", "items": item}
+
+
+def object_of(**properties: Any) -> dict[str, Any]:
+    """Return the schema of an object with properties by name, each a schema or the name of a type."""
+    found = {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in properties.items()}
+    return {"type": "object", "properties": found}
+
+
+def options_of(service: Service, fields: dict[str, Any], role: str | None = None) -> Options:
+    """Return how the texts of a request are read: the fields of these names that its dialect has."""
+    truncate = fields.get("truncate")
+    longest = fields.get("truncate_prompt_tokens")
+    if longest == 0:
+        raise RequestError(400, "truncate_prompt_tokens must be -1, or 1 or more", param="truncate_prompt_tokens")
+    return Options(
+        truncate=service.settings.truncation == "report" if truncate is None else truncate,
+        prompt_name=fields.get("prompt_name"),
+        role=role,
+        max_length=None if longest is None or longest < 0 else longest,
+    )
+
+
+def truncated_rows(service: Service, answer: Answer, model: str) -> list[int]:
+    """Return the indices of truncated texts, and count them."""
+    indices: list[int] = np.flatnonzero(answer.truncated).tolist()
+    if indices:
+        service.metrics.truncated.add(len(indices), model=model)
+    return indices
+
+
+def usage_of(answer: Answer) -> dict[str, int]:
+    """Return the tokens of an answer, as OpenAI counts them."""
+    return {"prompt_tokens": answer.tokens, "total_tokens": answer.tokens}
+
+
+def ranked(scores: npt.NDArray[Any]) -> list[tuple[int, float]]:
+    """Return indices and scores, the highest score first."""
+    return [(index, float(scores[index])) for index in np.argsort(-scores, kind="stable").tolist()]
+
+
+def packed(vectors: npt.NDArray[Any], form: str) -> Iterator[Any]:
+    """Return vectors as JSON values of a form.
+
+    Parameters
+    ----------
+    vectors
+        Vectors [n, d].
+    form
+        ``"float"``, ``"base64"`` of little-endian float32, or a bit for each number, ``"binary"`` or ``"ubinary"``.
+    """
+    if form == "base64":
+        return (base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode() for vector in vectors)
+    return (vector.tolist() for vector in (vectors if form == "float" else quantize_embeddings(vectors, form)))
+
+
+def texts_of(documents: Sequence[str | dict[str, Any]], fields: Sequence[str] | None) -> list[str]:
+    """Return the texts of documents to rank: strings, or a field of objects, ``text`` unless a request names one."""
+    if fields is not None and len(fields) != 1:
+        message = "rank_fields with several fields is not served: send each document as the one text that is to count"
+        raise RequestError(400, message, param="rank_fields", code="not_served")
+    [name] = fields or ["text"]
+    texts = []
+    for index, document in enumerate(documents):
+        text = document if isinstance(document, str) else document.get(name)
+        if not isinstance(text, str):
+            raise RequestError(400, f"documents[{index}] has no {name!r:.50} that is a string", param="documents")
+        texts.append(text)
+    return texts
+
+
+def refused(reason: str, *names: str, harmless: tuple[object, ...] = ()) -> tuple[Field, ...]:
+    """Return fields that are known and refused for one reason."""
+    return tuple(Field(name, Refused(reason, *harmless)) for name in names)

@@ -1,0 +1,215 @@
+"""Sentence encoders behind a queue: a vector for each text, or for each of its tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from wordpiece_bert.batch import RaggedBatch
+from wordpiece_bert.bert.functional import normalize
+from wordpiece_bert.sentence.dense.base import body_of, transformer_of
+from wordpiece_bert.sentence.dense.body import Call
+from wordpiece_bert.sentence.folders.modules import Normalize
+from wordpiece_bert.sentence.metrics import pairwise_similarity
+from wordpiece_bert.serve.errors import RequestError
+from wordpiece_bert.serve.fields import TokenRows
+from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_tokens, check_truncated, prefix_of, tokenized
+from wordpiece_bert.subword import wordpiece
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.serve.batching import Part
+    from wordpiece_bert.serve.metrics import Metrics
+    from wordpiece_bert.serve.settings import ServerSettings
+
+__all__ = ["DenseModel", "StaticModel"]
+
+# The most rows that go through the NumPy engine at once.
+_ROWS = 32
+
+
+class _Key(NamedTuple):
+    """What rows of one batch have in common."""
+
+    #: How many tokens at the start of each row are not pooled.
+    skip: int
+    #: Whether the results are the vectors of tokens.
+    tokens: bool
+
+
+class DenseModel(Served):
+    """A sentence encoder behind a queue."""
+
+    kind: ClassVar[str] = "embedding"
+
+    def __init__(self, name: str, encoder: SentenceEncoder, settings: ServerSettings, metrics: Metrics) -> None:
+        super().__init__(name, encoder.tokenizer, settings, metrics)
+        self.encoder = encoder
+        folder = body_of(encoder).folder
+        normalizes = bool(folder.modules) and isinstance(folder.modules[-1], Normalize)
+        self.normalizes = normalizes or getattr(folder, "least_length", None) is not None
+        prefix_of(encoder, settings)  # a prompt that the model does not have is found at the start
+
+    @property
+    def longest(self) -> int:
+        """The longest row in tokens."""
+        return self.encoder.max_seq_length
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the encoder computes on this machine."""
+        return self.encoder.engine
+
+    @property
+    def dimension(self) -> int:
+        """The width of a vector."""
+        return self.encoder.dimension
+
+    @property
+    def pooling(self) -> str:
+        """How the vectors of tokens become one."""
+        return ", ".join(body_of(self.encoder).folder.pooling.modes)
+
+    def described(self) -> dict[str, Any]:
+        """Return what the list of models says of it."""
+        return {**super().described(), "dimension": self.dimension, "prompts": sorted(self.encoder.prompts)}
+
+    async def embed(self, texts: list[str] | TokenRows, options: Options, *, dimensions: int | None = None) -> Answer:
+        """Return the vectors of texts, [n, d]: those of `SentenceEncoder.encode`.
+
+        With fewer `dimensions` the vectors are truncated, and normalized again if the model normalizes them.
+        """
+        self._check_dimensions(dimensions)
+        rows, skip = await self._rows(texts, options)
+        vectors = await self._batcher.submit(rows, rows.lengths, _Key(skip, tokens=False))
+        return Answer(self._shortened(vectors, dimensions), rows.truncated, len(rows.ids))
+
+    async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
+        """Return the vectors of each text's tokens, [tokens, H] each: those of ``output_value="token_embeddings"``."""
+        rows, _ = await self._rows(texts, options)
+        self.check_numbers(len(rows.ids) * transformer_of(self.encoder).model.config.hidden_size)
+        vectors = await self._batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
+        return Answer(vectors, rows.truncated, len(rows.ids))
+
+    async def score(self, pairs: list[tuple[str, str]], options: Options) -> Answer:
+        """Return the cosine of the vectors of each pair."""
+        left = await self.embed([first for first, _ in pairs], options._replace(role="query"))
+        right = await self.embed([second for _, second in pairs], options._replace(role="document"))
+        scores = await asyncio.to_thread(pairwise_similarity, left.values, right.values, "cosine")
+        return Answer(scores, left.truncated | right.truncated, left.tokens + right.tokens)
+
+    async def _rows(self, texts: list[str] | TokenRows, options: Options) -> tuple[RaggedBatch, int]:
+        """Return the rows of texts, and how many tokens at the start of each are not pooled."""
+        longest = self._longest_of(options)
+        if isinstance(texts, TokenRows):
+            return self._given(texts, longest, options), 0
+        prefix = prefix_of(self.encoder, self.settings, options)
+        body, call = transformer_of(self.encoder), Call(prefix=prefix, max_seq_length=longest)
+        rows: RaggedBatch = await tokenized(lambda: body.rows(texts, call), sum(map(len, texts)))
+        check_tokens(len(rows.ids), self.settings.max_tokens)
+        check_truncated(rows.truncated, truncate=options.truncate, longest=longest)
+        return rows, body.skipped(call)
+
+    def _longest_of(self, options: Options) -> int:
+        if options.max_length is None:
+            return self.longest
+        added = self.tokenizer.num_special_tokens_to_add()
+        if not added < options.max_length <= self.longest:
+            message = f"a row of the model {self.name!r} has from {added + 1} to {self.longest} tokens"
+            raise RequestError(400, f"{message}, not {options.max_length}")
+        return options.max_length
+
+    def _given(self, given: TokenRows, longest: int, options: Options) -> RaggedBatch:
+        """Return rows whose ids are given, special tokens included."""
+        if options.prompt_name is not None:
+            raise RequestError(400, "a prompt is put before texts, not before token ids", param="prompt_name")
+        size = transformer_of(self.encoder).model.config.vocab_size
+        for index, row in enumerate(given):
+            if not row or len(row) > longest:
+                message = f"row {index} has {len(row)} token ids; a row of the model has from 1 to {longest}"
+                raise RequestError(400, message, code="text_too_long")
+            if not 0 <= min(row) <= max(row) < size:
+                message = f"row {index} has token ids outside of the model's vocabulary, 0 to {size - 1}"
+                raise RequestError(400, message, code="token_ids")
+        check_tokens(sum(map(len, given)), self.settings.max_tokens)
+        ends = np.cumsum([0, *map(len, given)], dtype=np.int64)
+        ids = np.fromiter((id_ for row in given for id_ in row), np.uint32, int(ends[-1]))
+        return RaggedBatch(ids=ids, row_offsets=ends, truncated=np.zeros(len(given), np.bool_))
+
+    def check_normalized(self, name: str, wanted: bool | None) -> bool:
+        """Return whether a request wants vectors of length 1 from a model that makes others.
+
+        Raises
+        ------
+        RequestError
+            With status 400: it wants vectors of any length, and the model's have length 1. `name` is that of the field.
+        """
+        if wanted is False and self.normalizes:
+            message = f"{name} false is not served: the vectors of the model {self.name!r} have the length 1"
+            raise RequestError(400, message, param=name, code="not_served")
+        return wanted is True and not self.normalizes
+
+    def _check_dimensions(self, dimensions: int | None) -> None:
+        if dimensions is not None and not 1 <= dimensions <= self.dimension:
+            message = f"dimensions must be from 1 to {self.dimension}, not {dimensions}"
+            raise RequestError(400, message, param="dimensions")
+
+    def _shortened(self, vectors: npt.NDArray[Any], dimensions: int | None) -> npt.NDArray[Any]:
+        if dimensions is None or dimensions == vectors.shape[1]:
+            return vectors
+        return normalize(vectors[:, :dimensions]) if self.normalizes else vectors[:, :dimensions]
+
+    def _run(self, key: _Key, parts: Sequence[Part]) -> Any:
+        rows = _joined([part.rows[part.start : part.stop] for part in parts])
+        body = transformer_of(self.encoder)
+        if key.tokens:
+            return body.vectors_of_tokens(rows, _ROWS)
+        return body.pooled(rows, _ROWS, key.skip)[:, : self.dimension]
+
+
+class StaticModel(DenseModel):
+    """A static encoder. A text takes microseconds, so nothing is gained by batches over requests."""
+
+    async def embed(self, texts: list[str] | TokenRows, options: Options, *, dimensions: int | None = None) -> Answer:
+        """Return the vectors of texts, [n, d]: those of `SentenceEncoder.encode`."""
+        self._check_dimensions(dimensions)
+        self.refuse_max_length(options)
+        if isinstance(texts, TokenRows):
+            raise RequestError(400, "a static model takes texts, not token ids", code="token_ids")
+        prefix = prefix_of(self.encoder, self.settings, options)
+        tokenizer = wordpiece(self.tokenizer, "a static encoder")
+
+        def encode() -> Answer:
+            rows = tokenizer.encode_batch(
+                [prefix + text for text in texts], add_special_tokens=False, truncation=False, padding=False, threads=1
+            )
+            tokens = int(np.minimum(rows.lengths, self.longest).sum())
+            check_tokens(tokens, self.settings.max_tokens)
+            vectors, truncated = self.encoder.encode(texts, prompt=prefix, return_truncated=True)
+            check_truncated(truncated, truncate=options.truncate, longest=self.longest)
+            return Answer(self._shortened(vectors, dimensions), truncated, tokens)
+
+        return await asyncio.to_thread(encode)
+
+    async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
+        """Refuse: the vector of a token does not depend on its text."""
+        raise RequestError(400, f"the model {self.name!r} is static: it has no vectors of tokens in a text")
+
+
+def _joined(batches: Sequence[RaggedBatch]) -> RaggedBatch:
+    """Return the rows of batches as one batch."""
+    if len(batches) == 1:
+        return batches[0]
+    lengths = np.concatenate([batch.lengths for batch in batches])
+    return RaggedBatch(
+        ids=np.concatenate([batch.ids for batch in batches]),
+        row_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+        truncated=np.concatenate([batch.truncated for batch in batches]),
+    )

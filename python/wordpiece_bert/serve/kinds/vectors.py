@@ -1,0 +1,133 @@
+"""Sparse and multi-vector encoders behind a queue."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_truncated, prefix_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
+    from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
+    from wordpiece_bert.serve.batching import Part
+    from wordpiece_bert.serve.metrics import Metrics
+    from wordpiece_bert.serve.settings import ServerSettings
+
+__all__ = ["MultiVectorModel", "SparseModel", "SparseRow"]
+
+
+class SparseRow(NamedTuple):
+    """The numbers of a sparse vector other than 0."""
+
+    #: int32 [numbers].
+    indices: npt.NDArray[np.int32]
+    #: float32 [numbers].
+    values: npt.NDArray[np.float32]
+
+
+def _numbers(row: Any) -> int:
+    """Return how many numbers a result has."""
+    return 2 * len(row.values) if isinstance(row, SparseRow) else int(row.size)
+
+
+class _VectorModel(Served):
+    """An encoder whose `encode` takes the texts of a batch."""
+
+    encoder: SparseEncoder | MultiVectorEncoder
+
+    @property
+    def longest(self) -> int | None:
+        """The longest row in tokens."""
+        return self.encoder.max_seq_length
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the encoder computes on this machine."""
+        return self.encoder.engine
+
+    def described(self) -> dict[str, Any]:
+        """Return what the list of models says of it."""
+        return {
+            **super().described(),
+            "dimension": self.encoder.dimension,
+            "prompts": sorted(self.encoder.prompts),
+        }
+
+    async def embed(self, texts: list[str], options: Options) -> Answer:
+        """Return the vectors of texts, a result for each: those of `encode`, or of a task."""
+        self.refuse_max_length(options)
+        prefix = prefix_of(self.encoder, self.settings, options)
+        texts = [prefix + text for text in texts]
+        counted = await self._counted(texts, self.longest)
+        results = await self._batcher.submit(texts, counted.lengths, options.task)
+        truncated = np.array([cut for _, cut in results], np.bool_)
+        check_truncated(truncated, truncate=options.truncate, longest=self.longest)
+        rows = [row for row, _ in results]
+        self.check_numbers(sum(map(_numbers, rows)))
+        return Answer(rows, truncated, len(counted.ids))
+
+    def _run(self, task: str | None, parts: Sequence[Part]) -> list[tuple[Any, bool]]:
+        texts = [text for part in parts for text in part.rows[part.start : part.stop]]
+        vectors, truncated = self.encoder.encode(texts, prompt="", task=task, return_truncated=True)
+        return list(zip(self._rows_of(vectors), truncated.tolist(), strict=True))
+
+    def _rows_of(self, vectors: Any) -> list[Any]:
+        raise NotImplementedError
+
+
+class SparseModel(_VectorModel):
+    """A sparse encoder behind a queue."""
+
+    kind: ClassVar[str] = "sparse"
+
+    def __init__(self, name: str, encoder: SparseEncoder, settings: ServerSettings, metrics: Metrics) -> None:
+        super().__init__(name, encoder.tokenizer, settings, metrics)
+        self.encoder: SparseEncoder = encoder
+        prefix_of(encoder, settings)
+
+    def _rows_of(self, vectors: Any) -> list[SparseRow]:
+        ends = vectors.indptr.tolist()
+        return [
+            SparseRow(vectors.indices[start:end], vectors.values[start:end]) for start, end in itertools.pairwise(ends)
+        ]
+
+
+class MultiVectorModel(_VectorModel):
+    """A multi-vector encoder behind a queue: the vectors of tokens, and late interaction."""
+
+    kind: ClassVar[str] = "multi-vector"
+
+    def __init__(self, name: str, encoder: MultiVectorEncoder, settings: ServerSettings, metrics: Metrics) -> None:
+        super().__init__(name, encoder.tokenizer, settings, metrics)
+        self.encoder: MultiVectorEncoder = encoder
+        prefix_of(encoder, settings)
+
+    async def embed_tokens(self, texts: list[str], options: Options) -> Answer:
+        """Return the vectors of each text's tokens, [tokens, d] each."""
+        return await self.embed(texts, options)
+
+    async def rank(self, query: str, documents: list[str], options: Options) -> Answer:
+        """Return the score of each document, [n]: that of `MultiVectorEncoder.rank`."""
+        one = await self.embed([query], options._replace(role="query", truncate=True))
+        many = await self.embed(documents, options._replace(role="document"))
+        scores = (await asyncio.to_thread(self.encoder.similarity, one.values, many.values))[0]
+        return Answer(scores, many.truncated, one.tokens + many.tokens)
+
+    async def score(self, pairs: list[tuple[str, str]], options: Options) -> Answer:
+        """Return the score of each pair of a query and a document, [n]."""
+        left = await self.embed([first for first, _ in pairs], options._replace(role="query"))
+        right = await self.embed([second for _, second in pairs], options._replace(role="document"))
+        scores = await asyncio.to_thread(self.encoder.similarity_pairwise, left.values, right.values)
+        return Answer(scores, left.truncated | right.truncated, left.tokens + right.tokens)
+
+    def _rows_of(self, vectors: Any) -> list[Any]:
+        return [vectors[index] for index in range(len(vectors))]

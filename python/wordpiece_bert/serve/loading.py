@@ -1,0 +1,99 @@
+"""The model of a folder, as the class for what its files say it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from wordpiece_bert._internal.checks import checked_choice
+from wordpiece_bert._internal.safe_json import read_object
+from wordpiece_bert.bert.config import find_config
+from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.folders.kinds import CROSS, MULTI_VECTOR, SENTENCE, SPARSE, STATIC, kind_of
+from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
+from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
+from wordpiece_bert.tasks import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wordpiece_bert.serve.models import AnyModel
+
+__all__ = ["KINDS", "load_model"]
+
+#: The kinds of models by the name of the option `kind`.
+KINDS = ("embedding", "sparse", "multi-vector", "sequence-classifier", "token-classifier", "fill-mask")
+
+_ENCODERS: dict[str, type[Any]] = {
+    "embedding": SentenceEncoder,
+    "sparse": SparseEncoder,
+    "multi-vector": MultiVectorEncoder,
+    "sequence-classifier": CrossEncoder,
+}
+# The kind by that of an encoder's folder.
+_ENCODER_KINDS = {
+    SENTENCE: "embedding",
+    STATIC: "embedding",
+    SPARSE: "sparse",
+    MULTI_VECTOR: "multi-vector",
+    CROSS: "sequence-classifier",
+}
+# The kind by the ending of the class that a configuration names, of a folder that is no sentence encoder.
+_HEADS = {
+    "ForSequenceClassification": "sequence-classifier",
+    "ForTokenClassification": "token-classifier",
+    "ForMaskedLM": "fill-mask",
+    "ForPreTraining": "fill-mask",
+}
+
+
+def load_model(
+    name: str,
+    *,
+    kind: str | None = None,
+    backend: str = "rust",
+    dtype: str = "float32",
+    threads: int | None = None,
+    download: bool = False,
+    calibrate: list[str] | None = None,
+) -> AnyModel:
+    """Load a model as what its folder says it is.
+
+    Parameters
+    ----------
+    name : str
+        The name or folder.
+    kind : str, optional
+        One of `KINDS`, where the folder of a masked-language model does not say for what it is.
+
+    Raises
+    ------
+    ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
+        As for the class; a ConfigError also for a model of another head, which the server does not have.
+    """
+    if kind is not None:
+        checked_choice("kind", kind, KINDS)
+    folder = find_model(name, download=download)
+    found = kind or _kind_of(folder)
+    options: dict[str, Any] = {"backend": backend, "dtype": dtype, "calibrate": calibrate}
+    if found in _ENCODERS:
+        return cast("AnyModel", _ENCODERS[found](name, threads=threads, **options))
+    return load(name, **options)
+
+
+def _kind_of(folder: Path) -> str:
+    """Return the kind of a folder: that of its modules, or of the class that its configuration names."""
+    if (folder / "modules.json").is_file():
+        return _ENCODER_KINDS[kind_of(folder)]
+    config = find_config(folder)
+    architectures = read_object(config, ConfigError).get("architectures") if config.is_file() else None
+    for name in architectures if isinstance(architectures, list) else []:
+        head = isinstance(name, str) and name.partition("For")[1:]
+        if head and head[0]:
+            ending = "".join(head)
+            if ending not in _HEADS:
+                raise ConfigError(f"{config}: the server has nothing for a model of the class {name}")
+            return _HEADS[ending]
+    return _ENCODER_KINDS[kind_of(folder)]
